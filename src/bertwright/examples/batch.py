@@ -1,4 +1,4 @@
-"""The batch: flat tokens of whole sequences, one after another, without padding between them.
+"""The batch: the tokens of complete sequences, concatenated without padding between them.
 
 Names carry shapes: B sequences, T tokens of all sequences together, P predictions, R rows of a padded layout.
 """
@@ -28,12 +28,12 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch(Generic[Array]):
-    """What the network reads in one forward pass, in numpy arrays as it is drawn or in tensors of one device.
+    """The input of one forward pass, as numpy arrays from the loader or as tensors on one device.
 
-    Sequence b is the tokens `cu_seqlens[b] : cu_seqlens[b + 1]`. T, B and P may all be 0: a rank without a sequence for
-    a micro-batch gets an empty one, to be skipped. A batch of fixed shape keeps the contract with
-    sequences and predictions that count nothing: its last tokens form padding sequences, unused entries of
-    `cu_seqlens` equal T (sequences of length 0), unused predictions have position 0, and both have weight 0.
+    Sequence b consists of the tokens `cu_seqlens[b] : cu_seqlens[b + 1]`. T, B and P may all be 0: a rank that has no
+    sequence for a micro-batch gets an empty one and skips it. A batch of fixed shape is filled up with sequences and
+    predictions of weight 0: its last tokens form padding sequences, unused entries of `cu_seqlens` equal T (sequences
+    of length 0), and unused predictions have position 0.
     """
 
     token_ids: Array
@@ -43,23 +43,23 @@ class Batch(Generic[Array]):
     segment_ids: Array
     """[T] int64, 0 for [CLS] A [SEP], 1 for B [SEP]."""
     cu_seqlens: Array
-    """[B + 1] int32, where sequences begin and end, from 0 to T."""
+    """[B + 1] int32, sequence boundaries, from 0 to T."""
     cu_rows: Array
-    """[R + 1] int32, where the rows begin and end that a padded layout gives the tokens: each holds whole sequences,
-    one or, in a batch packed into rows, several."""
+    """[R + 1] int32, boundaries of the rows of a padded layout. A row holds complete sequences: one, or several if the
+    batch is packed into rows."""
     max_row: int
-    """Tokens of the longest row, the padding sequence included."""
+    """Tokens of the longest row, including a padding sequence."""
     prediction_positions: Array
-    """[P] int64, rising indices into the T tokens."""
+    """[P] int64, increasing indices into the T tokens."""
     labels: Array
-    """[P] int64, the original ids there."""
+    """[P] int64, the original ids at these positions."""
     weights: Array
     """[P] float32, weight of each prediction in the loss: 1, or 0 for padding."""
     sequence_labels: Array
-    """[B] int64: of a pair 1 when B is a random segment (NSP) or both are swapped (SOP), 0 when B follows A; of a
-    classification the number of the class, and where labels are numbers, these, float32."""
+    """[B] int64. For pairs: 1 if B is a random segment (NSP) or the segments are swapped (SOP), 0 if B follows A. For
+    classification: the class number; for regression: the target number, as float32."""
     sequence_weights: Array
-    """[B] float32, weight of each sequence in the loss of these labels; 0 for padding and for what has none."""
+    """[B] float32, weight of each sequence in the loss of these labels; 0 for padding and unlabelled sequences."""
 
     @property
     def counts(self) -> Counts:
@@ -68,61 +68,61 @@ class Batch(Generic[Array]):
 
     def map(self, convert: Callable[[Array], Other]) -> Batch[Other]:
         """The same batch with every array converted."""
-        # The longest row is a number here, so that no kernel has to wait for the device to tell it.
+        # `max_row` stays a Python int, so that no kernel launch has to wait for the device to compute it.
         arrays = (field.name for field in fields(self) if field.name != "max_row")
         converted: dict[str, Any] = {name: convert(getattr(self, name)) for name in arrays}
         return Batch(max_row=self.max_row, **converted)
 
 
 MicroBatch = Batch[NDArray[Any]]
-"""A batch as it is drawn: what a rank trains on between two sums of gradients."""
+"""A batch in numpy arrays, as a loader returns it: the input of one forward and backward pass of a rank."""
 
 
 def max_row(cu_rows: NDArray[np.integer[Any]]) -> int:
-    """Tokens of the longest of the R rows that `cu_rows` [R + 1] bounds; 0 where there is none."""
+    """Tokens of the longest of the R rows delimited by `cu_rows` [R + 1]; 0 if there are no rows."""
     return int(np.diff(cu_rows).max(initial=0))
 
 
 def batch_hash(batch: MicroBatch) -> int:
-    """A number below 2^64 for what training sees of a batch, whatever the order, rows and padding of its sequences.
+    """A 64-bit hash of what training sees of a batch, independent of the order, rows and padding of its sequences.
 
-    It is the sum, modulo 2^64, of one hash per sequence: so the numbers of parts add up to that of the whole, however
-    ranks and micro-batches cut it. A sequence's hash is over id, position and segment of every token, place, label and
-    weight of every prediction, and its own label and weight. What has weight 0 does not count, and neither does
-    a sequence that has no other weight, such as padding: nothing is learned from it.
+    It is the sum, modulo 2^64, of one hash per sequence, so the hashes of parts add up to the hash of the global batch,
+    however it is divided over ranks and micro-batches. A sequence's hash covers the id, position and segment of every
+    token, the position, label and weight of every prediction, and the sequence's own label and weight. Predictions of
+    weight 0 are excluded, and so are sequences without any weight, such as padding: nothing is learned from them.
     """
-    words = batch.token_ids << 24  # then 24 bits of position and 8 of segment, in place: memory is most of the time
+    words = batch.token_ids << 24  # then 24 bits of position and 8 of segment, in place: memory access dominates
     words += batch.position_ids
     words <<= 8
     words += batch.segment_ids
     tokens = bits(0, words.view(np.uint64))
     counted = np.flatnonzero(batch.weights)
     places = batch.prediction_positions[counted]
-    # Keyed by the hash of its token: the same label counts otherwise at another place.
+    # Keyed by the hash of its token, so that the same label hashes differently at another position.
     predictions = bits(tokens[places], _weighted(batch.labels[counted], batch.weights[counted]))
     bounds = np.searchsorted(places, batch.cu_seqlens)
-    # Sums, because sequences are of any length; position and segment are in the hash of each token.
+    # Sums, because sequences have any length; position and segment are part of each token's hash.
     content = _sums(tokens, batch.cu_seqlens) + _sums(predictions, bounds)
     hashes = bits(content, _weighted(batch.sequence_labels, batch.sequence_weights))
     return int(hashes[(np.diff(bounds) > 0) | (batch.sequence_weights != 0)].sum())
 
 
 def hash_digits(number: int) -> str:
-    """The 16 hexadecimal digits shown for a sum of batch hashes."""
+    """A sum of batch hashes as 16 hexadecimal digits, for display."""
     return f"{number % 2**64:016x}"
 
 
 def _weighted(labels: NDArray[Any], weights: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Each label with the bits of its weight below it; 0 where the weight is 0."""
+    """Each label shifted up by 32 bits, with the bits of its weight below it; 0 where the weight is 0."""
     if labels.dtype == np.float32:
-        labels = labels.view(np.int32).astype(np.int64)  # numbers that a sequence is labelled with, by their bits
+        labels = labels.view(np.int32).astype(np.int64)  # the bits of a regression target
     words: NDArray[np.int64] = (labels << 32 | weights.view(np.uint32)) * (weights != 0)
     return words
 
 
 def _sums(values: Bits, bounds: NDArray[np.integer[Any]]) -> Bits:
-    """The sum of `values`, modulo 2^64, between each two neighbours of `bounds`."""
-    filled = np.diff(bounds) > 0  # reduceat takes one value where there is none
+    """The sum of `values`, modulo 2^64, between each two consecutive `bounds`."""
+    filled = np.diff(bounds) > 0  # for an empty range, reduceat would return one value
     sums = np.zeros(len(filled), np.uint64)
     sums[filled] = np.add.reduceat(values, bounds[:-1][filled])
     return sums

@@ -1,6 +1,6 @@
-"""The global batch of each step of a phase, where it grows in steps to its full size; all in closed form.
+"""The global batch size of each step of a phase, with an optional batch warm-up; everything in closed form.
 
-Step k takes the rows after those of the steps before it, however many each took, so it is a function of k alone.
+Step k takes the rows that follow those of all earlier steps, whatever their sizes, so it is a function of k alone.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """The sizes by step."""
+    """The batch sizes by step."""
 
     full: int
-    """Examples of a step over all ranks, once it has grown."""
+    """Examples per step over all ranks, after the warm-up."""
     warmup: tuple[tuple[int, int], ...] = ()
-    """Pairs [step, examples]: from that step on; the first is of step 0 and the last has the full size. Empty: every
-    step has it."""
+    """Pairs [step, examples]: the batch size from that step on. The first pair is for step 0 and the last has the full
+    size. Empty: every step has the full size."""
 
     def at(self, step: int) -> int:
-        """The examples of a step."""
+        """The number of examples of a step."""
         return next(size for start, size in reversed(self._sizes) if start <= step)
 
     def before(self, step: int) -> int:
-        """The examples of all steps before this one."""
+        """The number of examples of all earlier steps together."""
         return sum((min(end, step) - start) * size for start, end, size in self._spans() if start < step)
 
     def step_of(self, example: int) -> int:
-        """The step that takes the example of this number in the phase, from 0."""
+        """The step that takes this example, numbered from 0 within the phase."""
         first, start, size = next(
             (self.before(start), start, size) for start, size in reversed(self._sizes) if self.before(start) <= example
         )
         return start + (example - first) // size
 
     def steps_of(self, amount: float, each: float = 1.0) -> int:
-        """The fewest steps that hold so much, where an example holds `each`; a begun step counts whole."""
+        """The minimum number of steps that hold `amount`, at `each` per example; a partial step counts as one."""
         for start, end, size in self._spans():
             steps = start + math.ceil((amount - each * self.before(start)) / (each * size))
             if steps <= end:
@@ -49,6 +49,6 @@ class BatchSizes:
         return self.warmup or ((0, self.full),)
 
     def _spans(self) -> Iterator[tuple[int, int, int]]:
-        """Start, end and size of each run of steps of one size; the last ends nowhere."""
+        """Start, end and size of each run of steps of one size; the last run has no end (2^62)."""
         for (start, size), (end, _) in pairwise((*self._sizes, (2**62, 0))):
             yield start, end, size

@@ -1,4 +1,4 @@
-"""Rows to sequences: truncation, [CLS] A [SEP] B [SEP], masks; vectorised over many rows at once."""
+"""Turns plan rows into sequences: truncation, [CLS] A [SEP] B [SEP], masking; vectorised over many rows at once."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from bertwright.examples.plans import UNLABELLED, Plans
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16
-"""Counter offsets of the Bernoulli draws that decide at which end tokens are dropped (one bit a token)."""
+"""Counter offsets of the Bernoulli draws that decide at which end tokens are dropped (one bit per token)."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """R chosen plan rows as columns, with token indices into the whole store."""
+    """R selected plan rows as columns, with token indices into the entire store."""
 
     key: Keys
-    """[R] of each row's random decisions."""
+    """[R] random key of each row's decisions."""
     a_start: Ids
-    """[R] first token of A."""
+    """[R] index of the first token of A."""
     a_count: Ids
-    """[R] tokens of A: all, or those that `truncate` left."""
+    """[R] number of tokens of A, before or after `truncate`."""
     b_start: Ids
-    """[R] first token of B."""
+    """[R] index of the first token of B."""
     b_count: Ids
-    """[R] tokens of B, likewise; 0 without a second segment."""
+    """[R] number of tokens of B, likewise; 0 without a second segment."""
     document_breaks: Ids
-    """[R] how many documents begin inside A."""
+    """[R] number of documents that begin inside A."""
     label: Ids
     """[R] 1, 0 or `UNLABELLED`."""
 
@@ -42,11 +42,11 @@ class Rows:
 
     @property
     def specials(self) -> Ids:
-        """[R] how many: [CLS], and [SEP] after A, after B, and at each document's end inside A."""
+        """[R] number of special tokens: [CLS], and [SEP] after A, after B, and at each document's end inside A."""
         return (2 + (self.b_count > 0) + self.document_breaks).astype(np.int64)
 
     def lengths(self, longest: int) -> Ids:
-        """[R] tokens of each example, special ones included, after truncation to `longest`."""
+        """[R] tokens of each example after truncation to `longest`, special tokens included."""
         lengths: Ids = np.minimum(self.a_count + self.b_count + self.specials, longest)
         return lengths
 
@@ -57,12 +57,12 @@ def concatenate(parts: list[Rows]) -> Rows:
 
 
 def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
-    """The R rows `rows` of pass `number` with `keys` [R]; their token indices count from the beginning of the store."""
+    """The R rows `rows` of pass `number`, with `keys` [R] and token indices from the beginning of the store."""
     stored_rows = plans.rows[number][rows]
-    # Rows count from the first token of their shard, so that 32 bits suffice (decision 0003).
+    # Stored indices are relative to the first token of the shard, so that 32 bits suffice (decision 0003).
     shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
     stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
-    # Widened first: sums of 16-bit counts would wrap around.
+    # Widened first: sums of 16-bit counts would overflow.
     columns = {"document_breaks" if name == "breaks" else name: stored_rows[name].astype(np.int64) for name in stored}
     columns["a_start"] += shift
     columns["b_start"] += shift
@@ -70,14 +70,14 @@ def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> R
 
 
 def truncate(rows: Rows, longest: int) -> Rows:
-    """The rows cut to `longest` tokens, specials included.
+    """The rows truncated to `longest` tokens, special tokens included.
 
     The original rule: while too long, drop a token of the longer segment (B on ties), at its front or back with equal
-    probability. Its outcome is closed: both end at half the budget unless one was shorter, and the number of tokens
-    dropped at the front is binomial.
+    probability. The result has a closed form: both segments end at half the budget unless one was shorter, and the
+    number of tokens dropped at the front is binomial.
     """
     budget = longest - rows.specials
-    # Of an odd budget A keeps the token more, because the longer segment loses and B on ties.
+    # A keeps the extra token of an odd budget, because B loses a token on ties.
     half_a, half_b = (budget + 1) // 2, budget // 2
     a_room = np.where(rows.b_count <= half_b, budget - rows.b_count, half_a)
     a_kept = np.minimum(rows.a_count, a_room)
@@ -98,8 +98,8 @@ def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBa
     part_ends, ends = np.cumsum(sizes), np.cumsum(lengths)
     begins = ends - lengths
     flat = np.arange(ends[-1] if len(ends) else 0)
-    # The places of special tokens point beside their part, for the first and last text of the store outside it: they
-    # are clipped, and overwritten below.
+    # Indices at special-token positions point next to their part, which may be outside the store: they are clipped here
+    # and overwritten below.
     tokens = np.take(store.tokens, flat + np.repeat(start - opens - (part_ends - sizes), sizes), mode="clip")
     tokens = tokens.astype(np.int64)
     tokens[begins], tokens[part_ends - 1] = store.vocabulary.cls, store.vocabulary.sep
@@ -120,26 +120,29 @@ def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBa
         prediction_positions=chosen,
         labels=labels,
         weights=np.ones(len(labels), np.float32),
-        # A loss takes one of two labels; without a label its weight, below, is 0.
+        # The loss needs a valid class; unlabelled rows get class 0 and weight 0.
         sequence_labels=np.where(rows.label == UNLABELLED, 0, rows.label),
         sequence_weights=((rows.b_count > 0) & (rows.label != UNLABELLED)).astype(np.float32),
     )
 
 
 def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
-    """What [SEP] ends: A, cut where a document begins inside it, and B. Row, first token, tokens, whether it is B."""
+    """The parts that a [SEP] ends: A, cut where a document begins inside it, and B.
+
+    Returns the row, first token and number of tokens of each part, and whether it is B.
+    """
     pair = np.flatnonzero(rows.b_count)
     broken = np.flatnonzero(rows.document_breaks)
     every, document_breaks = np.arange(len(rows.key)), rows.document_breaks[broken]
-    # Of one type, or numpy would turn all starts into floats for each search: 17 ms and 52 MB for 512 sequences of a
-    # Wikipedia.
+    # Cast to the same dtype, or numpy would convert all starts to floats for each search: 17 ms and 52 MB for 512
+    # sequences of a Wikipedia.
     document = np.searchsorted(store.starts, rows.a_start[broken].astype(np.uint64), side="right")
     inner = np.repeat(document - (np.cumsum(document_breaks) - document_breaks), document_breaks) + np.arange(
         document_breaks.sum()
     )
     owner = np.concatenate([every, np.repeat(broken, document_breaks), pair])
     start = np.concatenate([rows.a_start, store.starts[inner].astype(np.int64), rows.b_start[pair]])
-    # Stable: of a row they stand in the order A, documents inside A, B.
+    # Stable: the parts of a row keep the order A, documents inside A, B.
     order = np.argsort(owner, kind="stable")
     owner, start, is_second = owner[order], start[order], order >= len(owner) - len(pair)
     stop = np.where(is_second, start + rows.b_count[owner], (rows.a_start + rows.a_count)[owner])
@@ -149,7 +152,7 @@ def _parts(rows: Rows, store: Store) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
 
 
 def split(batch: MicroBatch, row_sizes: list[Ids]) -> list[MicroBatch]:
-    """A packed batch cut into packed batches, each given by the numbers [R] of sequences in its R rows."""
+    """A packed batch split into packed batches, each specified by the number of sequences in its R rows, [R]."""
     sequence_cuts = np.cumsum([0, *(int(sizes.sum()) for sizes in row_sizes)])
     token_cuts = batch.cu_seqlens[sequence_cuts]
     prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)
@@ -176,14 +179,14 @@ def _cut(batch: MicroBatch, row_sizes: Ids, sequences: slice, tokens: slice, pre
 
 
 def _binomial(keys: Keys, counter: int, trials: Ids) -> Ids:
-    """The successes among `trials` fair Bernoulli draws of each key: draw j is bit j mod 64 of number j // 64."""
+    """The number of successes in `trials` fair Bernoulli draws per key: draw j is bit j mod 64 of hash j // 64."""
     successes = np.zeros(len(keys), np.int64)
     remaining, number = trials.copy(), 0
     while (active := np.flatnonzero(remaining > 0)).size:
-        # 64 fair bits from one hash, instead of a hash for each token that is dropped.
+        # 64 fair bits from one hash, instead of one hash per dropped token.
         words = bits(keys[active], counter + number)
         counted = np.arange(64) < remaining[active, None]
-        # Little-endian, or bit j would be another one on another machine.
+        # Little-endian, so that bit j is the same on every machine.
         shown = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
         successes[active] += (shown & counted).sum(axis=1, dtype=np.int64)
         remaining[active] -= 64

@@ -1,4 +1,4 @@
-"""The recipe section `[examples]`, and what a training phase asks of it."""
+"""The recipe section `[examples]`, and the related settings of a training phase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.masking_config import MaskingConfig
 
 VERSION = 6
-"""Raised when the code of the stage changes its result."""
+"""Incremented whenever a code change alters the result of the stage."""
 
 
 def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -24,46 +24,47 @@ def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 PAIRS = {"next-sentence": "nsp", "sentence-order": "sop"}
-"""The plans whose examples are pairs, and the names of what is learnt from their labels."""
+"""The plans whose examples are pairs, and the name of the task learned from their labels."""
 Length = Annotated[int, Field(ge=8, le=32_768)]
-"""Longest example, special tokens included (tokens)."""
+"""Maximum length of an example, special tokens included (tokens)."""
 DocumentRange = Annotated[tuple[float, float], AfterValidator(_rising)]
-"""Share of the documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
+"""Share of the documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share no document."""
 
 
 class PlanSet(Section):
     """The examples of one training phase: a length and a share of the documents."""
 
     length: Length
-    """Longest example, special tokens included (tokens)."""
+    """Maximum length of an example, special tokens included (tokens)."""
 
     document_range: DocumentRange = (0.0, 1.0)
-    """Share of the training documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share none."""
+    """Share of the training documents, as a half-open range of their hashes in [0, 1]; disjoint ranges share no
+    document."""
 
     @property
     def name(self) -> str:
-        """The folder of its plans, such as `128` or `512-0.9-1.0`: the exact numbers, so near shares stay apart."""
+        """The folder of its plans, such as `128` or `512-0.9-1.0`; unrounded, so that similar ranges stay distinct."""
         low, high = self.document_range
         return f"{self.length}" if (low, high) == (0.0, 1.0) else f"{self.length}-{low!r}-{high!r}"
 
 
 @dataclass(frozen=True)
 class ImportedData:
-    """Examples in a format of the field that a phase trains on, as the recipe names them."""
+    """External data that a phase trains on, as specified in the recipe."""
 
     phase: int
     path: Path
     length: int
-    """Longest example, special tokens included (tokens)."""
+    """Maximum length of an example, special tokens included (tokens)."""
     masking: MaskingConfig
     quarantine: bool
-    """Whether damaged files are left out instead of being an error."""
+    """Whether corrupt files are skipped instead of raising an error."""
     texts: LabelledTexts | None = None
-    """How its files are read where they hold labelled texts, not finished examples."""
+    """How to read its files if they hold labelled texts instead of finished examples."""
 
     @property
     def key(self) -> str:
-        """The section of the recipe, for messages."""
+        """The recipe section, for messages."""
         return f"train.phases.{self.phase}"
 
     @property
@@ -73,17 +74,17 @@ class ImportedData:
 
     @property
     def test_input(self) -> str:
-        """The name, among the inputs of the examples artifact, of the files beside it that are not for training."""
+        """The name, among the inputs of the examples artifact, of the accompanying files that are not for training."""
         return f"test data {self.phase}"
 
     @property
     def folder(self) -> str:
-        """Where the examples artifact keeps it."""
+        """The folder of the examples artifact that holds it."""
         return f"imported/{self.phase}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What of it decides the examples, beside its files."""
+        """The settings that determine the examples, besides the files."""
         if self.texts is None:
             return {"length": self.length, "quarantine": self.quarantine}
         columns = [list(each.names) for each in self.texts.columns]
@@ -91,59 +92,61 @@ class ImportedData:
 
 
 class TextsConfig(Section):
-    """What is to be said of the texts where there is no `[corpus]`: files that were made elsewhere do not say it."""
+    """Facts about the texts for a run without `[corpus]`; imported files do not carry them."""
 
     language: str = ""
-    """Language of the texts, as in `corpus.language`, for the model card; empty: not said."""
+    """Language of the texts for the model card, as in `corpus.language`; empty: not stated."""
 
     licence: str = ""
-    """Licence of the texts, for the model card; empty: "unknown"."""
+    """Licence of the texts for the model card; empty: "unknown"."""
 
 
 @dataclass(frozen=True)
 class MicroBatching:
-    """How the examples of a rank become micro-batches."""
+    """How the examples of a rank are divided into micro-batches."""
 
     micro_batch: int
-    """Most examples of a micro-batch; with `row_tokens`, rows of several examples."""
+    """Maximum number of examples per micro-batch; with `row_tokens`, of rows that each hold several examples."""
     row_tokens: int = 0
-    """Room of a row that examples are packed into (tokens); 0: an example is a row."""
+    """Capacity of a row that examples are packed into (tokens); 0: one example per row."""
     micro_tokens: int = 0
-    """Most tokens of a micro-batch, which then takes as many examples as fit; 0: `micro_batch` counts."""
+    """Maximum number of tokens per micro-batch, which takes as many examples as fit; 0: `micro_batch` is the limit."""
 
 
 class ExamplesConfig(Section):
-    """How examples are made of documents (Devlin et al. 2019 §3.1; the published create_pretraining_data.py)."""
+    """How examples are built from documents (Devlin et al. 2019 §3.1; the published create_pretraining_data.py)."""
 
     passes: int = Field(10, ge=1, le=100)
-    """Plans per set: how often each document is walked with fresh random numbers (the originals' dupe factor)."""
+    """Number of plans per set: how often each document is split into examples, each time with new random numbers (the
+    originals' dupe factor)."""
 
     plan: Literal["next-sentence", "sentence-order", "doc-sentences", "full-sentences"] = "next-sentence"
     """What an example is: a pair labelled random or next (BERT), a pair labelled swapped or not (ALBERT), or
-    consecutive sentences without a label, of one document or across documents (RoBERTa)."""
+    unlabelled consecutive sentences from one document or across documents (RoBERTa)."""
 
     short_seq_prob: float = Field(0.1, ge=0.0, le=1.0)
-    """Probability that a document is walked with a shorter target length, uniform from 2 tokens up."""
+    """Probability of a shorter target length, uniform from 2 tokens up; drawn once per document, or with
+    `plan = "full-sentences"` once per example."""
 
     random_next_prob: float = Field(0.5, ge=0.0, le=1.0)
-    """Probability that the second segment comes from another document (chunks of one sentence always do)."""
+    """Probability that the second segment comes from another document (for chunks of one sentence it always does)."""
 
     random_label: Literal["nvidia", "google"] = "nvidia"
-    """Label of a pair whose 10 tries all hit its own document: `nvidia` says not random, `google` says random."""
+    """Label of a pair for which all 10 tries drew its own document: `nvidia` labels it not random, `google` random."""
 
     heldout: float = Field(0.01, gt=0.0, lt=1.0)
-    """Share of the documents kept for evaluation, decided by a hash of each document's text alone. Without `[corpus]`
-    share of the examples of `data`, by their ids, where no files for testing lie with them."""
+    """Share of the documents held out for evaluation, chosen by a hash of each document's text alone. Without
+    `[corpus]`: share of the examples of `data`, chosen by their ids, if no test files accompany them."""
 
     seed: int = Field(12345, ge=0)
-    """Seed of all random decisions of the pair plans."""
+    """Seed of all random decisions of the plans."""
 
     workers: int = runtime_only(0, ge=0)
-    """Processes (0: one per processor)."""
+    """Number of worker processes; 0: one per processor."""
 
     @model_validator(mode="after")
     def _random_pairs_are_of_one_plan(self) -> Self:
-        # A setting that would do nothing is refused, not ignored.
+        # A setting without effect is rejected, not ignored.
         names = ("random_next_prob", "random_label")
         given = [name for name in names if getattr(self, name) != type(self).model_fields[name].default]
         if given and self.plan != "next-sentence":
@@ -159,12 +162,12 @@ class ExamplesConfig(Section):
 def sections(
     config: ExamplesConfig, sets: tuple[PlanSet, ...], imported: Sequence[ImportedData] = ()
 ) -> dict[str, Any]:
-    """The settings that the examples are a function of: plans for each of `sets`, and the data of `imported`."""
+    """The settings that determine the examples: plans for each of `sets`, and the data of `imported`."""
     settings: dict[str, Any] = {"examples": config, "train": {"phases": distinct(sets)}}
-    # Not its masking: masks are drawn when a batch is, so other masks rebuild nothing (decision 0015).
+    # Without masking: masks are drawn with each batch, so changing them rebuilds nothing (decision 0015).
     return settings | {data.key: data.settings for data in imported}
 
 
 def distinct(sets: tuple[PlanSet, ...]) -> tuple[PlanSet, ...]:
-    """Each set once, in order."""
+    """The sets without duplicates, in order."""
     return tuple(dict.fromkeys(sets))

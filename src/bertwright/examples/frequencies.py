@@ -1,4 +1,4 @@
-"""How often each entry of the vocabulary occurs, and what guessing by that alone would score."""
+"""Token frequencies of the vocabulary entries, and the loss of a unigram model based on them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from bertwright.examples.store import Store, map_file
 
 AT_ONCE = 1 << 22
 COUNTS = "token_counts"
-"""The file of an examples artifact without a training store that says how often each entry occurs: uint64."""
+"""Token counts by entry, uint64: a file of an examples artifact that has no training store."""
 
 
 def token_counts(tokens: NDArray[Any], vocabulary_size: int) -> NDArray[np.int64]:
-    """How often each entry occurs in a (memory-mapped) array of ids, read 4 Mi ids at a time: [vocabulary_size]."""
+    """Count each entry in a (memory-mapped) array of ids, read 4 Mi ids at a time; returns [vocabulary_size]."""
     counts = np.zeros(vocabulary_size, np.int64)
-    # A store may be larger than memory, and bincount makes 8 bytes of each id that it reads.
+    # A store may be larger than memory, and bincount converts each id to 8 bytes.
     for start in range(0, len(tokens), AT_ONCE):
         counts += np.bincount(tokens[start : start + AT_ONCE], minlength=vocabulary_size)
     return counts
 
 
 def log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """[V] log p of each entry, with one added to its count [V], so that one which was never seen has a probability."""
+    """[V] log p of each entry, with 1 added to its count [V], so that unseen entries have a nonzero probability."""
     logs: NDArray[np.float64] = np.log(counts + 1.0) - np.log(counts.sum() + len(counts))
     return logs
 
 
 def training_counts(examples: Artifact) -> NDArray[np.int64]:
-    """How often each entry occurs in the training text of an examples artifact, its own or that of data made elsewhere:
-    [vocabulary_size]."""
+    """How often each entry occurs in the training text of an examples artifact, from a corpus or imported;
+    returns [vocabulary_size]."""
     if COUNTS in examples.names():
         return map_file(examples.file(COUNTS), "<u8").astype(np.int64)
     store = Store.open(examples)
@@ -42,15 +42,15 @@ def training_counts(examples: Artifact) -> NDArray[np.int64]:
 
 
 def unigram_loss(store: Path, vocabulary_size: int) -> float:
-    """Mean of -log p of all held-out tokens in nats, p by their frequency in the training text; 0.0 without any.
+    """Mean of -log p over all held-out tokens, in nats, with p from token frequencies in training; 0.0 without tokens.
 
-    What a model without use for the context scores, give or take the choice of the masked tokens.
+    A model that ignores the context scores about this loss, apart from the choice of masked tokens.
     """
     return unigram_loss_of(token_counts(_tokens(store, "train"), vocabulary_size), store)
 
 
 def unigram_loss_of(train: NDArray[np.int64], store: Path) -> float:
-    """The same, given how often each entry occurs in the training text: [vocabulary_size]."""
+    """As `unigram_loss`, from the counts of each entry in the training text, [vocabulary_size]."""
     heldout = token_counts(_tokens(store, "heldout"), len(train))
     return round(-float(log_probabilities(train) @ heldout) / max(1, int(heldout.sum())), 4)
 

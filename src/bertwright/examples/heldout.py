@@ -1,7 +1,7 @@
-"""Something is always held out: of a small corpus the document that a larger share would take first.
+"""Ensures a non-empty held-out set: a small corpus holds out the document that a larger share would select first.
 
-Membership is decided shard by shard, so that none was taken is known only when all shards are there. Then one shard is
-prepared again. A corpus of one document is cut: its last tenth is held out.
+Membership is decided shard by shard, so an empty held-out set is known only once all shards are prepared. Then one
+shard is prepared again. A corpus of one document is split: its last tenth is held out.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bertwright.examples.store import SPLITS, Split
 
 
 def hold_one_out(tasks: Sequence[ShardTask]) -> str:
-    """Make sure that a document is held out, given the finished tasks of all shards.
+    """Ensure that at least one document is held out, given the finished tasks of all shards.
 
-    The sentence to tell the user where the share asked for took none; "" where it took some. A run that was interrupted
-    here gives the same result and the same sentence.
+    Returns a message for the user if the requested share selected no document, else "". A run that was interrupted
+    here produces the same result and the same message when it resumes.
     """
     facts = [read_done(task.facts) for task in tasks]
     documents = {split: sum(shard[split]["documents"] for shard in facts) for split in SPLITS}
@@ -35,7 +35,7 @@ def hold_one_out(tasks: Sequence[ShardTask]) -> str:
 
 
 def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
-    """Prepare the shard again that has the document to take, of those with documents."""
+    """Prepare the shard with the document to hold out again; `tasks` are those of shards with training documents."""
     lowest, first = min((float(heldout_place(_hashes(task, "train")).min()), i) for i, task in enumerate(tasks))
     task = tasks[first]
     if documents == 1 and read_done(task.facts)["train"]["sentences"] < 2:
@@ -43,16 +43,16 @@ def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
             "the corpus is one document of one sentence, and there must be text to train on and other text to score. "
             "Add text to corpus.source."
         )
-    share = np.nextafter(lowest, 1.0)  # membership is below the share
-    task.facts.unlink()  # before the parts change: an interrupted run prepares the shard as it was
+    share = np.nextafter(lowest, 1.0)  # held-out documents are strictly below the share
+    task.facts.unlink()  # before the parts change, so that an interrupted run prepares the shard again
     prepare_shard(replace(task, config=task.config.model_copy(update={"heldout": share}), cut=documents == 1))
 
 
 def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
-    # Asked of the files, not of what this call did: an interrupted run says the same when it goes on.
+    # Read from the files, so that an interrupted run prints the same message when it resumes.
     held = np.concatenate([_hashes(task, "heldout") for task in tasks])
     asked = tasks[0].config.heldout
-    # Below the share the rule itself holds it out, and nobody need be told.
+    # Below the requested share, the regular rule held it out: there is nothing to report.
     if len(held) != 1 or heldout_place(held)[0] < asked:
         return ""
     kept = np.concatenate([_hashes(task, "train") for task in tasks])

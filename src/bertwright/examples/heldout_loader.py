@@ -1,4 +1,4 @@
-"""The held-out examples of a length, drawn in the order of their plan with masks that stay."""
+"""The held-out examples of a length, in plan order and with fixed masks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from bertwright.examples.store import Store
 class Heldout:
     """The held-out examples of a length in plan order.
 
-    Masks are fixed: they depend on the row and the settings alone, neither on seed nor phase, and random replacements
-    are always words, so scores can be compared.
+    Masks are fixed: they depend only on the row and the settings, not on seed or phase, and random replacements are
+    always words, so scores are comparable.
     """
 
     store: Store
@@ -32,17 +32,17 @@ class Heldout:
     masking: Masking
     length: int
     rows: Ids
-    """[N] of the plan, those that are taken."""
+    """[N] the plan rows to use."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def batches(self, micro_batch: int, first: int = 0, stop: int | None = None) -> Iterator[MicroBatch]:
-        """The examples `first` to `stop` once, as micro-batches of at most `micro_batch` examples."""
+        """Yield the examples `first` to `stop` once, in micro-batches of at most `micro_batch` examples."""
         chosen = self.rows[first:stop]
         for start in range(0, len(chosen), micro_batch):
             rows = chosen[start : start + micro_batch]
-            # Neither seed nor phase is in the key: scores of all runs are of the same masks.
+            # The key contains neither seed nor phase, so that all runs are scored on the same masks.
             columns = rows_of(self.store, self.plans, 0, rows, fold(key("held-out masks"), rows))
             yield collate(columns, self.length, self.store, self.masking)
 
@@ -50,12 +50,14 @@ class Heldout:
 def open_heldout(
     examples: Artifact, length: int, max_predictions: int, mask_rate: float, most: int | None = None
 ) -> Heldout:
-    """The held-out examples of a length; with `most` below their number, example int(i * (n / most)) of n for each i:
-    the rule of MLPerf's evaluation set (mlcommons/training, pick_eval_samples.py), rounding included.
+    """The held-out examples of a length, at most `most` of them.
+
+    If there are n > most examples, takes example int(i * (n / most)) for each i: the rule of MLPerf's evaluation set
+    (mlcommons/training, pick_eval_samples.py), rounding included.
     """
     store, plans = Store.open(examples, "heldout"), Plans.open(examples, PlanSet(length=length), "heldout")
     check_plans(plans, store)
-    # The defaults, whatever units and shares the phase masks by, so that scores can be compared.
+    # The defaults, whatever masking the phase uses, so that scores are comparable.
     masking = Masking(MaskingConfig(), mask_rate, max_predictions, store.vocabulary)
     total = int(plans.sizes[0])
     taken = total if most is None else min(most, total)
@@ -71,5 +73,5 @@ def heldout_batches(
     micro_batch: int,
     most: int | None = None,
 ) -> Iterator[MicroBatch]:
-    """The held-out examples of a length once, as micro-batches; see `open_heldout`."""
+    """Yield the held-out examples of a length once, in micro-batches; see `open_heldout`."""
     yield from open_heldout(examples, length, max_predictions, mask_rate, most).batches(micro_batch)

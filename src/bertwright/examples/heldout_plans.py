@@ -1,8 +1,8 @@
-"""The plans of the held-out documents, made when the parts of all shards are joined.
+"""The plans of the held-out documents, built when the parts of all shards are joined.
 
-A shard holds few held-out documents, often one alone. With partners from its own shard only, that one would be paired
-with itself, and hardly a pair would be random: another task than the one trained on. So random partners come from all
-held-out documents, of whatever shards. One pass over one document in a hundred takes no time worth sharing.
+A shard holds few held-out documents, often only one. With partners from its own shard only, that document would be
+paired with itself and hardly any pair would be random: a different task from training. So random partners come from the
+held-out documents of all shards. One pass over 1 % of the documents is too cheap to be worth distributing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from bertwright.examples.rows import Tally
 from bertwright.examples.store import Documents, map_file
 
 TOGETHER = 1 << 26
-"""Tokens from which on a group of shards is large enough: it bounds memory, and starts fit the 32 bits of a row."""
+"""Minimum tokens of a group of shards: bounds memory, and token offsets fit the 32 bits of a row."""
 
 
 Group = dict[str, int]
-"""The counts of neighbouring shards of the held-out store that are planned together: one shard of what is made."""
+"""The counts of neighbouring held-out shards that are planned together; a group becomes one shard of the store."""
 
 
 def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) -> dict[str, Any]:
-    """Write a plan of one pass for each of `lengths` over `store/heldout.*` in `draft`; `rows` and `sequences` by set.
+    """Write a one-pass plan for each of `lengths` over `store/heldout.*` in `draft`; returns `rows` and `sequences`.
 
-    The shards of the store are then the groups of corpus shards that are planned together.
+    Afterwards the shards of the store are the groups of corpus shards that were planned together.
     """
     groups = neighbours(read_json(draft / "store" / "heldout.json")["shards"], config)
     documents = documents_of_groups(draft / "store", groups)
@@ -43,14 +43,17 @@ def plan_heldout(draft: Path, lengths: Sequence[int], config: ExamplesConfig) ->
 def write_heldout_plans(
     draft: Path, lengths: Sequence[int], groups: Sequence[Group], planned: Iterable[Mapping[int, NDArray[np.void]]]
 ) -> dict[str, Any]:
-    """Write the rows `made` of each group, [R] `ROW` by length, as the held-out plans of `lengths` in `draft`, and the
-    groups as the shards of its store; `rows` and `sequences` by set. A length that a group lacks has no rows there."""
+    """Write the `planned` rows of each group, [R] `ROW` by length, as the held-out plans of `lengths` in `draft`, and
+    the groups as the shards of its store.
+
+    Returns `rows` and `sequences` by set. A length that a group lacks has no rows there.
+    """
     names = {PlanSet(length=length).name: Tally(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
     for plans in planned:
         for (name, tally), length in zip(names.items(), lengths, strict=True):
             plan = plans.get(length, np.zeros(0, ROW))
-            # Anew at the first group: a run that was interrupted may have left rows.
+            # The first group overwrites: an interrupted run may have left rows.
             with (make_folder(draft / "plans" / "heldout" / name) / "00.rows").open(
                 "ab" if rows[name] else "wb"
             ) as out:
@@ -60,7 +63,7 @@ def write_heldout_plans(
     for name, counts in rows.items():
         write_json(draft / "plans" / "heldout" / f"{name}.json", {"rows": [counts]})
     facts = draft / "store" / "heldout.json"
-    # Rows count from the first token of their group, so the groups are what drawing takes for shards.
+    # Row offsets are relative to the first token of the group, so loaders must see the groups as shards.
     write_json(facts, {**read_json(facts), "shards": groups})
     return {
         "rows": {name: [sum(counts)] for name, counts in rows.items()},
@@ -71,8 +74,8 @@ def write_heldout_plans(
 def plan_once(documents: Documents, length: int, config: ExamplesConfig) -> NDArray[np.void]:
     """[R] `ROW`: the rows of one pass over all `documents`.
 
-    Of a document alone pairs have no label: what should come from another document came from its own, so not one pair
-    of them would be random, and next-sentence prediction would be scored on another task than the one trained on.
+    If there is only one document, its next-sentence pairs get no label: every second segment comes from the document
+    itself, so no pair would be random, and scores would measure a different task from training.
     """
     (plan,) = plan_passes(documents, np.ones(len(documents.hashes), np.bool_), length, config, 1)
     if config.plan == "next-sentence" and len(documents.hashes) == 1:
@@ -81,10 +84,10 @@ def plan_once(documents: Documents, length: int, config: ExamplesConfig) -> NDAr
 
 
 def neighbours(shards: Sequence[Group], config: ExamplesConfig) -> list[Group]:
-    """Neighbouring shards whose documents are partners of each other, as the sums of their counts.
+    """Group neighbouring shards that draw random partners from each other; a group is the sum of their counts.
 
-    Only random segments ask for partners; where none are drawn, shards stay alone, as in training. What is left over
-    at the end joins the group before: it might be a single document.
+    Only random segments need partners; plans without them keep shards separate, as in training. A remainder at the end
+    joins the preceding group, because it might be a single document.
     """
     if config.plan != "next-sentence":
         return list(shards)
@@ -103,13 +106,13 @@ def _sum(group: Group, shard: Group) -> Group:
 
 
 def documents_of_groups(store: Path, groups: Sequence[Group]) -> Iterator[Documents]:
-    """The documents of each group, without their text."""
+    """Yield the documents of each group, without their tokens."""
     sentences, hashes = map_file(store / "heldout.sentences", "<u2"), map_file(store / "heldout.hashes", "<u8")
     bounds = map_file(store / "heldout.documents", "<u8")
     sentence = document = 0
     for group in groups:
         ends = sentence + group["sentences"], document + group["documents"]
         first = bounds[document : ends[1] + 1] - np.uint64(sentence)
-        # Plans ask for the lengths of sentences alone.
+        # Plans need only the sentence lengths.
         yield Documents(np.zeros(0, np.uint16), sentences[sentence : ends[0]], first, hashes[document : ends[1]])
         sentence, document = ends

@@ -1,9 +1,9 @@
-"""Drawing from examples made elsewhere: as from plans, each epoch is an order of its own over all of them.
+"""Loads imported examples: as with plans, each epoch is a separate permutation of all of them.
 
-Tokenised documents have become a store and plans, and are drawn from as ours are.
+Imported tokenised documents are converted to a store and plans and loaded like the project's own.
 
-Masks that the examples have are taken as they are. Where they have none, they are drawn as for our own examples,
-anew in every epoch or, with `masking.static`, once.
+Masks that the examples already have are used unchanged. Otherwise masks are drawn as for the project's own examples,
+again in every epoch or, with `masking.static`, once.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Imported:
-    """The mapped arrays of a phase's data; `instances` says what they are."""
+    """The memory-mapped arrays of a phase's data; see `instances` for their layout."""
 
     arrays: dict[str, NDArray[Any]]
     facts: _Facts
 
     @classmethod
     def open(cls, examples: Artifact, data: ImportedData, vocabulary_size: int) -> Imported:
-        """What the stage examples brought in for a phase."""
+        """Open the examples that the stage `examples` imported for a phase."""
         if f"{data.folder}/facts.json" not in examples.names():
             raise ArtifactError(
                 f"{data.key}.data: {data.path} is no finished examples folder, and {examples.path} holds nothing made "
@@ -64,11 +64,11 @@ class Imported:
         return cls(arrays, read_typed(examples.file(f"{data.folder}/facts.json"), _FACTS))
 
     def lengths(self, rows: Ids) -> Ids:
-        """[N] tokens of each of the rows [N]."""
+        """[N] number of tokens of each of the rows [N]."""
         return self._sizes("cu_seqlens", rows)
 
     def predictions(self, rows: Ids) -> Ids:
-        """[N] static predictions of each of the rows [N]."""
+        """[N] number of static predictions of each of the rows [N]."""
         return self._sizes("cu_predictions", rows)
 
     def take(self, rows: Ids) -> Instances:
@@ -91,7 +91,7 @@ class Imported:
 
 
 class ImportedLoader:
-    """The training batches of a phase from examples made elsewhere; see `loader.Loader`."""
+    """The training batches of a phase from imported examples; see `loader.Loader`."""
 
     def __init__(self, imported: Imported, vocabulary: Vocabulary, settings: LoaderSettings, pairs: bool) -> None:
         self.settings = settings
@@ -100,7 +100,7 @@ class ImportedLoader:
 
     @property
     def epoch_sizes(self) -> list[int]:
-        """Every epoch takes all examples."""
+        """The size of the only pass: every epoch takes all examples."""
         return [int(self._imported.facts["examples"])]
 
     @property
@@ -109,7 +109,7 @@ class ImportedLoader:
         return float(self._imported.facts["tokens"] / self._imported.facts["examples"])
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
-        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        """The micro-batches of `rank` in global step `step` (from 0); every rank has the same number of them."""
         rows, keys = self._rows(step)
         batches: list[MicroBatch] = []
         for group in together(self._assignments(rows, rank, world)):
@@ -119,14 +119,14 @@ class ImportedLoader:
         return batches
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
-        """What `rank` predicts and reads in `step`; without drawing where lengths tell."""
+        """The counts of `rank` in `step`, without drawing masks where the lengths determine them."""
         rows, _ = self._rows(step)
         own_rows = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
         lengths, masking = self._imported.lengths(own_rows), self._masking(step)
         if self._imported.facts["static"]:
             predictions = int(self._imported.predictions(own_rows).sum())
         elif masking.counted:
-            # [CLS] and [SEP] are not masked, and how many an example has is known by its ids alone.
+            # [CLS] and [SEP] are not masked; only the ids tell how many an example has.
             some = self._imported.take(own_rows)
             specials = np.diff(ends(self._special(some.token_ids))[some.cu_seqlens])
             predictions = int(masking.counts(lengths, specials).sum())
@@ -141,13 +141,13 @@ class ImportedLoader:
         return ImportedLoader(self._imported, self._vocabulary, settings, self._pairs)
 
     def _rows(self, step: int) -> tuple[Ids, Keys]:
-        """The examples of a global step, and the key of the masks of each."""
+        """The examples of a global step, and the mask key of each."""
         settings = self.settings
         refuse_cut(self._imported.arrays.values())
         places = np.arange(settings.batches.before(step), settings.batches.before(step + 1))
         epochs = self._epochs.locate(places)
         stream = partial(key, settings.seed, "pass" if settings.masking.static else "draw", settings.phase)
-        # Static masks are keyed by the one pass there is, so they come again in every epoch.
+        # Static masks are keyed by the only pass, so they repeat in every epoch.
         keys = [fold(stream(0 if settings.masking.static else epoch), rows) for epoch, _, rows in epochs]
         return np.concatenate([rows for _, _, rows in epochs]), np.concatenate(keys)
 
@@ -184,17 +184,17 @@ class ImportedLoader:
             prediction_positions=chosen,
             labels=labels,
             weights=np.ones(len(labels), np.float32),
-            # A loss takes one of two labels; without a label its weight, below, is 0.
+            # The loss needs a valid class; unlabelled examples get class 0 and weight 0.
             sequence_labels=np.maximum(some.next_sentence_labels, 0).astype(np.int64),
             sequence_weights=(self._pairs & (some.next_sentence_labels >= 0)).astype(np.float32),
         )
 
 
 def open_imported(examples: Artifact, data: ImportedData, settings: LoaderSettings, vocab: Artifact) -> Loader:
-    """The training batches of a phase from what the stage examples brought in; refused with another vocabulary."""
+    """The training batches of a phase from imported data; `ArtifactError` if it has another vocabulary than `vocab`."""
     if examples.names(f"{data.folder}/store/"):
         return open_loader(examples, PlanSet(length=data.length), settings, vocab, f"{data.folder}/")
     vocabulary = Vocabulary.open(examples, vocab)
-    # Labels count by what the run predicts: the files do not say what theirs mean (decision 0018).
+    # Whether labels are used depends on the run's task: the files do not say what theirs mean (decision 0018).
     pairs = examples.manifest["config"]["examples"]["plan"] in PAIRS
     return ImportedLoader(Imported.open(examples, data, vocabulary.size), vocabulary, settings, pairs)

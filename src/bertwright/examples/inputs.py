@@ -1,4 +1,4 @@
-"""What the stage `examples` makes examples of: a corpus, a vocabulary, and data made elsewhere."""
+"""The inputs of the stage `examples`: a corpus, a vocabulary, and external data."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
 
-if TYPE_CHECKING:  # the pipeline knows this page, and starts without numpy
+if TYPE_CHECKING:  # the pipeline imports this module, and must start without numpy
     from bertwright.examples.vocabulary import Vocabulary
 
 
 class Task(Protocol):
-    """One task of the stage: a corpus shard, or a file made elsewhere."""
+    """One task of the stage: a corpus shard, or an external file."""
 
     @property
     def facts(self) -> Path:
-        """The file that is written last."""
+        """The file that is written last and marks the task as finished."""
 
 
 Step = tuple[Callable[[Any], None], Sequence[Task]]
-"""A function, and the tasks it is called with."""
+"""A function, and the tasks to call it with."""
 
 
 class ImportedSets(Protocol):
-    """The files of the phases that name data made elsewhere, whatever their format (`formats.imported.sets`)."""
+    """The external files that phases train on, in any format (`formats.imported.sets`)."""
 
     @property
     def data(self) -> Sequence[ImportedData]:
-        """The phases."""
+        """The data of each phase that names external files."""
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """What their files are known by, as inputs of the examples artifact."""
+        """The fingerprints of the files, as inputs of the examples artifact."""
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
-        """The tasks that bring them in, and the function that does one."""
+        """The import tasks, and the function that runs one."""
 
     def join(
         self, draft: Path, tasks: Sequence[Task], config: ExamplesConfig, entries: Sequence[str], log: Log
     ) -> dict[str, Any]:
-        """Write what the finished tasks have brought in into `draft`, where `store/` is; the counts to keep."""
+        """Write the results of the finished tasks into `draft`, which holds `store/`; returns the counts to keep."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the stage makes examples of."""
+    """The inputs of the stage."""
 
     corpus: Artifact
     vocab: Artifact
     imported: ImportedSets | None = None
-    """Data made elsewhere that phases train on beside the corpus."""
+    """External data that phases train on in addition to the corpus."""

@@ -1,18 +1,18 @@
-"""Finished examples, wherever they came from: N of them, one after another, without padding.
+"""Finished examples from any source: N examples, concatenated without padding.
 
-In memory they are `Instances`: training reads what was brought in as these, and the formats read and write them. In the
-examples artifact they are flat arrays that can be mapped:
+In memory they are `Instances`: training reads imported examples as these, and the formats read and write them. In the
+examples artifact they are flat arrays that can be memory-mapped:
 
-    imported/0/tokens                 ids as stored (after masking, where masks are static), as wide as the store's
-    imported/0/cu_seqlens             uint64 [N + 1] where examples begin and end
-    imported/0/second                 uint16 [N] position where segment 1 begins; the length where there is one segment
+    imported/0/tokens                 ids as stored (after masking if masks are static), of the same dtype as the store
+    imported/0/cu_seqlens             uint64 [N + 1] boundaries of the examples
+    imported/0/second                 uint16 [N] position where segment 1 begins; the length if there is one segment
     imported/0/positions              uint16 predicted positions inside each example
-    imported/0/labels                 original ids there, as wide as tokens
-    imported/0/cu_predictions         uint64 [N + 1] where the predictions of an example begin and end
+    imported/0/labels                 original ids at these positions, of the same dtype as tokens
+    imported/0/cu_predictions         uint64 [N + 1] boundaries of each example's predictions
     imported/0/next_sentence_labels   int8 [N] 1 random, 0 next, -1 no label
-    imported/0/facts.json             what was read, and what was left out
+    imported/0/facts.json             what was read, and what was skipped
 
-`0` is the number of the phase. Whoever draws from them needs this page and none of the formats they came in.
+`0` is the number of the phase. Loading them requires only this module, not the formats they were imported from.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from bertwright.examples.store import token_dtype
 
 Ints = NDArray[np.int64]
 ENDS = {"cu_seqlens": "lengths", "cu_predictions": "predictions"}
-"""The running sums of the artifact, and the column of the parts that each is made of."""
+"""The cumulative sums of the artifact, and the column of the parts that each is computed from."""
 
 
 @dataclass(frozen=True)
 class Instances:
-    """N examples of T tokens with M predictions (none where masks are drawn while training)."""
+    """N examples of T tokens with M predictions (none if masks are drawn during training)."""
 
     token_ids: NDArray[np.int32]
-    """[T] ids as stored: after masking where masks are static."""
+    """[T] ids as stored: after masking if masks are static."""
     cu_seqlens: NDArray[np.int64]
-    """[N + 1] where examples begin and end."""
+    """[N + 1] boundaries of the examples."""
     second: NDArray[np.int32]
-    """[N] position where segment 1 begins; the length of the example where there is one segment."""
+    """[N] position where segment 1 begins; the length of the example if there is one segment."""
     positions: NDArray[np.int32]
-    """[M] predicted positions, rising inside each example, never 0 ([CLS])."""
+    """[M] predicted positions, increasing inside each example, never 0 ([CLS])."""
     labels: NDArray[np.int32]
-    """[M] original ids there."""
+    """[M] original ids at these positions."""
     cu_predictions: NDArray[np.int64]
-    """[N + 1] where the predictions of an example begin and end."""
+    """[N + 1] boundaries of each example's predictions."""
     next_sentence_labels: NDArray[np.int8]
     """[N] 1 random, 0 next, -1 no label."""
 
@@ -61,7 +61,7 @@ class Instances:
 
     @property
     def predicted(self) -> Ints:
-        """[M] indices of the predicted tokens among the T."""
+        """[M] indices of the predicted tokens into the T tokens."""
         return np.repeat(self.cu_seqlens[:-1], np.diff(self.cu_predictions)) + self.positions
 
     @property
@@ -76,7 +76,7 @@ class Instances:
         return tokens
 
     def take(self, rows: slice | Ints) -> Instances:
-        """The examples `rows`, a slice or their numbers [N], in that order."""
+        """The examples selected by `rows`, a slice or indices [N], in that order."""
         chosen = np.arange(len(self))[rows]
         tokens, cu_seqlens = gather(self.cu_seqlens, chosen)
         predictions, cu_predictions = gather(self.cu_predictions, chosen)
@@ -92,18 +92,18 @@ class Instances:
 
 
 def dtypes(vocabulary_size: int) -> dict[str, str]:
-    """The element types of the columns that are flat in parts and artifact alike."""
+    """The dtypes of the columns that have the same flat layout in parts and artifact."""
     ids = token_dtype(vocabulary_size)
     return {"tokens": ids, "second": "<u2", "positions": "<u2", "labels": ids, "next_sentence_labels": "i1"}
 
 
 def concatenate(parts: Sequence[Instances]) -> Instances:
-    """All examples of `parts` (at least one), one after another."""
+    """The examples of all `parts` (at least one), concatenated."""
     columns: dict[str, NDArray[Any]] = {}
     for field in fields(Instances):
         arrays = [getattr(part, field.name) for part in parts]
         if field.name.startswith("cu_"):
-            # Running sums cannot be put behind each other: each part begins from 0 again.
+            # Cumulative sums cannot be concatenated: each part begins at 0 again.
             counts = np.concatenate([np.diff(array) for array in arrays])
             columns[field.name] = ends(counts)
         else:
@@ -112,20 +112,22 @@ def concatenate(parts: Sequence[Instances]) -> Instances:
 
 
 def ends(counts: NDArray[Any] | Sequence[int]) -> Ints:
-    """[N + 1] the running sum of `counts`, from 0."""
-    # The tokens of a large corpus are more than 32 bits count.
+    """[N + 1] the cumulative sum of `counts`, starting with 0."""
+    # A large corpus has more tokens than 32 bits can count.
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
 def stretches(sizes: Ints, most: int) -> list[tuple[int, int]]:
-    """Stretches [start, stop) of rows of these sizes [N] that hold about `most` together, all rows in order."""
+    """Split rows of these sizes [N] into consecutive ranges [start, stop) that hold about `most` each."""
     stretch = (np.cumsum(sizes) - sizes) // most
     return list(pairwise([*np.flatnonzero(np.diff(stretch, prepend=-1)).tolist(), len(sizes)]))
 
 
 def gather(cu: NDArray[Any], rows: Ints) -> tuple[Ints, Ints]:
-    """[T] which elements of a ragged array, whose rows end at `cu` [N + 1], are those of `rows` [K]; and [K + 1] where
-    the rows begin and end among them."""
+    """Indices to gather `rows` [K] of a ragged array with row boundaries `cu` [N + 1].
+
+    Returns the element indices [T], and the row boundaries among them [K + 1].
+    """
     begins = cu[rows].astype(np.int64)
     counts = cu[rows + 1].astype(np.int64) - begins
     cu_taken = ends(counts)

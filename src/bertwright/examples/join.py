@@ -1,4 +1,4 @@
-"""The parts of all shards, joined in shard order into the files of the artifact."""
+"""Joins the parts of all shards, in shard order, into the files of the artifact."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from bertwright.examples.rows import Tally
 from bertwright.examples.store import SPLITS, Split
 
 Facts = Mapping[int, dict[str, Any]]
-"""What was counted in each part, by its number."""
+"""The counts of each part, by part number."""
 Kept = Callable[[int, NDArray[np.void]], NDArray[np.void]]
-"""`kept(number, rows)`: the rows of a part that go into the plans."""
+"""`kept(number, rows)` returns the rows of a part that go into the plans."""
 
 
 def join(
@@ -32,7 +32,7 @@ def join(
     config: ExamplesConfig,
     vocabulary_size: int,
 ) -> dict[str, Any]:
-    """Write `store/` and `plans/` from `parts`; `facts` are the shards' counts. Returns the counts of the whole."""
+    """Write `store/` and `plans/` from `parts`; `facts` are the counts by shard. Returns the total counts."""
     counts: dict[str, Any] = {"documents": sum(shard[split]["documents"] for shard in facts for split in SPLITS)}
     of_split = {split: {number: shard[split] for number, shard in enumerate(facts)} for split in SPLITS}
     lengths = {plan_set.name: plan_set.length for plan_set in sets}
@@ -54,8 +54,10 @@ def join_split(
     lengths: Mapping[str, int],
     kept: Kept = lambda _, rows: rows,
 ) -> dict[str, Any]:
-    """Write store and plans of a split into `folder` from its parts; `shards` are the counts of those to take, and
-    `lengths` the longest example of each set by its name."""
+    """Write the store and plans of a split into `folder` from its parts; returns the counts.
+
+    `shards` are the counts of the parts to join, `lengths` the maximum example length of each set by name.
+    """
     join_store(make_folder(folder / "store"), parts / split, split, shards)
     plans = folder / "plans" / split
     tallies = {name: Tally(length) for name, length in lengths.items()}
@@ -64,7 +66,7 @@ def join_split(
 
 
 def totals(shards: Facts) -> dict[str, int]:
-    """Documents, sentences and tokens of all parts together."""
+    """Total documents, sentences and tokens of all parts."""
     return {name: sum(shard[name] for shard in shards.values()) for name in ("documents", "sentences", "tokens")}
 
 
@@ -77,7 +79,7 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
         with (store / f"{split}.{name}").open("wb") as target:
             for number, shard in shards.items():
                 own = np.frombuffer(read_bytes(parts / f"{number:05}.{name}"), "<u8")
-                # The last number of a part is the first of the next one, and is written once, after all.
+                # The last offset of a part equals the first of the next one; the final one is written after the loop.
                 target.write((own[:-1] + np.uint64(first)).tobytes())
                 first += shard[unit]
             target.write(np.array([first], "<u8").tobytes())
@@ -86,18 +88,18 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
 
 
 def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: Tally) -> list[int]:
-    """Parts hold all passes of a shard; plans hold all shards of a pass. Returns the rows of each pass."""
+    """Regroup rows by pass: parts hold all passes of a shard, plans all shards of a pass. Returns rows per pass."""
     part_rows = {shard: facts["rows"][name] for shard, facts in shards.items()}
     rows = np.zeros((len(next(iter(part_rows.values()))), len(part_rows)), np.int64)
     make_folder(plans / name)
-    # A part is opened again for each pass: kept open, the parts of a large corpus would pass the usual limit of 1,024
-    # files.
+    # A part is reopened for each pass: kept open, the parts of a large corpus would exceed the usual limit of 1,024
+    # open files.
     for number, of_pass in enumerate(rows):
         with (plans / name / f"{number:02}.rows").open("wb") as target:
             for column, (shard, counts) in enumerate(part_rows.items()):
                 part = kept(shard, _rows_of_pass(parts / name / f"{shard:05}.rows", counts, number))
                 target.write(part.tobytes())
-                # What is left of it: rows of documents that are held out here are taken out by `kept`.
+                # Counted after filtering: `kept` removes the rows of held-out documents.
                 of_pass[column] = len(part)
                 tally.add(part)
     write_json(plans / f"{name}.json", {"rows": rows.tolist()})
@@ -111,7 +113,7 @@ def _rows_of_pass(path: Path, counts: list[int], number: int) -> NDArray[np.void
 
 
 def concatenate(target: Path, sources: Iterable[Path]) -> None:
-    """Write the bytes of all `sources`, one after another."""
+    """Write the bytes of all `sources` into `target`, concatenated."""
     with target.open("wb") as out:
         for source in sources:
             with naming(source), source.open("rb") as part:

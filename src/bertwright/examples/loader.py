@@ -1,7 +1,7 @@
-"""What a loader gives: global step k of a phase, a pure function of (artifact, settings, k, rank, world).
+"""The loader interface: returns global step k of a phase, a pure function of (artifact, settings, k, rank, world).
 
-Nothing is remembered between steps, so resuming is asking for the next step, and the examples of a step are the
-same for any number of ranks and any micro-batch size.
+Loaders keep no state between steps, so resuming means requesting the next step, and the examples of a step are the same
+for any number of ranks and any micro-batch size.
 """
 
 from __future__ import annotations
@@ -17,56 +17,56 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.packing import Assignment
 
 AT_ONCE = 512
-"""Sequences collated together: enough to hide numpy's call overhead, few enough to stay in the cache."""
+"""Sequences collated together: enough to hide numpy's call overhead, few enough to stay in the CPU cache."""
 
 
 @dataclass(frozen=True)
 class LoaderSettings:
-    """What a training phase decides about its batches."""
+    """The batch settings of a training phase."""
 
     length: int
-    """Longest example, special tokens included (tokens): the length the plans were made for."""
+    """Maximum length of an example, special tokens included (tokens): the length the plans were built for."""
     masking: MaskingConfig
     """Which tokens are predicted."""
     global_batch: int
-    """Examples of one step over all ranks; while the batch grows, of the last size."""
+    """Examples per step over all ranks, after the batch warm-up."""
     micro_batching: MicroBatching
-    """How a rank's examples become micro-batches."""
+    """How a rank's examples are divided into micro-batches."""
     seed: int
     phase: str
-    """Name of the phase: phases draw different orders and masks."""
+    """Name of the phase; each phase draws a different order and different masks."""
     batch_warmup: tuple[tuple[int, int], ...] = ()
     """How the batch grows to `global_batch`, as pairs [step, examples]; empty: it always has that size."""
 
     @property
     def batches(self) -> BatchSizes:
-        """The examples of each step over all ranks."""
+        """The batch size of each step over all ranks."""
         return BatchSizes(self.global_batch, self.batch_warmup)
 
     def with_micro_batch(self, micro_batch: int) -> LoaderSettings:
-        """The same with micro-batches of at most so many examples (or rows)."""
+        """The same settings with micro-batches of at most `micro_batch` examples (or rows)."""
         return replace(self, micro_batching=replace(self.micro_batching, micro_batch=micro_batch))
 
 
 class StepCounts(NamedTuple):
-    """What a step predicts and reads."""
+    """Predictions and tokens of a step."""
 
     predictions: int
     """Masked tokens to be predicted."""
     pairs: int
-    """Pairs of segments with a label."""
+    """Labelled pairs of segments."""
     tokens: int
-    """Real tokens."""
+    """Tokens, without padding."""
     sequences: int = 0
-    """Sequences with a label of their own, as a classification has."""
+    """Labelled sequences, as in classification."""
 
 
 class Loader(Protocol):
-    """The training batches of one phase, whatever they are drawn from."""
+    """The training batches of one phase, from any source."""
 
     @property
     def settings(self) -> LoaderSettings:
-        """What the phase decides about its batches."""
+        """The batch settings of the phase."""
 
     @property
     def epoch_sizes(self) -> list[int]:
@@ -77,17 +77,17 @@ class Loader(Protocol):
         """Mean length of an example, special tokens included."""
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
-        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        """The micro-batches of `rank` in global step `step` (from 0); every rank has the same number of them."""
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
-        """What `rank` predicts and reads in `step`."""
+        """The counts of `rank` in `step`."""
 
     def with_micro_batch(self, micro_batch: int) -> Loader:
-        """The same steps in micro-batches of at most so many examples (or rows); counts of ranks stay as they are."""
+        """The same steps in micro-batches of at most `micro_batch` examples (or rows); step counts do not change."""
 
 
 def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
-    """Micro-batches to collate together: at most `AT_ONCE` examples, but at least one micro-batch."""
+    """Yield groups of micro-batches to collate together: at most `AT_ONCE` examples, but at least one micro-batch."""
     group: list[Assignment] = []
     for assignment in assignments:
         if group and sum(len(s.examples) for s in group) + len(assignment.examples) > AT_ONCE:

@@ -1,9 +1,9 @@
-"""Masking: which tokens are predicted and what stands in their place (Devlin et al. 2019 §3.1; 80 / 10 / 10).
+"""Masking: which tokens are predicted and what replaces them (Devlin et al. 2019 §3.1; 80 / 10 / 10).
 
-The exact number is min(P, max(1, round(length * rate))), length with special tokens, rounding half to even, as in
-create_pretraining_data.py. That script shuffles the candidates; here the ones with the smallest hashes are
-taken, which is the same distribution and needs no generator. Hashes are keyed per row, so masks do not depend on
-batch, rank or worker. A Bernoulli draw for every token (LDDL's rule) asks whether the same hash is below the rate.
+The exact number is min(P, max(1, round(length * rate))), with special tokens counted in length and rounding half to
+even, as in create_pretraining_data.py. That script shuffles the candidates; here the ones with the smallest hashes are
+taken, which gives the same distribution without a generator. Hashes are keyed per row, so masks do not depend on batch,
+rank or worker. With a Bernoulli draw per token (LDDL's rule), tokens whose hash is below the rate are taken.
 """
 
 from __future__ import annotations
@@ -27,37 +27,38 @@ _NEVER = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 Ids = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Table = NDArray[np.bool_]
-"""[B, S] whether something holds at each position of each sequence."""
+"""[B, S] a mask over the positions of each sequence."""
 
 
 @dataclass(frozen=True)
 class Masking:
-    """The rules of a phase's masks at one of its steps."""
+    """The masking rules of a phase at one of its steps."""
 
     config: MaskingConfig
     rate: float
     most: int
-    """Most predicted tokens of a sequence."""
+    """Maximum number of predicted tokens per sequence."""
     vocabulary: Vocabulary
 
     @property
     def counted(self) -> bool:
-        """Whether lengths alone tell how many tokens are predicted."""
+        """Whether the lengths alone determine how many tokens are predicted."""
         return self.config.count == "exact" and self.config.unit == "tokens"
 
     def counts(self, lengths: Ids, specials: Ids) -> Ids:
-        """[B] predicted tokens by the exact rule; of the tokens, `lengths` [B], `specials` [B] are [CLS] and [SEP]."""
-        # Half to even, as Python rounds in the original script.
+        """[B] number of predictions by the exact rule, for `lengths` [B] with `specials` [B] special tokens each."""
+        # np.rint rounds half to even, as Python does in the original script.
         wanted = np.maximum(1, np.rint(lengths * self.rate).astype(np.int64))
         counts: Ids = np.minimum(np.minimum(wanted, self.most), lengths - specials)
         return counts
 
     def choose(self, keys: Keys, lengths: Ids, special: Table, tokens: NDArray[np.integer]) -> tuple[Ids, Ids]:
-        """The P chosen tokens of B sequences as (sequence [P], position [P]), both rising; keys and lengths are [B].
+        """Choose P tokens of B sequences; returns (sequence [P], position [P]), both increasing.
 
-        `special` [B, S] says where [CLS], [SEP] and what follows the end of a sequence stand; `tokens` [T] are the ids.
+        `keys` and `lengths` are [B]. `special` [B, S] marks [CLS], [SEP] and positions after the end of a sequence;
+        `tokens` [T] are the ids.
         """
-        # A rank without a sequence for a micro-batch gets an empty one.
+        # A rank that has no sequence for a micro-batch gets an empty one.
         if not len(lengths):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         hashes = bits(keys[:, None], np.arange(special.shape[1]))
@@ -67,16 +68,16 @@ class Masking:
             continues[np.arange(special.shape[1]) < lengths[:, None]] = self.vocabulary.continuation[tokens]
             longest = self.config.longest_span if self.config.unit == "spans" else 1
             eligible = ~special if self.config.count == "exact" else ~special & self._below_rate(hashes)
-            # Here and not above: training loads what it uses, and few phases mask whole words.
+            # Imported here, because few phases mask whole words.
             from bertwright.examples.whole_word_masking import Candidates, choose_words
 
             return choose_words(keys, hashes, Candidates(~special, continues, eligible), quota, longest)
-        # The hash above, the position below: sorting ranks and names the positions at once, and no two are equal.
+        # Hash in the high bits, position in the low bits: one sort ranks and identifies the positions, without ties.
         ranked = (hashes & ~_POSITION) | np.arange(special.shape[1], dtype=np.uint64)
         ranked[special] = _NEVER
         most = int(quota.max())
         if most < ranked.shape[1]:
-            # Only the smallest are needed in order.
+            # Only the smallest ones need to be sorted.
             ranked = np.partition(ranked, max(0, most - 1), axis=1)[:, :most]
         ranked.sort(axis=1)
         taken = np.arange(most) < quota[:, None]
@@ -85,12 +86,12 @@ class Masking:
         return np.repeat(np.arange(len(lengths)), quota), chosen[taken]
 
     def replace(self, keys: Keys, positions: Ids, labels: Ids) -> Ids:
-        """[P] what stands at P chosen positions: [MASK], a random entry, or the token itself, each by its share.
+        """[P] the ids that replace P chosen tokens: [MASK], a random entry, or the token itself, each by its share.
 
-        `keys` [P] are those of the sequences, `labels` [P] the tokens.
+        `keys` [P] are the keys of the sequences, `labels` [P] the original tokens.
         """
         config = self.config
-        # The originals draw special and unused entries too, which no text has; "all" is for the same files as theirs.
+        # The originals also draw special and unused entries, which no text contains; "all" reproduces their files.
         entries = self.vocabulary.words if config.random_tokens == "words" else np.arange(self.vocabulary.size)
         action = uniform(keys, positions + ACTION)
         random = entries[below(keys, positions + REPLACEMENT, len(entries))]
@@ -98,9 +99,9 @@ class Masking:
         return np.where(action < config.mask_share, self.vocabulary.mask, np.where(kept, labels, random))
 
     def _quota(self, lengths: Ids, special: Table, hashes: Keys) -> Ids:
-        """The most tokens that may be chosen in each sequence; for single tokens, the number that is."""
+        """The maximum number of tokens to choose in each sequence; with unit "tokens", the exact number."""
         if self.config.count == "exact":
-            # `special` counts what follows the end of a sequence as well.
+            # `special` also includes the positions after the end of a sequence.
             return self.counts(lengths, special.sum(axis=1) - (special.shape[1] - lengths))
         if self.config.unit == "words":
             return np.full(len(lengths), self.most)

@@ -1,4 +1,4 @@
-"""The settings of masking, `masking` of a training phase: which tokens are predicted, what stands in their place."""
+"""The masking settings, `masking` of a training phase: which tokens are predicted, and what replaces them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from bertwright.core.config import Section
 
 MOST_RATES = 4
-"""Most mask rates of a phase: compiled code has a shape for each."""
+"""Maximum number of mask rates per phase: compiled code has a separate shape for each."""
 Rate = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -24,61 +24,64 @@ def _from_step_0(rates: float | tuple[tuple[int, float], ...]) -> float | tuple[
 
 
 class MaskingConfig(Section):
-    """Which tokens are predicted and what stands in their place (Devlin et al. 2019 §3.1)."""
+    """Which tokens are predicted and what replaces them (Devlin et al. 2019 §3.1)."""
 
     rate: Annotated[Rate | tuple[tuple[int, Rate], ...], AfterValidator(_from_step_0)] = 0.15
     """Share of the tokens (special ones counted, as in the originals) that are predicted, or up to four pairs
     [step, share]: from that step of the phase on."""
 
     max_predictions: int = Field(0, ge=0)
-    """Most predicted tokens of a sequence; 0 takes length x rate x 25/24 (the originals' 20 at 128, 80 at 512), and
-    with `bernoulli` sets no limit."""
+    """Maximum number of predicted tokens per sequence; 0: length x rate x 25/24 (the originals' 20 at 128, 80 at 512),
+    or with `bernoulli` no limit."""
 
     count: Literal["exact", "bernoulli"] = "exact"
-    """How many are predicted: a fixed number for each length, or every token (word) by a Bernoulli draw of its own."""
+    """How many tokens are predicted: `exact`, a fixed number for each length, or `bernoulli`, a separate random draw
+    for every token (or word)."""
 
     unit: Literal["tokens", "words", "spans"] = "tokens"
-    """What is predicted together: single tokens, all pieces of a word, or a stretch of words (ALBERT's n-grams)."""
+    """What is masked together: single tokens, all pieces of a word, or several consecutive words (ALBERT's n-grams)."""
 
     longest_span: int = Field(3, ge=1, le=32)
-    """Most words of a span; n words are drawn with a probability in proportion to 1/n."""
+    """Maximum length of a span (words); a length of n words is drawn with a probability proportional to 1/n."""
 
     mask_share: float = Field(0.8, ge=0, le=1)
-    """Share of the predicted tokens that [MASK] stands for."""
+    """Share of the predicted tokens that are replaced by [MASK]."""
 
     random_share: float = Field(0.1, ge=0, le=1)
-    """Share of the predicted tokens that a random entry stands for; what is left stays as it is."""
+    """Share of the predicted tokens that are replaced by a random entry; the remaining ones stay unchanged."""
 
     random_tokens: Literal["words", "all"] = "words"
-    """Which entries those are: any but special and unused ones, or `all`, as in the originals."""
+    """The entries that random replacements are drawn from: `words`, all except special and unused entries, or `all`, as
+    in the originals."""
 
     static: bool = False
-    """Whether masks are drawn once for each pass of the plans, as in the originals' files, instead of every epoch."""
+    """Whether masks are drawn only once for each pass of the plans, as in the originals' files, instead of again in
+    every epoch."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.mask_share + self.random_share > 1:
             raise ValueError(f"mask_share {self.mask_share} and random_share {self.random_share} exceed 1 together")
-        # A span is drawn as a whole, so its words have no draw of their own.
+        # A span is drawn as a unit, so its words have no separate draws.
         if self.unit == "spans" and self.count == "bernoulli":
             raise ValueError('count = "bernoulli" has no meaning for spans: use unit = "tokens" or "words"')
         return self
 
     def rate_at(self, step: int) -> float:
-        """The rate that holds at a step of the phase."""
+        """The mask rate at a step of the phase."""
         if isinstance(self.rate, float):
             return self.rate
         return next(rate for start, rate in reversed(self.rate) if start <= step)
 
     @property
     def changes(self) -> list[int]:
-        """The steps of the phase from which another rate holds."""
+        """The steps of the phase at which the rate changes."""
         return [] if isinstance(self.rate, float) else [step for step, _ in self.rate[1:]]
 
     def most(self, length: int) -> int:
-        """The most predicted tokens of a sequence of this length, whatever the step."""
+        """The maximum number of predicted tokens in a sequence of this length, at any step."""
         if self.max_predictions or self.count == "bernoulli":
             return min(self.max_predictions or length, length)
         highest = self.rate if isinstance(self.rate, float) else max(rate for _, rate in self.rate)
-        # 20 at 128 and 80 at 512, as in the originals, where the rate alone gives 19 and 77.
+        # 20 at 128 and 80 at 512, as in the originals; the rate alone would give 19 and 77.
         return min(max(1, round(length * highest * 25 / 24)), length)

@@ -1,8 +1,8 @@
-"""Who gets which rows of a global step: a function of the lengths alone, so every rank computes the same answer.
+"""Assigns the rows of a global step to ranks, as a function of the lengths alone, so all ranks compute the same result.
 
-Examples of similar length share a micro-batch: length buckets, formed anew within every step. Or they are packed: best
-fit, longest first (Johnson 1973), fills rows of a fixed number of tokens, decided within the step as well, where Krell
-et al. 2021 pack a whole data set beforehand. Whatever is done, a step holds the same examples.
+Examples of similar length share a micro-batch: length buckets, formed within each step. Or they are packed: best fit,
+longest first (Johnson 1973), fills rows of a fixed number of tokens, also within each step, while Krell et al. 2021
+pack a complete dataset in advance. In all cases a step holds the same examples.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ Ids = NDArray[np.int64]
 
 
 class Assignment(NamedTuple):
-    """One micro-batch: its examples, row after row, and how many of them each row holds."""
+    """One micro-batch: its examples, ordered by row, and the number of examples in each row."""
 
     examples: Ids
-    """[B] which of the step's examples."""
+    """[B] indices into the step's examples."""
     row_sizes: Ids
-    """[R] examples of each row."""
+    """[R] number of examples in each row."""
 
 
 def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching) -> list[Assignment]:
-    """The micro-batches of `rank` in a step of examples of `lengths` [N]; as many on all ranks, any may be empty."""
+    """The micro-batches of `rank` in a step with examples of `lengths` [N].
+
+    Every rank has the same number of micro-batches, and any of them may be empty.
+    """
     if not 0 <= rank < world or batching.micro_batch < 1:
         given = f"rank={rank}, world={world}, micro_batch={batching.micro_batch}"
         raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
@@ -40,7 +43,7 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
     filled = np.bincount(bins, weights=lengths).astype(np.int64)
     members = np.split(np.argsort(bins, kind="stable"), np.cumsum(np.bincount(bins))[:-1])
     assignments = []
-    # A bin of `micro_tokens` is a micro-batch by itself; one of `row_tokens` is a row of it.
+    # A bin of `micro_tokens` is a complete micro-batch; a bin of `row_tokens` is one row of a micro-batch.
     for items in _of_rank(filled, rank, world, 1 if batching.micro_tokens else batching.micro_batch):
         rows = [members[i] for i in items]
         examples = np.concatenate([np.zeros(0, np.int64), *rows])
@@ -53,13 +56,13 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
 
 
 def pack(lengths: Ids, room: int) -> Ids:
-    """[N] the bin of each length [N]: longest first, each into the fullest bin that has room for it, else a new one."""
+    """[N] the bin of each of `lengths` [N]: longest first, each into the fullest bin with room for it, or a new bin."""
     bins, count = np.zeros(len(lengths), np.int64), 0
     by_room: dict[int, list[int]] = {}
-    open_rooms = 0  # bit r: some bin has room for just r more
+    open_rooms = 0  # bit r: some bin has room for exactly r more
     for i in np.argsort(-lengths, kind="stable").tolist():
         length = int(lengths[i])
-        # An integer as a set of rooms: its lowest bit is the best fit, found without a search.
+        # The integer is a set of remaining capacities: its lowest bit is the best fit, found without a search.
         fitting = open_rooms >> length
         if fitting:
             left = length + (fitting & -fitting).bit_length() - 1
@@ -77,14 +80,14 @@ def pack(lengths: Ids, room: int) -> Ids:
 def _of_rank(sizes: Ids, rank: int, world: int, micro_batch: int) -> list[Ids]:
     """The items of `rank`, as one index array per micro-batch of at most `micro_batch` items.
 
-    Sorted by size, largest first, they are handed out to and fro (0 1 2, 2 1 0, ...): token counts come out nearly
-    equal, and numbers of items differ by at most one. Each rank cuts its items, still sorted, into the same number of
-    micro-batches of equal size (within one), so similar sizes meet.
+    Items are sorted by size, largest first, and dealt to the ranks in snake order (0 1 2, 2 1 0, ...), so token counts
+    are nearly equal and item counts differ by at most one. Each rank splits its items, still sorted, into the same
+    number of micro-batches of equal size (within one), so items of similar size share a micro-batch.
     """
-    # Stable: every rank must find the same order of equal sizes.
+    # Stable: every rank must compute the same order of equal sizes.
     order = np.argsort(-sizes, kind="stable")
     lap, place = np.divmod(np.arange(len(order)), world)
     items = order[np.where(lap % 2, world - 1 - place, place) == rank]
-    # Of the rank with most: one with fewer micro-batches would leave the others waiting for its gradients.
+    # Based on the largest rank: a rank with fewer micro-batches would leave the others waiting for its gradients.
     most = -(-len(sizes) // world)
     return np.array_split(items, max(1, -(-most // micro_batch)))

@@ -1,7 +1,7 @@
-"""Batches in few shapes, for code that is compiled for each: the same sequences and predictions, and padding.
+"""Pads batches to a small number of shapes, for code that is compiled for each shape.
 
-Padding has weight 0, as the contract of `Batch` says, so what counts in a batch stays the same. Names carry shapes: B
-sequences, T tokens of all sequences together, P predictions, R rows.
+Padding has weight 0, as the contract of `Batch` requires, so it does not change the loss or the counts. Names carry
+shapes: B sequences, T tokens of all sequences together, P predictions, R rows.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _OF_SEQUENCES = ("sequence_labels", "sequence_weights")
 
 
 def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
-    """The batch with padding up to `tokens` tokens and `predictions` predictions: what counts in it stays the same.
+    """The batch, padded to `tokens` tokens and `predictions` predictions of which the padding has weight 0.
 
-    The padding tokens are sequences of weight 0, each in a row of its own that is no longer than the longest there is,
-    so that a rectangle of rows grows no wider; a padding prediction is of position 0.
+    Padding tokens form sequences of weight 0, each in a separate row no longer than the longest existing row, so that a
+    rectangular layout of the rows does not get wider; padding predictions have position 0.
     """
     _, length, predicted = batch.counts
     more, further = tokens - length, predictions - predicted
@@ -42,22 +42,22 @@ def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
 
 @dataclass(frozen=True)
 class Room:
-    """The shape that every forward pass of a phase is given where shapes are fixed."""
+    """The shape of every forward pass of a phase with fixed shapes."""
 
     rows: int
-    """Rows of a forward pass: sequences, or with packing rows of several."""
+    """Rows per forward pass: sequences, or with packing rows of several sequences."""
     length: int
-    """Tokens of a row."""
+    """Tokens per row."""
     predictions: int
-    """About as many as a row of `length` has."""
+    """Approximate number of predictions in a row of `length` tokens."""
 
 
 def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
-    """The batch with every row filled up to `room.length` tokens, and rows of padding up to `room.rows`.
+    """The batch with every row padded to `room.length` tokens, and padding rows added up to `room.rows`.
 
-    T and R are then the same for every batch, and B and P come in few sizes: B in multiples of twice the rows (what is
-    left over are sequences of length 0, at the end), P in so many parts of what all rows have as `sizes` says. What
-    counts stays the same.
+    T and R are then the same for every batch, and B and P take few values: B is a multiple of twice the rows (filled up
+    with sequences of length 0 at the end), P a multiple of 1 / `sizes` of the predictions of all rows, rounded up.
+    Padding has weight 0.
     """
     lengths_R = np.diff(batch.cu_rows)
     assert len(lengths_R) <= room.rows and batch.max_row <= room.length
@@ -69,7 +69,7 @@ def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
         array = getattr(batch, name)
         grown[name] = np.zeros(total, array.dtype)
         grown[name][moved_T] = array
-    # A sequence ends one after its last token; a row's padding, where it has any, is a sequence that ends with the row.
+    # A sequence ends one after its last token; the padding of a row, if any, is a sequence that ends with the row.
     ends_B = np.where(np.diff(batch.cu_seqlens) > 0, moved_T[np.maximum(batch.cu_seqlens[1:], 1) - 1] + 1, 0)
     lengths = np.concatenate([lengths_R, np.zeros(room.rows - len(lengths_R), lengths_R.dtype)])
     padded_R = (np.flatnonzero(lengths < room.length) + 1) * room.length
@@ -90,5 +90,5 @@ def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
 
 
 def _rounded(number: int, step: int) -> int:
-    """The next multiple of `step`, at least one."""
+    """`number` rounded up to a multiple of `step`, at least `step`."""
     return max(1, -(-number // step)) * step

@@ -1,22 +1,23 @@
-"""Plans are built from a shard's sentence lengths: they say which tokens an example is made of.
+"""Builds plans from a shard's sentence lengths: a plan specifies which tokens form each example.
 
-All documents and all passes are built in lockstep. Every number is a hash of (seed, pass, text of the document, chunk)
-instead of coming from one generator seeded alike for all shards, and documents are not shuffled, because rows are
-permuted when drawn.
+All documents and all passes are built in lockstep. Every random number is a hash of (seed, pass, text of the document,
+chunk) instead of coming from one generator with the same seed for all shards, and documents are not shuffled, because
+rows are permuted when they are loaded.
 
 *Pairs for next-sentence prediction*, the greedy rule (Google's create_pretraining_data.py, shared by NVIDIA, MLCommons
-and Intel): sentences are gathered until the target length is reached; A takes the first few, uniformly many; B is the
-rest, or, always for a chunk of one sentence and else with `random_next_prob`, a stretch of another document, and then
-the unused sentences are used again.
+and Intel): sentences are collected until the target length is reached; A takes a uniformly random number of the first
+ones; B is the rest, or, always for a chunk of one sentence and otherwise with `random_next_prob`, a range of another
+document, in which case the unused sentences are used again.
 
 *Pairs for sentence order* (Lan et al. 2020 §3.1, ALBERT): B is always the rest, and the two are swapped with a
-probability of one half. A chunk of one sentence has no order: it stands alone and has no label, where ALBERT's script
-pairs it with a random segment all the same.
+probability of one half. A chunk of one sentence has no order: it becomes a single unlabelled segment, whereas ALBERT's
+script pairs it with a random segment.
 
 *Segments without pairs* (Liu et al. 2019 §4.2, RoBERTa): as many consecutive sentences as fit. `doc-sentences` end with
-their document; with `short_seq_prob` all of a document's rows are shorter. `full-sentences` go on in the next document
-of the shard after a [SEP]; with `short_seq_prob` a row is shorter, and the first row of each pass always may be, so
-that the rows of two passes are cut at different places. A sentence longer than an example is continued in the next row.
+their document; with `short_seq_prob` all of a document's rows are shorter. `full-sentences` continue in the next
+document of the shard after a [SEP]; with `short_seq_prob` a row is shorter, and the first row of each stretch always
+draws a shorter target, so that the rows of two passes are cut at different positions. A sentence longer than an example
+continues in the next row.
 """
 
 from __future__ import annotations
@@ -34,34 +35,34 @@ from bertwright.examples.rows import Indices, rows
 from bertwright.examples.store import Documents
 
 SLOTS = 16
-"""Counters of a chunk's random numbers; the document's own are those of chunk 0."""
+"""Random-number counters per chunk; chunk 0 has those of the document itself."""
 SHORT, TARGET = 0, 1
 TRIES = 10
-SPLIT, CHOICE, START, TRY = 0, 1, 2, 3  # counters of a chunk; the tries take ten
+SPLIT, CHOICE, START, TRY = 0, 1, 2, 3  # counters within a chunk; the tries take ten, from `TRY` on
 SWAPPED = 0.5
 
 Keys = NDArray[np.uint64]
 Chunk = tuple[Indices, NDArray[np.void]]
-"""Which (pass, stretch) a row is of, and the rows."""
+"""The (pass, stretch) number of each row, and the rows."""
 
 
 @dataclass
 class PlanBuilder:
-    """How far each (pass, stretch of sentences) has come, all at the same chunk number."""
+    """Progress of W (pass, stretch of sentences) combinations, all at the same chunk number."""
 
     number: Indices
-    """[W] which (pass, stretch), of all of them."""
+    """[W] index of the (pass, stretch) among all of them."""
     key: Keys
-    """[W] of its random decisions."""
+    """[W] key of its random decisions."""
     own: Indices
-    """[W] which stretch, of those of a pass."""
+    """[W] index of the stretch within its pass."""
     at: Indices
-    """[W] the sentence or token that comes next."""
+    """[W] the next sentence (pairs) or token (segments)."""
     end: Indices
-    """[W] the sentence or token after its last."""
+    """[W] the end of the stretch: one after its last sentence or token."""
 
     def unfinished(self) -> PlanBuilder:
-        """Those that have not come to their end."""
+        """The ones that have not reached their end."""
         active = np.flatnonzero(self.at < self.end)
         return PlanBuilder(*(column[active] for column in vars(self).values()))
 
@@ -69,14 +70,14 @@ class PlanBuilder:
 def plan_passes(
     documents: Documents, member: NDArray[np.bool_], length: int, config: ExamplesConfig, passes: int
 ) -> list[NDArray[np.void]]:
-    """[R] `ROW` for each pass over the documents marked in `member` [D]; a random B comes from those documents too."""
+    """[R] `ROW` for each pass over the documents selected by `member` [D]; random segments come from these as well."""
     starts = np.concatenate([[0], np.cumsum(documents.sentences, dtype=np.int64)])
     bounds = documents.documents.astype(np.int64)
     first = np.flatnonzero(member)
     last = first
-    if config.plan == "full-sentences":  # documents that follow each other are one stretch
+    if config.plan == "full-sentences":  # consecutive documents form one stretch
         first, last = first[np.diff(first, prepend=-2) > 1], first[np.diff(first, append=len(member) + 1) > 1]
-    # By the document's text: it is cut alike in any shard and in the next dump.
+    # Keyed by the document's text, so that it is cut the same way in any shard and in the next dump.
     keys = [fold(key(config.seed, "plan", number), documents.hashes[first]) for number in range(passes)]
     own = np.tile(np.arange(len(first)), passes)
     first_sentence, end = bounds[first], bounds[last + 1]
@@ -89,7 +90,7 @@ def plan_passes(
 
 
 def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArray[np.void]]:
-    """The rows of each pass, document after document, so that blocks of rows are near in the store."""
+    """The rows of each pass in document order, so that the tokens of consecutive rows are close in the store."""
     built = list(chunks)
     if not built:
         return [np.zeros(0, ROW) for _ in range(passes)]
@@ -102,16 +103,16 @@ def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArr
 def _pairs(
     builder: PlanBuilder, starts: Indices, first: Indices, last: Indices, length: int, config: ExamplesConfig
 ) -> Iterator[Chunk]:
-    """The pairs of all stretches, chunk after chunk; `first` and `last` [D] bound the sentences of each document, and
-    `starts` [S + 1] the tokens of each sentence."""
+    """Yield the pairs of all stretches, chunk by chunk; `first` and `last` [D] delimit the sentences of each document,
+    and `starts` [S + 1] the tokens of each sentence."""
     short = uniform(builder.key, SHORT) < config.short_seq_prob
-    # Uniform from 2 to length - 3, once for a document, as in the originals.
+    # Uniform from 2 to length - 3, drawn once per document, as in the originals.
     targets = np.where(short, 2 + below(builder.key, TARGET, length - 4), length - 3)
     chunk = 0
     while len((builder := builder.unfinished()).number):
         chunk += 1
         w, target, counter = builder, targets[builder.number], SLOTS * chunk
-        # The sentence that reaches the target belongs to the chunk: it is cut when the row is drawn.
+        # The sentence that reaches the target belongs to the chunk; it is truncated when the row is loaded.
         end = np.minimum(np.searchsorted(starts, starts[w.at] + target), w.end)
         sentences = end - w.at
         middle = w.at + np.where(sentences > 1, 1 + below(w.key, counter + SPLIT, np.maximum(sentences - 1, 1)), 1)
@@ -119,23 +120,23 @@ def _pairs(
             yield w.number, _ordered(starts[w.at], starts[middle], starts[end], uniform(w.key, counter + CHOICE))
             w.at = end
             continue
-        # A chunk of one sentence has no second half: so more than the asked share of pairs is random.
+        # A chunk of one sentence has no second half, so more than the requested share of pairs is random.
         elsewhere = (sentences == 1) | (uniform(w.key, counter + CHOICE) < config.random_next_prob)
         b_first, b_end, is_random = middle.copy(), end.copy(), np.zeros(len(end), np.bool_)
         r = np.flatnonzero(elsewhere)
         document = _another_document(w.key[r], counter, w.own[r], len(first))
-        # After ten tries NVIDIA and LDDL call such a pair not random, Google and MLCommons random.
+        # After ten failed tries NVIDIA and LDDL label the pair not random, Google and MLCommons random.
         is_random[r] = (document != w.own[r]) if config.random_label == "nvidia" else True
         b_first[r] = first[document] + below(w.key[r], counter + START, last[document] - first[document])
         wanted = np.maximum(target[r] - (starts[middle[r]] - starts[w.at[r]]), 1)
         b_end[r] = np.minimum(np.searchsorted(starts, starts[b_first[r]] + wanted), last[document])
         yield w.number, rows(starts[w.at], starts[middle], starts[b_first], starts[b_end], is_random)
-        # What a random B took the place of is used again: the originals put it back.
+        # Sentences that a random B replaced are used again: the originals put them back.
         w.at = np.where(elsewhere, middle, end)
 
 
 def _ordered(a: Indices, middle: Indices, end: Indices, chosen: np.ndarray) -> np.ndarray:
-    """A and the rest of its chunk, swapped where a fair Bernoulli draw says so."""
+    """Rows of A and the rest of its chunk, swapped by a fair Bernoulli draw."""
     swapped = (chosen < SWAPPED) & (middle < end)
     first, first_end = np.where(swapped, middle, a), np.where(swapped, end, middle)
     second, second_end = np.where(swapped, a, middle), np.where(swapped, middle, end)
@@ -143,7 +144,7 @@ def _ordered(a: Indices, middle: Indices, end: Indices, chosen: np.ndarray) -> n
 
 
 def _another_document(keys: Keys, counter: int, own: Indices, documents: int) -> Indices:
-    """A uniform document that is not the own one, or the last of `TRIES` draws if all of them were."""
+    """A uniformly drawn document other than `own`; after `TRIES` draws of `own`, the last draw is returned."""
     document = below(keys, counter + TRY, documents)
     for number in range(1, TRIES):
         again = np.flatnonzero(document == own)
@@ -156,10 +157,10 @@ def _another_document(keys: Keys, counter: int, own: Indices, documents: int) ->
 def _segments(
     builder: PlanBuilder, starts: Indices, bounds: Indices, length: int, config: ExamplesConfig
 ) -> Iterator[Chunk]:
-    """The segments of all stretches, chunk after chunk; `bounds` [D + 1] are the documents' first sentences and their
-    number, `starts` [S + 1] the sentences' first tokens and their number."""
+    """Yield the segments of all stretches, chunk by chunk; `bounds` [D + 1] are the first sentence of each document and
+    the number of sentences, `starts` [S + 1] the first token of each sentence and the number of tokens."""
     budget, full = length - 2, config.plan == "full-sentences"
-    # How many documents begin before each sentence: each costs a [SEP] in a row that began before it.
+    # The number of documents that begin before each sentence: each costs a [SEP] in a row that began before it.
     begun = np.searchsorted(bounds[:-1], np.arange(len(starts)), side="left") * full
     cost = starts + begun
     builder.at, builder.end = starts[builder.at], starts[builder.end]
@@ -179,5 +180,5 @@ def _segments(
 
 
 def _sentence(starts: Indices, token: Indices) -> Indices:
-    """The sentence each token is in."""
+    """The sentence that contains each token."""
     return np.searchsorted(starts, token, side="right") - 1

@@ -1,7 +1,7 @@
-"""Whether plans fit the store that their rows are drawn from.
+"""Checks that plans fit the store that their rows refer to.
 
-A hash that fits says only that a file is as somebody sealed it. Where a row reaches beyond the store, drawing would
-give other text for it and say nothing.
+A matching hash proves only that a file is unchanged since it was written. A row that reaches beyond its shard would
+silently yield other text.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from bertwright.examples.plans import ROW, UNLABELLED, Plans
 from bertwright.examples.store import Store
 
 _AT_ONCE = 1 << 18
-"""Rows that are looked at together."""
+"""Rows checked at a time."""
 
 
 def check_plans(plans: Plans, store: Store) -> None:
-    """Raise `ArtifactError` where a row takes what is not in its shard of `store`, or has a label that is none."""
+    """Raise `ArtifactError` if a row refers to tokens outside its shard of `store`, or has an invalid label."""
     room = np.diff(store.shard_tokens)
     for rows, ends in zip(plans.rows, plans.shard_ends, strict=True):
-        if not isinstance(rows, np.memmap):  # without a row
+        if not isinstance(rows, np.memmap):  # an empty file is not mapped
             continue
         path = Path(str(rows.filename))
         if len(ends) != len(room):
             raise _unfit(f"{path} has rows of {len(ends):,} shards, the store {len(room):,}")
         for first in range(0, len(rows), _AT_ONCE):
-            # Read and not mapped, so that plans do not count as memory of the process.
+            # Read instead of mapped, so that plans do not count as memory of the process.
             some = np.fromfile(path, ROW, _AT_ONCE, offset=first * ROW.itemsize)
             shards = np.searchsorted(ends, np.arange(first, first + len(some)), side="right")
             wrong = _beyond(some, room[shards]) | _breaks_elsewhere(some, store, store.shard_tokens[shards])
@@ -38,16 +38,16 @@ def check_plans(plans: Plans, store: Store) -> None:
 
 
 def _beyond(rows: NDArray[np.void], room: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[N] whether a segment ends after the `room` [N] tokens of its shard, or the label is none."""
+    """[N] whether a segment ends beyond the `room` [N] tokens of its shard, or the label is invalid."""
     wrong: NDArray[np.bool_] = rows["label"] > UNLABELLED
     for segment in "ab":
-        # Widened first: sums of 32 bits would wrap around.
+        # Widened first: 32-bit sums would overflow.
         wrong = wrong | (rows[f"{segment}_start"].astype(np.int64) + rows[f"{segment}_count"] > room)
     return wrong
 
 
 def _breaks_elsewhere(rows: NDArray[np.void], store: Store, shift: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[N] whether fewer documents begin inside A than the row says; rows count from token `shift` [N] of the store."""
+    """[N] whether fewer documents begin inside A than the row states; rows are relative to token `shift` [N]."""
     wrong = np.zeros(len(rows), np.bool_)
     broken = np.flatnonzero(rows["breaks"])
     if len(broken):

@@ -1,6 +1,7 @@
 """The training batches of a phase from store and plans.
 
-Rows are located by their number in the phase alone, so a step has the same ones for any ranks and micro-batches.
+Rows are located by their index in the phase alone, so a step has the same rows for any number of ranks and any
+micro-batch size.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class PlanLoader:
     def mean_tokens(self) -> float:
         """Mean length of an example of the first pass, special tokens included."""
         plan, total = self._plans.rows[0], 0
-        for start in range(0, len(plan), BLOCK):  # a plan of a large corpus is larger than memory allows at once
+        for start in range(0, len(plan), BLOCK):  # the plan of a large corpus may not fit in memory
             rows = plan[start : start + BLOCK]
             specials = np.where(rows["b_count"] > 0, 3, 2) + rows["breaks"]
             counts = rows["a_count"].astype(np.int64) + rows["b_count"] + specials
@@ -53,22 +54,22 @@ class PlanLoader:
         return sum(self.epoch_sizes)
 
     def examples(self, first: int, stop: int) -> MicroBatch:
-        """The examples `first` to `stop` of the phase in their order, as one batch; all have one rate of masks."""
+        """The examples `first` to `stop` of the phase, in order, as one batch; all with the mask rate of the first."""
         masking = self._masking(self.settings.batches.step_of(first))
         return collate(self._rows(first, stop), self.settings.length, self._store, masking)
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
-        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        """The micro-batches of `rank` in global step `step` (from 0); every rank has the same number of them."""
         rows = self._rows(*self._bounds(step))
         return self._collated(rows, self._assignments(rows, rank, world), self._masking(step))
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
-        """What `rank` predicts and reads in `step`; from the plan alone where that says it."""
+        """The counts of `rank` in `step`, from the plan alone where it determines them."""
         rows, masking = self._rows(*self._bounds(step)), self._masking(step)
         assigned = self._assignments(rows, rank, world)
         own_rows = rows[np.concatenate([assignment.examples for assignment in assigned])]
         lengths = own_rows.lengths(self.settings.length)
-        # Asked for a step ahead: the loss is divided by the sums of all ranks before the first backward pass.
+        # Needed a step ahead: the loss is divided by the sums over all ranks before the first backward pass.
         if masking.counted:
             predictions = int(masking.counts(lengths, own_rows.specials).sum())
         else:
@@ -85,17 +86,17 @@ class PlanLoader:
         return Masking(config, config.rate_at(step), config.most(self.settings.length), self._store.vocabulary)
 
     def _bounds(self, step: int) -> tuple[int, int]:
-        # The same rows whatever the ranks and the cuts: this is why a run can be resumed anywhere.
+        # Independent of ranks and micro-batches, so that a run can be resumed anywhere.
         return self.settings.batches.before(step), self.settings.batches.before(step + 1)
 
     def _rows(self, first: int, stop: int) -> Rows:
         settings, store = self.settings, self._store
-        # At each step: whoever cuts a file does so while training runs, for days.
+        # Checked at each step: a file may be truncated while training runs, for days.
         refuse_cut([store.tokens, store.sentences, store.documents, store.starts, store.hashes, *self._plans.rows])
         epochs = self._epochs.locate(np.arange(first, stop))
         parts = []
         for epoch, number, rows in epochs:
-            # Static masks belong to the pass of the plan and come again with it; others are new in every epoch.
+            # Static masks belong to a pass of the plan and repeat with it; other masks are new in every epoch.
             stream = ("pass", number) if settings.masking.static else ("draw", epoch)
             row_keys = fold(key(settings.seed, stream[0], settings.phase, stream[1]), rows)
             parts.append(rows_of(self._store, self._plans, number, rows, row_keys))
@@ -116,9 +117,9 @@ class PlanLoader:
 def open_loader(
     examples: Artifact, plan_set: PlanSet, settings: LoaderSettings, vocab: Artifact | None = None, within: str = ""
 ) -> PlanLoader:
-    """The training batches of a phase from an examples artifact; with `vocab`, refused if made with another one.
+    """The training batches of a phase from an examples artifact.
 
-    `within` as for `Store.open`.
+    Raises `ArtifactError` if it was made with another vocabulary than `vocab`. `within` as for `Store.open`.
     """
     store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
     check_plans(plans, store)

@@ -1,4 +1,4 @@
-"""Rows of a plan: made of token ranges, and counted."""
+"""Rows of a plan: building them from token ranges, and counting them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertwright.examples.plans import ROW, UNLABELLED
 
 BINS = 20
-"""Ranges of length that sequences are counted in, equally wide, from 1 to the longest."""
+"""Number of equally wide histogram bins for sequence lengths, from 1 to the maximum."""
 
 Indices = NDArray[np.int64]
 
@@ -18,10 +18,10 @@ Indices = NDArray[np.int64]
 def rows(
     a: Indices, a_end: Indices, b: Indices, b_end: Indices, label: ArrayLike = 0, document_breaks: ArrayLike = 0
 ) -> NDArray[np.void]:
-    """[R] `ROW` of the token ranges [a, a_end) and [b, b_end), bounds [R]; label and breaks [R], or one for all."""
+    """[R] `ROW` of the token ranges [a, a_end) and [b, b_end), each [R]; label and breaks are [R], or one for all."""
     plan_rows = np.empty(len(a), ROW)
     most = np.iinfo(np.uint16).max
-    # What 16 bits do not count is cut off when the row is drawn: no example is that long.
+    # Clamping to 16 bits loses nothing: no example is that long, so the excess would be truncated anyway.
     plan_rows["a_start"], plan_rows["a_count"] = a, np.minimum(a_end - a, most)
     plan_rows["b_start"], plan_rows["b_count"] = b, np.minimum(b_end - b, most)
     plan_rows["label"], plan_rows["breaks"] = label, document_breaks
@@ -29,18 +29,18 @@ def rows(
 
 
 class Tally:
-    """Counts over the rows of all passes of a plan."""
+    """Statistics over the rows of all passes of a plan."""
 
     def __init__(self, length: int) -> None:
-        """`length` is the longest example, special tokens included (tokens)."""
+        """`length` is the maximum length of an example, special tokens included (tokens)."""
         self._length = length
         self._lengths = np.zeros(length + 1, np.int64)
         self._pairs = self._labelled = 0
 
     def add(self, rows: NDArray[np.void]) -> None:
-        """Count rows, [R] `plans.ROW`."""
+        """Add rows, [R] `plans.ROW`, to the counts."""
         paired = rows["b_count"] > 0
-        # Widened first: sums of 16-bit counts would wrap around.
+        # Widened first: sums of 16-bit counts would overflow.
         lengths = rows["a_count"].astype(np.int64) + rows["b_count"] + rows["breaks"] + 2 + paired
         self._lengths += np.bincount(np.minimum(lengths, self._length), minlength=self._length + 1)
         labels = rows["label"][paired & (rows["label"] != UNLABELLED)]
@@ -48,8 +48,8 @@ class Tally:
         self._labelled += int(labels.sum())
 
     def counts(self) -> dict[str, Any]:
-        """`lengths`: sequences of each of `BINS` ranges; `mean_length` in tokens; `label_share`: the share of pairs
-        whose second segment is random (with sentence order: swapped), None without pairs."""
+        """The statistics: `lengths`, a histogram with `BINS` bins; `mean_length` in tokens; `label_share`, the share of
+        labelled pairs whose second segment is random (with sentence order: swapped), or None without pairs."""
         lengths = np.arange(self._length + 1)
         bins = np.bincount(np.maximum(lengths - 1, 0) * BINS // self._length, self._lengths, BINS).astype(np.int64)
         total = int(self._lengths.sum())

@@ -1,10 +1,11 @@
-"""The stage `examples`: corpus and vocabulary in, token store and plans out, and data made elsewhere brought in.
+"""The stage `examples`: builds token store and plans from corpus and vocabulary, and imports external data.
 
-Where there is no corpus, data made elsewhere is all there is (`formats.imported.without_corpus`).
+A run without a corpus uses only external data (`formats.imported.without_corpus`).
 
-A task is one corpus shard: read, tokenise, part into training and held-out documents, plan every set and pass. Its
-arrays go into `.parts`, ended by a JSON file; a finished shard is not done again after an interruption. When all
-are there they are joined into the files of the artifact; `.parts` goes once the artifact is published.
+A task is one corpus shard: read it, tokenise it, split it into training and held-out documents, and plan every set and
+pass. Its arrays go into `.parts`, followed by a JSON file that marks it as finished; finished shards are not repeated
+after an interruption. Once all shards are finished they are joined into the files of the artifact; `.parts` is removed
+when the artifact is published.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from bertwright.examples.vocabulary import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
 
 FEW_HELDOUT = 20
-"""Held-out documents below which the user is told that scores will be rough."""
+"""Number of held-out documents below which the log warns that scores will be rough."""
 
 
 def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
-    """The examples artifact in `context.out`: token store, plans for each of `sets`, and what is imported.
+    """Build the examples artifact in `context.out`: token store, plans for each of `sets`, and imported data.
 
-    Shards are prepared by `context.executor`. Raises `StageIncomplete` when `context.share` is not the whole and
-    another process completes the stage.
+    Shards are prepared by `context.executor`. Raises `StageIncomplete` if `context.share` is only a part of the work
+    and another process completes the stage.
     """
     sets, imported = distinct(sets), inputs.imported
     known = {"corpus": inputs.corpus.fingerprint, "vocab": inputs.vocab.fingerprint}
@@ -54,8 +55,8 @@ def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, conte
 def identity(
     config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Mapping[str, str], imported: Sequence[ImportedData] = ()
 ) -> Identity:
-    """What the examples are a function of; `inputs` has the fingerprints of "corpus" (where there is one) and "vocab",
-    and what the files of each of `imported` are `known_by`.
+    """Everything that determines the examples; `inputs` has the fingerprints of "corpus" (if there is one), "vocab",
+    and the files of each of `imported` (`formats.imported.phase_files.known_by`).
     """
     needed = [*(("corpus",) if "corpus" in inputs else ()), "vocab", *(data.input for data in imported)]
     needed += [data.test_input for data in imported if data.test_input in inputs]
@@ -80,7 +81,7 @@ def _make(
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
     steps: list[Step] = [(prepare_shard, tasks)]
-    if imported:  # first, because files made elsewhere may be refused
+    if imported:  # first, because external files may be rejected
         steps.insert(0, imported.step(parts, vocab, Vocabulary(**vocabulary), config))
     work_through(steps, executor, share, log)
     share.complete("examples", draft, [task.facts for _, of_step in steps for task in of_step])
@@ -104,7 +105,7 @@ def _make(
 
 
 def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
-    """Say what was made, and where the held-out share is too small to be scored well."""
+    """Log what was built, and warn if the held-out set is too small for reliable scores."""
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
@@ -115,7 +116,7 @@ def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
 
 
 def _check(counts: dict[str, Any]) -> None:
-    # Each pass needs a row: an epoch takes one pass.
+    # No pass may be empty: an epoch takes one pass.
     empty = [name for name, rows in counts["train"]["rows"].items() if not min(rows)]
     if not counts["train"]["documents"] or empty:
         raise DataError(

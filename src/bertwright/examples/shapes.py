@@ -1,4 +1,4 @@
-"""What `examples` counts, as its manifest has it."""
+"""The counts of the stage `examples`, as stored in its manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Sequences(TypedDict):
 
 
 class _HeldOut(TypedDict, total=False):
-    """What a phase holds out in a run without a corpus."""
+    """The held-out data of a phase in a run without a corpus."""
 
     examples: Count
     documents: Count
@@ -45,7 +45,7 @@ class _Imported(TypedDict, total=False):
 
 
 class Counts(TypedDict, total=False):
-    """Of both splits, and of data made elsewhere."""
+    """Counts of both splits and of imported data."""
 
     vocabulary: Text
     shards: Count

@@ -1,4 +1,4 @@
-"""One corpus shard to the parts of the store and the plans."""
+"""Converts one corpus shard to its parts of the store and the plans."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ _DOCUMENTS_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class ShardTask:
-    """What a worker needs to prepare one shard."""
+    """Everything a worker needs to prepare one shard."""
 
     name: str
     number: int
     corpus: Artifact
-    """As `of_one_shard` leaves it."""
+    """As returned by `of_one_shard`."""
     vocab: Artifact
     parts: Path
     config: ExamplesConfig
     sets: tuple[PlanSet, ...]
     vocabulary_size: int
     cut: bool = False
-    """Whether its one document is all there is: the document's last tenth is held out then."""
+    """Whether its only document is the entire corpus, so that the last tenth of the document is held out."""
 
     @property
     def facts(self) -> Path:
-        """The note that is written last; it says what the parts hold: `{split: {counts, rows by set}}`."""
+        """The JSON file that is written last; it describes the parts: `{split: {counts, rows by set}}`."""
         return self.parts / f"{self.number:05}.json"
 
 
 def of_one_shard(corpus: Artifact, name: str) -> Artifact:
-    """`corpus` with what its manifest says of one shard: the tasks of a large corpus would weigh gigabytes with all."""
+    """`corpus` with its manifest reduced to one shard; with full manifests, all tasks together could need gigabytes."""
     return Artifact(corpus.path, {"stage": corpus.manifest["stage"], "files": {name: corpus.manifest["files"][name]}})
 
 
 def prepare_shard(task: ShardTask) -> None:
-    """Write the shard's parts, unless they are there."""
+    """Write the shard's parts, unless they already exist."""
     if not is_done(task.facts):
         train, heldout = _split(_tokenised(task), task)
         members: dict[Split, tuple[Documents, Sequence[PlanSet]]] = {
             "train": (train, task.sets),
-            "heldout": (heldout, ()),  # planned over all shards, when they are joined
+            "heldout": (heldout, ()),  # planned over all shards when these are joined
         }
         facts, files = dict[str, Any](), list[Path]()
         for split, (documents, sets) in members.items():
@@ -68,7 +68,7 @@ def prepare_shard(task: ShardTask) -> None:
 
 
 def _split(documents: Documents, task: ShardTask) -> tuple[Documents, Documents]:
-    """The documents to train on, and those that are held out."""
+    """The training documents, and the held-out documents."""
     if task.cut:
         return cut_last_tenth(documents)
     heldout = is_heldout(documents.hashes, task.config.heldout)
@@ -92,8 +92,10 @@ def _tokenised(task: ShardTask) -> Documents:
 def write_split(
     parts: Path, number: int, split: Split, documents: Documents, sets: Sequence[PlanSet], config: ExamplesConfig
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Write the documents of one split as part `number` of its store, and their plans for `sets`; the counts of both,
-    and the files."""
+    """Write the documents of one split as part `number` of its store, and their plans for `sets`.
+
+    Returns the counts of both, and the files written.
+    """
     stem, files = make_folder(parts / split) / f"{number:05}", list[Path]()
     for name, array in {**vars(documents), "starts": documents.token_starts()}.items():
         files.append(_write(stem.with_suffix(f".{name}"), array))
@@ -102,7 +104,7 @@ def write_split(
         member = in_range(documents.hashes, plan_set.document_range)
         plans = plan_passes(documents, member, plan_set.length, config, config.passes)
         rows[plan_set.name] = [len(plan) for plan in plans]
-        # All passes in one file: a file for each would be ten times as many.
+        # All passes in one file: one file per pass would mean ten times as many files.
         files.append(_write(make_folder(parts / split / plan_set.name) / f"{number:05}.rows", np.concatenate(plans)))
     counts = {
         "dtype": documents.tokens.dtype.str,
@@ -115,7 +117,7 @@ def write_split(
 
 
 def _write(path: Path, array: NDArray[Any]) -> Path:
-    # The disk is not waited for: a part that a crash damaged differs from the hashes in its note and is made again.
+    # No fsync: a part damaged by a crash does not match the hashes in its JSON file and is written again.
     write_atomic(path, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), sync=False)
     return path
 
@@ -126,11 +128,11 @@ def _batches(documents: Iterator[list[str]], size: int) -> Iterator[list[list[st
 
 
 def tokenizer_of(vocab: Artifact) -> Tokenizer:
-    """The tokenizer of a vocabulary, kept between the tasks of a process: its word cache is the speed."""
+    """The tokenizer of a vocabulary, cached between the tasks of a process, because its word cache makes it fast."""
     return _tokenizer(vocab.path, vocab.fingerprint)
 
 
 @lru_cache(maxsize=1)
 def _tokenizer(vocab: Path, fingerprint: str) -> Tokenizer:
-    """A folder may hold another vocabulary later, of another fingerprint."""
+    """Keyed by the fingerprint too, because a folder may hold another vocabulary later."""
     return load_tokenizer(open_artifact(vocab, "vocab"))

@@ -1,11 +1,11 @@
-"""The order of an epoch: a keyed permutation that is computed, not stored.
+"""The order of an epoch: a keyed permutation that is computed instead of stored.
 
 A generalised Feistel network (Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", method 3) permutes
 [0, a*b) with a and b near the square root of n; results outside [0, n) are permuted again (cycle walking), which
-is rare because a*b exceeds n by less than a. Position i of the epoch is found without the positions before it.
+is rare because a*b exceeds n by less than a. Position i of the epoch is computed without the positions before it.
 
-A store larger than memory should not be read at random. Above `IN_MEMORY` rows, blocks of `BLOCK` consecutive rows
-are permuted, and rows are permuted within windows of `WINDOW` positions: each stretch of an epoch reads
+A store larger than memory should not be read in random order. Above `IN_MEMORY` rows, blocks of `BLOCK` consecutive
+rows are permuted, and rows are permuted within windows of `WINDOW` positions: each window of an epoch reads
 WINDOW / BLOCK small pieces of the store, mixed.
 """
 
@@ -17,18 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from bertwright.core.rng import below, fold
 
 IN_MEMORY = 1 << 22
-"""Rows up to which an epoch is one permutation (at length 128 about 1 GB of tokens)."""
+"""Maximum number of rows for which an epoch is one permutation (at length 128 about 1 GB of tokens)."""
 BLOCK = 1 << 10
-"""Consecutive rows that stay together above that."""
+"""Consecutive rows that stay together above `IN_MEMORY` rows."""
 WINDOW = 1 << 20
-"""Positions among which rows are mixed above that."""
+"""Number of positions within which rows are mixed above `IN_MEMORY` rows."""
 _ROUNDS = 8
 
 Indices = NDArray[np.int64]
 
 
 class Permutation:
-    """The bijection of [0, n) that belongs to `key`; call it with an array of positions."""
+    """The bijection of [0, n) determined by `key`; call it with an array of positions."""
 
     def __init__(
         self, key: int, n: int, *, in_memory: int = IN_MEMORY, block: int = BLOCK, window: int = WINDOW
@@ -36,7 +36,7 @@ class Permutation:
         self._rows_key, self._n = key, n
         self._window = n if n <= in_memory else window
         blocks = 1 if n <= in_memory else -(-n // block)
-        # Other keys for the blocks than for the rows within a window, or the one order would be seen in the other.
+        # Blocks and rows within a window use different keys, or their orders would be correlated.
         order = permute(fold(key, 1)[0], blocks, np.arange(blocks))
         self._block_rows = order * block
         sizes = np.minimum(n - self._block_rows, block) if blocks > 1 else np.array([n])
@@ -55,7 +55,7 @@ class Permutation:
 
 
 def permute(key: ArrayLike, n: ArrayLike, index: ArrayLike) -> Indices:
-    """Where the keyed bijection of [0, n) sends `index`; key, n and index broadcast (n < 2^62)."""
+    """Map `index` through the keyed bijection of [0, n); key, n and index broadcast (n < 2^62)."""
     keys, n, index = np.broadcast_arrays(
         np.asarray(key, np.uint64), np.asarray(n, np.int64), np.asarray(index, np.int64)
     )

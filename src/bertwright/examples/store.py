@@ -1,14 +1,14 @@
 """The token store: all text of a split as ids, tokenised once.
 
-    store/train.tokens      ids one after another, uint16 where the vocabulary allows it, else uint32
-    store/train.sentences   uint16 tokens of each sentence (a longer sentence is split at 65,535)
-    store/train.documents   uint64 number of each document's first sentence, and the number of sentences
-    store/train.starts      uint64 number of each document's first token, and the number of tokens
+    store/train.tokens      concatenated ids, uint16 if the vocabulary allows it, else uint32
+    store/train.sentences   uint16 number of tokens of each sentence (longer sentences are split at 65,535)
+    store/train.documents   uint64 index of each document's first sentence, and the number of sentences
+    store/train.starts      uint64 index of each document's first token, and the number of tokens
     store/train.hashes      uint64 hash of each document's text
-    store/train.json        element type, and what each corpus shard contributed
+    store/train.json        dtype of the tokens, and the counts of each corpus shard
 
-Little-endian, read by memory mapping. The parts of all shards lie in one file of each kind: a large corpus would
-otherwise need more open files than a process may have.
+Little-endian, read by memory mapping. There is one file of each kind for all shards: a large corpus would otherwise
+need more open files than a process may have.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _FACTS = TypeAdapter(_Facts)
 
 @dataclass(frozen=True)
 class Documents:
-    """D tokenised documents of S sentences and T tokens, of one shard (or all of one split)."""
+    """D tokenised documents with S sentences and T tokens, from one shard (or an entire split)."""
 
     tokens: NDArray[Any]
-    """[T] ids, one document after another; none where documents are given without their text."""
+    """[T] ids of all documents, concatenated; empty if documents are given without their tokens."""
     sentences: NDArray[np.uint16]
-    """[S] tokens of each sentence."""
+    """[S] number of tokens of each sentence."""
     documents: NDArray[np.uint64]
-    """[D + 1] number of each document's first sentence, and the number of sentences."""
+    """[D + 1] index of each document's first sentence, and the number of sentences."""
     hashes: NDArray[np.uint64]
-    """[D] hash of each document: of its text, of its ids where those were made elsewhere, or of its example."""
+    """[D] hash of each document: of its text, or, if imported, of its ids or of its example."""
 
     def token_starts(self) -> NDArray[np.uint64]:
-        """[D + 1] where each document begins in the tokens, and their number."""
+        """[D + 1] index of each document's first token, and the number of tokens."""
         ends = np.cumsum(self.sentences, dtype=np.uint64)
         return np.concatenate([np.zeros(1, np.uint64), ends])[self.documents.astype(np.int64)]
 
@@ -73,16 +73,17 @@ class Store(Documents):
     """The memory-mapped documents of a split."""
 
     starts: NDArray[np.uint64]
-    """[D + 1] number of each document's first token, and the number of tokens."""
+    """[D + 1] index of each document's first token, and the number of tokens."""
     shard_tokens: NDArray[np.int64]
-    """[shards + 1] shard s holds the tokens `shard_tokens[s]` to `shard_tokens[s + 1]`."""
+    """[shards + 1] shard s holds the tokens `shard_tokens[s] : shard_tokens[s + 1]`."""
     vocabulary: Vocabulary
 
     @classmethod
     def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None, within: str = "") -> Store:
-        """The store of an examples artifact; with `vocab`, refused unless it was tokenised with that vocabulary.
+        """Open the store of an examples artifact.
 
-        `within`: such as `imported/0/`, for the documents that were brought in for a phase.
+        Raises `ArtifactError` if it is damaged, or was tokenised with another vocabulary than `vocab`. `within` is a
+        path prefix such as `imported/0/`, for the documents imported for a phase.
         """
         vocabulary = Vocabulary.open(examples, vocab)
         facts = read_typed(examples.file(f"{within}store/{split}.json"), _FACTS)
@@ -97,7 +98,7 @@ class Store(Documents):
             "hashes": sum(shard["documents"] for shard in shards),
         }
         totals |= dict.fromkeys(("documents", "starts"), totals["hashes"] + 1)
-        # Text is found by offsets: in a file that was cut they would point to other text, or fail while training.
+        # Text is located by offsets: with a truncated file they would point to other text, or fail during training.
         for name, array in arrays.items():
             if len(array) != totals[name]:
                 raise ArtifactError(
@@ -106,7 +107,7 @@ class Store(Documents):
                 )
         tokens = f"{within}store/{split}.tokens"
         largest = _largest_id(examples.path / tokens, facts["dtype"], examples.manifest["files"][tokens]["sha256"])
-        # It would fail on the device, or count for another entry.
+        # Such an id would fail on the device, or be treated as another entry.
         if largest >= vocabulary.size:
             raise ArtifactError(
                 f"{examples.path / tokens} has the id {largest:,}, beyond the {vocabulary.size:,} entries of its "
@@ -118,9 +119,9 @@ class Store(Documents):
 
 @cache
 def _largest_id(path: Path, dtype: str, sha256: str) -> int:
-    """The largest id of a file of tokens with this hash, read once in a process; -1 where there is none."""
+    """The largest id in a token file with this hash, read once per process; -1 if it is empty."""
     largest = -1
-    # Read and not mapped, so that the store does not count as memory of the process.
+    # Read instead of mapped, so that the store does not count as memory of the process.
     with naming(path), path.open("rb") as handle:
         while block := handle.read(_BLOCK):
             largest = max(largest, int(np.frombuffer(block, dtype).max()))
@@ -128,9 +129,9 @@ def _largest_id(path: Path, dtype: str, sha256: str) -> int:
 
 
 def map_file(path: Path, dtype: Any) -> NDArray[Any]:
-    """[N] a file as a read-only array; an empty file, which cannot be mapped, as an empty one.
+    """[N] a file as a read-only mapped array; an empty file, which cannot be mapped, as an empty array.
 
-    A file that ends inside an entry is an `ArtifactError`.
+    Raises `ArtifactError` if the file ends inside an entry.
     """
     size = path.stat().st_size
     if size % np.dtype(dtype).itemsize:
@@ -139,9 +140,9 @@ def map_file(path: Path, dtype: Any) -> NDArray[Any]:
 
 
 def refuse_cut(arrays: Iterable[NDArray[Any]]) -> None:
-    """`ArtifactError` where the file of a mapped array of any shape has become shorter than it.
+    """Raise `ArtifactError` if the file behind a mapped array of any shape has become shorter than the array.
 
-    To read beyond its end would kill the process (SIGBUS) without a word. Asks the system, and reads nothing.
+    Reading beyond the end would kill the process (SIGBUS) without a message. Checks only the file size.
     """
     for array in arrays:
         mapped = getattr(array, "_mmap", None)
@@ -153,5 +154,5 @@ def refuse_cut(arrays: Iterable[NDArray[Any]]) -> None:
 
 
 def token_dtype(vocabulary_size: int) -> str:
-    """The smallest of uint16 and uint32 that holds every id."""
+    """The smaller of uint16 and uint32 that can hold every id."""
     return "<u2" if vocabulary_size <= 1 << 16 else "<u4"

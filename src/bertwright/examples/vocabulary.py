@@ -1,4 +1,4 @@
-"""What drawing needs to know of the vocabulary: `vocabulary.json` of the examples artifact."""
+"""The facts about the vocabulary that loaders need: `vocabulary.json` of the examples artifact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Id = Annotated[int, Field(ge=0, lt=2**31)]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What drawing needs to know of the vocabulary (`vocabulary.json` in the examples artifact)."""
+    """The facts about the vocabulary that loaders need (`vocabulary.json` in the examples artifact)."""
 
     hash: str
     size: Id
@@ -34,7 +34,10 @@ class Vocabulary:
 
     @classmethod
     def open(cls, examples: Artifact, vocab: Artifact | None = None) -> Vocabulary:
-        """That of an examples artifact; with `vocab`, refused unless it was made with that vocabulary."""
+        """Read `vocabulary.json` of an examples artifact.
+
+        Raises `ArtifactError` if it is invalid, or if the artifact was made with another vocabulary than `vocab`.
+        """
         path = examples.file("vocabulary.json")
         vocabulary = read_typed(path, TypeAdapter(cls))
         # An id beyond the embedding would fail on the device, far from its cause.
@@ -52,13 +55,13 @@ class Vocabulary:
 
     @cached_property
     def continuation(self) -> NDArray[np.bool_]:
-        """[V] which entries continue a word."""
+        """[V] whether each entry continues a word."""
         flags = np.zeros(self.size, np.bool_)
         flags[list(self.continues)] = True
         return flags
 
     @cached_property
     def words(self) -> NDArray[np.int64]:
-        """[W] the ids that are neither special nor `[unusedN]`, rising."""
+        """[W] the ids that are neither special nor `[unusedN]`, in increasing order."""
         reserved = [self.pad, self.unk, self.cls, self.sep, self.mask, *self.unused]
         return np.setdiff1d(np.arange(self.size), reserved)

@@ -1,4 +1,4 @@
-"""What a process does of the tasks of the stage `examples`, and what all of them know of the vocabulary."""
+"""Runs a process's share of the tasks of the stage `examples`, and collects the vocabulary facts they all need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bertwright.examples.shard import tokenizer_of
 
 
 def work_through(steps: Sequence[Step], executor: Executor, share: WorkSplit, log: Log) -> None:
-    """This process's share of the tasks of all steps, one step after the other."""
+    """Run this process's share of the tasks of all steps, one step after the other."""
     own = [(run, [task for number, task in enumerate(tasks) if share.owns(number)]) for run, tasks in steps]
     done = 0
 
@@ -30,8 +30,8 @@ def work_through(steps: Sequence[Step], executor: Executor, share: WorkSplit, lo
 
 
 def vocabulary_facts(vocab: Artifact) -> dict[str, Any]:
-    """What `vocabulary.json` of the examples says of a vocabulary: the fields of `store.Vocabulary`."""
-    # Written down, because drawing batches must not load a tokenizer (decision 0002).
+    """The content of `vocabulary.json` for a vocabulary: the fields of `vocabulary.Vocabulary`."""
+    # Stored, because loading batches must not require a tokenizer (decision 0002).
     tokenizer = tokenizer_of(vocab)
     entries = tokenizer.vocabulary
     ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}

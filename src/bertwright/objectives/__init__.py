@@ -1,1 +1,1 @@
-"""What a network is trained for: losses by name, as sums over a batch."""
+"""Training objectives: losses by name, as sums over a batch."""

@@ -1,5 +1,5 @@
-"""Classification of sequences: cross-entropy over the classes, or of one label the squared error (Devlin et al. 2019
-§4.1; transformers' `*ForSequenceClassification`).
+"""Sequence classification: cross-entropy over the classes, or squared error for regression (Devlin et al. 2019 §4.1;
+transformers' `*ForSequenceClassification`).
 
 Names carry shapes: B sequences, C classes.
 """
@@ -18,10 +18,10 @@ from bertwright.objectives.term import Counted, Summed, Term
 
 @dataclass(frozen=True)
 class Classification:
-    """One term over all labelled sequences: `classification`, or of a number `regression`."""
+    """One term over all labelled sequences: `classification` or, if labels are numbers, `regression`."""
 
     classes: int
-    """1: the label is a number."""
+    """Number of classes; 1: regression."""
 
     @property
     def counted(self) -> Mapping[str, Counted]:
@@ -29,7 +29,7 @@ class Classification:
         return {"regression" if self.classes == 1 else "classification": "sequences"}
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
-        """As `Objective.terms`; the model gives logits [B, C]."""
+        """As `Objective.terms`; the model returns logits [B, C]."""
         logits_BC, labels_B, weights_B = model(batch), batch.sequence_labels, batch.sequence_weights
         if self.classes == 1:
             return {"regression": SquaredErrorTerm(logits_BC[:, 0], labels_B, weights_B)}
@@ -38,16 +38,16 @@ class Classification:
 
 @dataclass(frozen=True)
 class SquaredErrorTerm:
-    """(number - label)², not in nats but in the square of the label's unit: see `Summed`."""
+    """(number - label)², in the square of the label's unit, not in nats; see `Summed`."""
 
     numbers: Tensor
-    """[B] what was answered."""
+    """[B] predictions."""
     labels: Tensor
-    """[B] float, what is right."""
+    """[B] float, targets."""
     weights: Tensor
-    """[B] float32, what each counts: 1, or 0 for padding."""
+    """[B] float32, weight of each sequence: 1, or 0 for padding."""
     share: float = 1.0
-    """What the mean counts in the loss."""
+    """Weight of the mean in the loss."""
 
     @property
     def loss_sum(self) -> Tensor:
@@ -57,7 +57,7 @@ class SquaredErrorTerm:
 
     @property
     def right_sum(self) -> Tensor | None:
-        """None, never a scalar: a number is near or far, not right or wrong."""
+        """None, never a scalar: regression has no correct predictions to count."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""The recipe's choice of what a network is trained for. Knows no torch."""
+"""The training objective of a recipe. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from bertwright.examples.labelled.tasks import GLUE, Columns, GlueTask, Labelled
 
 
 class PreTrainingConfig(Section):
-    """Masked-language modelling and, where the examples are pairs of segments, next-sentence prediction or, with
-    `examples.plan = "sentence-order"`, the order of the segments."""
+    """Masked-language modelling and, if the examples are pairs of segments, next-sentence prediction or, with
+    `examples.plan = "sentence-order"`, sentence-order prediction."""
 
     kind: Literal["pretraining"] = "pretraining"
     """Names this objective."""
 
     def next_sentence(self, pairs: bool) -> bool:
-        """Whether the network needs a next-sentence head; `pairs` says that the examples are pairs of segments."""
+        """Whether the network needs a next-sentence head; `pairs` is whether the examples are pairs of segments."""
         return pairs
 
 
 class DistillationConfig(Section):
-    """Pre-training beside a teacher, whose answers and hidden states the network comes to share (Hinton et al. 2015;
-    Sanh et al. 2019, DistilBERT, whose weights and temperature are the defaults)."""
+    """Pre-training with a teacher, whose predictions and hidden states the network learns to match (Hinton et al. 2015;
+    Sanh et al. 2019, DistilBERT, whose loss weights and temperature are the defaults)."""
 
     kind: Literal["distillation"] = "distillation"
     """Names this objective."""
     teacher: UserPath = known_by_content(...)
-    """The network to learn from, of any family and with the same vocabulary: a finished `train` folder, or a folder as
-    transformers writes it (config.json, model.safetensors, vocab.txt)."""
+    """The network to learn from, of any family and with the same vocabulary: a finished `train` folder, or a folder
+    saved by transformers (config.json, model.safetensors, vocab.txt)."""
     temperature: float = Field(2.0, gt=0)
-    """By how much the logits of both networks are divided before their softmax in the soft term; above 1 the teacher's
-    less likely answers count more."""
+    """Divisor of the logits of both networks before the softmax of the soft term; above 1, the teacher's less likely
+    predictions count more."""
     soft_weight: float = Field(5.0, ge=0)
-    """What the cross-entropy with the teacher's probabilities counts in the loss, times temperature² (whereby its
-    gradients are as long at any temperature); 0 leaves the term out."""
+    """Weight in the loss of the cross-entropy with the teacher's probabilities, multiplied by temperature² (which keeps
+    the gradient scale independent of the temperature); 0 omits the term."""
     mlm_weight: float = Field(2.0, ge=0)
-    """What the cross-entropy with the masked tokens themselves counts in the loss; at 0 it is measured all the same."""
+    """Weight in the loss of the cross-entropy with the masked tokens; at 0 it is still measured."""
     pair_weight: float = Field(1.0, ge=0)
-    """What the loss of the pairs' labels (nsp, sop) counts, where the examples are pairs; 0: the network has no
-    next-sentence head."""
+    """Weight in the loss of the pair labels (nsp, sop), if the examples are pairs; 0: the network has no next-sentence
+    head."""
     hidden_weight: float = Field(1.0, ge=0)
-    """What 1 - the cosine between the hidden states of the two networks counts in the loss, a mean over the compared
-    layers; 0 leaves the term out, as it must be where the hidden sizes differ."""
+    """Weight in the loss of 1 - cosine similarity between the hidden states of the two networks, averaged over the
+    compared layers; 0 omits the term, which is required if the hidden sizes differ."""
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """The layer of the teacher, counted from 1, that each layer of the network is compared with, from its first to its
-    last; 0: with none. Empty: evenly spread, so that the last ones meet."""
+    """The teacher layer, counted from 1, that each layer of the network is compared with, one number per layer of the
+    network in order; 0: none. Empty: evenly spaced, with the last layers matched to each other."""
 
     @model_validator(mode="after")
     def _something_is_taught(self) -> Self:
@@ -56,7 +56,7 @@ class DistillationConfig(Section):
                 "soft_weight and hidden_weight are both 0, so the teacher would teach nothing; raise one, or set "
                 'kind = "pretraining"'
             )
-        # A setting that would do nothing is refused, not ignored.
+        # A setting without effect is rejected, not ignored.
         if not self.soft_weight and self.temperature != type(self).model_fields["temperature"].default:
             raise ValueError(f"temperature {self.temperature:g} means something with soft_weight above 0 only")
         if self.layers and not self.hidden_weight:
@@ -70,29 +70,29 @@ class DistillationConfig(Section):
         return pairs and self.pair_weight > 0
 
     def compared(self, own: int, teachers: int) -> dict[int, int]:
-        """For each compared layer of a network with `own` layers, counted from 1, the one of a teacher with
-        `teachers`."""
+        """Map each compared layer of a network with `own` layers to a layer of a teacher with `teachers` layers; both
+        are counted from 1."""
         spread = tuple(-(-number * teachers // own) for number in range(1, own + 1))
         return {number: layer for number, layer in enumerate(self.layers or spread, 1) if layer}
 
 
 class ClassificationConfig(Section):
-    """A class, or a number, for each text or pair of texts (Devlin et al. 2019 §4.1), read from the data of the phases;
-    from random weights, or from a pre-trained network that `train.init_from` names."""
+    """Predicts a class, or a number, for each text or pair of texts (Devlin et al. 2019 §4.1) in the data of the
+    phases; starts from random weights, or from the pre-trained network named by `train.init_from`."""
 
     kind: Literal["classification"] = "classification"
     """Names this objective."""
     task: GlueTask | None = None
-    """A task of GLUE, which says columns and classes; give this or `labels`."""
+    """A GLUE task, which determines columns and classes; give either this or `labels`."""
     labels: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    """Names of the classes, as the files have them or in the order of their numbers from 0; one name: labels are
-    numbers, and what is learnt is a regression."""
+    """Names of the classes, as they appear in the files or in the order of their numbers from 0; a single name: labels
+    are numbers, and the task is a regression."""
     text: str = "text"
-    """The column or key of the text, or of the first one of a pair."""
+    """Column or key of the text, or of the first text of a pair."""
     pair: str = ""
-    """That of the second text; empty: texts are single."""
+    """Column or key of the second text; empty: texts are single."""
     label: str = "label"
-    """That of the label."""
+    """Column or key of the label."""
 
     @model_validator(mode="after")
     def _of_glue_or_of_ones_own(self) -> Self:
@@ -102,7 +102,7 @@ class ClassificationConfig(Section):
                 f"for numbers); got task={self.task!r}, labels={list(self.labels)}"
             )
         fields = type(self).model_fields
-        # A setting that would do nothing is refused, not ignored.
+        # A setting without effect is rejected, not ignored.
         if self.task and (set_too := [n for n in ("text", "pair", "label") if getattr(self, n) != fields[n].default]):
             raise ValueError(f"task {self.task} says its columns: leave out {', '.join(set_too)}")
         if len(set(self.labels)) < len(self.labels):
@@ -111,25 +111,25 @@ class ClassificationConfig(Section):
 
     @property
     def texts(self) -> LabelledTexts:
-        """How the files are read, and their classes."""
+        """How to read the files, and their classes."""
         columns = Columns(self.label, self.text, self.pair)
         return glue(self.task) if self.task else LabelledTexts(self.labels, (columns,))
 
     def next_sentence(self, pairs: bool) -> bool:
-        """No: a classifier stands in the place of the pre-training heads."""
+        """False: a classifier replaces the pre-training heads."""
         return False
 
 
 ObjectiveConfig = Annotated[PreTrainingConfig | DistillationConfig | ClassificationConfig, Field(discriminator="kind")]
-"""What a network can be trained for: the union of the sections."""
+"""Any training objective: the union of the sections."""
 
 
 def texts_of(objective: ObjectiveConfig) -> LabelledTexts | None:
-    """The labelled texts that an objective learns from; None where its examples are made of running text."""
+    """The labelled texts that an objective learns from; None if its examples are built from running text."""
     return objective.texts if isinstance(objective, ClassificationConfig) else None
 
 
 def labels_of(objective: ObjectiveConfig) -> tuple[str, ...]:
-    """The classes that the network tells apart; none with pre-training heads."""
+    """The classes that the network predicts; empty with pre-training heads."""
     texts = texts_of(objective)
     return texts.labels if texts else ()

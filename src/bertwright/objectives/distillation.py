@@ -1,4 +1,4 @@
-"""Pre-training beside a teacher: Hinton et al. 2015; Sanh et al. 2019 §2 and their published train loop (DistilBERT).
+"""Pre-training with a teacher: Hinton et al. 2015; Sanh et al. 2019 §2 and their published train loop (DistilBERT).
 
 Names carry shapes: P predictions, V vocabulary.
 """
@@ -31,11 +31,11 @@ class Distillation:
     config: DistillationConfig
     pretraining: PreTraining
     teacher: PreTrainingModel
-    """In the mode and the numbers in which it answers."""
+    """In evaluation mode, in the dtype it computes in."""
     entries: int
-    """Of the vocabulary: rows beyond it, which pad an embedding, are no answers."""
+    """Size of the vocabulary: logits beyond it, from the padding of an embedding, are ignored."""
     layers: Mapping[int, int]
-    """For each compared layer of the network the teacher's, both counted from 1."""
+    """The teacher layer for each compared layer of the network, both counted from 1."""
 
     @property
     def counted(self) -> Mapping[str, Counted]:
@@ -48,8 +48,8 @@ class Distillation:
         return counted
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
-        """As `Objective.terms`, from one forward pass of each network; the teacher's first, which leaves no gradients'
-        tensors behind."""
+        """As `Objective.terms`, from one forward pass of each network; the teacher's comes first, because it keeps no
+        tensors for gradients."""
         config, network = self.config, cast(PreTrainingModel, model)
         self.teacher.encoder.kernel = network.encoder.kernel
         with torch.no_grad(), layer_states(self.teacher, batch, set(self.layers.values())) as theirs:
@@ -72,11 +72,11 @@ class Distillation:
 
 
 def distillation(config: DistillationConfig, model: PreTrainingModel, pair_task: str) -> Distillation:
-    """The objective for training `model` beside the teacher of `config`, which is read here (`check_teacher` is asked
-    before).
+    """The objective for training `model` with the teacher of `config`, whose files are read here; call `check_teacher`
+    first.
 
-    `ArtifactError` where its files are damaged, or hold another network than its configuration says;
-    `RecipeError` where hidden states are to be compared of an encoder that applies one layer again and again.
+    Raises `ArtifactError` if the files are corrupt or do not match the teacher's configuration, and `RecipeError` if
+    hidden states of an encoder that applies one layer repeatedly would have to be compared.
     """
     teacher, network = read_teacher(config.teacher), model.config
     layers = config.compared(network.num_hidden_layers, teacher.network.num_hidden_layers)

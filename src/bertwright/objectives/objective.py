@@ -1,4 +1,4 @@
-"""What an objective is, and which one a run takes."""
+"""The interface of an objective, and its construction from the recipe."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from bertwright.objectives.term import Counted, Summed
 
 
 class Objective(Protocol):
-    """What a network is trained for. The loss of a step is the sum of the means of its terms, times their shares."""
+    """A training objective. The loss of a step is the sum of the means of its terms, each times its share."""
 
     @property
     def counted(self) -> Mapping[str, Counted]:
-        """The terms by name, in the order in which they are added, and what each is the mean over.
+        """The terms by name, in the order in which they are added, and what each is averaged over.
 
-        Checkpoints are judged by the first.
+        Checkpoints are compared by the first one.
         """
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
-        """The terms of a batch, by the same names, from one forward pass."""
+        """The terms of a batch by name, as in `counted`, from one forward pass."""
 
 
 def judged_by(objective: Objective) -> str:
-    """The name of the held-out score that checkpoints are compared by; less is better."""
+    """The name of the held-out score that checkpoints are compared by; lower is better."""
     return f"{next(iter(objective.counted))}_loss"
 
 
 def build_objective(config: ObjectiveConfig, model: Model, pair_task: str = "nsp") -> Objective:
-    """The objective of `config` for training `model`, whose next-sentence head says whether pairs are told apart.
+    """The objective of `config` for training `model`; pairs are classified if `model` has a next-sentence head.
 
-    `pair_task` names what the labels of pairs say (`examples.config.PAIRS`). A teacher is read here, and is then where
-    `model` is.
+    `pair_task` is the name of the task of the pair labels (`examples.config.PAIRS`). A teacher is loaded here, on the
+    device of `model`.
     """
     match config:
         case PreTrainingConfig():
@@ -49,7 +49,7 @@ def build_objective(config: ObjectiveConfig, model: Model, pair_task: str = "nsp
             return Classification(len(model.config.labels))
         case DistillationConfig():
             assert isinstance(model, PreTrainingModel)
-            # Not loaded by a training without a teacher.
+            # Imported only if there is a teacher.
             from bertwright.objectives.distillation import distillation
 
             return distillation(config, model, pair_task)

@@ -22,11 +22,11 @@ def score(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]
 
 @torch.inference_mode()
 def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> list[Tensor]:
-    """For each batch [terms, 3]: sum of the losses, of the weights guessed right, of all weights; float64, on the CPU.
+    """For each batch [terms, 3]: sums of the losses, of the weights of correct predictions, and of all weights.
 
-    The model is scored without dropout and left in the mode it was in.
+    The tensors are float64, on the CPU. The model is scored without dropout, and its mode is restored afterwards.
     """
-    # Scoring happens inside training too, which has to go on with dropout.
+    # Scoring also happens during training, which must continue with dropout.
     was_training, sums = model.training, list[Tensor]()
     model.eval()
     try:
@@ -39,13 +39,13 @@ def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedB
 
 
 def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
-    """`<term>_loss` (nats) and `<term>_accuracy` over everything scored, and how much that was, by what it counts; no
-    accuracy of a term in which nothing is guessed.
+    """`<term>_loss` (nats) and `<term>_accuracy` over all batches, and the counts they are averaged over, by kind.
 
-    A mean over nothing is None. The batches' sums, [terms, 3] each, are added in their order.
+    Terms without a notion of accuracy have none. A mean over nothing is None. The sums of the batches, [terms, 3] each,
+    are added in order.
     """
     names = objective.counted
-    # In the order of the batches, whoever scored them: the scores then do not depend on the number of ranks.
+    # Added in batch order, whichever rank scored them, so that scores do not depend on the number of ranks.
     total = sum(sums, torch.zeros(len(names), 3, dtype=torch.float64)).tolist()
     scores: Scores = {}
     for name, (loss, right, weight) in zip(names, total, strict=True):
@@ -56,7 +56,7 @@ def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
 
 
 def _sums(term: Summed) -> Tensor:
-    """Of one term [3], float64; NaN stands for what was guessed right where nothing is guessed."""
+    """The sums of one term, [3], float64; the number of correct predictions is NaN for a term without accuracy."""
     loss = term.loss_sum.double()
     right = torch.full_like(loss, math.nan) if term.right_sum is None else term.right_sum.double()
     return torch.stack([loss, right, term.weight_sum.double()])

@@ -1,4 +1,4 @@
-"""The terms that compare a network with its teacher: what both answer, and what their layers hold.
+"""The loss terms that compare a network with its teacher: by their predictions, and by their hidden states.
 
 Names carry shapes: N predictions of C classes each, H hidden.
 """
@@ -20,33 +20,33 @@ from bertwright.objectives.kept_gradient import KeptGradient, rows_at_a_time, ti
 
 @dataclass(frozen=True)
 class SoftTerm:
-    """The teacher's probabilities as targets (Hinton et al. 2015 §2): see `Summed`.
+    """Cross-entropy with the teacher's probabilities as targets (Hinton et al. 2015 §2); see `Summed`.
 
-    The cross-entropy with them, so where both networks answer alike it is their entropy and not 0; Sanh et al. 2019
-    report the divergence, which is less by the teacher's entropy and has the same gradient.
+    If both networks predict the same, it equals the teacher's entropy, not 0; Sanh et al. 2019 report the KL
+    divergence, which is smaller by the teacher's entropy and has the same gradient.
     """
 
     logits: Tensor
-    """[N, C] of the network."""
+    """[N, C] logits of the network."""
     teachers: Tensor
-    """[N, C] of the teacher."""
+    """[N, C] logits of the teacher."""
     weights: Tensor
     """[N] float32, as `Term.weights`."""
     temperature: float
-    """What the logits of both are divided by."""
+    """Divisor of the logits of both networks."""
     share: float
-    """What the mean counts in the loss, temperature² included: gradients of the logits shrink with its inverse."""
+    """Weight of the mean in the loss, including temperature² to compensate for the smaller gradients of the logits."""
 
     @property
     def loss_sum(self) -> Tensor:
-        """Σ weight · cross-entropy of the softened probabilities, in nats: a scalar, to be differentiated once."""
+        """Σ weight · cross-entropy of the softened probabilities, in nats: a scalar, differentiable once."""
         rule: Any = _SoftCrossEntropySum
         summed: Tensor = rule.apply(self.logits, self.teachers, self.weights, self.temperature)
         return summed
 
     @property
     def right_sum(self) -> Tensor:
-        """Σ weight of the predictions whose best class is the teacher's best: a scalar."""
+        """Σ weight of the predictions whose top class is the teacher's top class: a scalar."""
         return ((self.logits.argmax(-1) == self.teachers.argmax(-1)) * self.weights).sum()
 
     @property
@@ -57,26 +57,26 @@ class SoftTerm:
 
 @dataclass(frozen=True)
 class HiddenTerm:
-    """1 - the cosine between hidden states and the teacher's (Sanh et al. 2019 §2), a mean over layers: see `Summed`.
+    """1 - cosine similarity with the teacher's hidden states (Sanh et al. 2019 §2), averaged over layers; see `Summed`.
 
-    Of the predicted tokens, whose states of the last layer are there (decision 0028); Sanh et al. take all tokens, of
-    the last layer alone.
+    Covers only the predicted tokens, the ones whose last-layer states are computed (decision 0028); Sanh et al. use all
+    tokens, but only the last layer.
     """
 
     states: Sequence[Tensor]
-    """For each compared layer [N, H]."""
+    """[N, H] hidden states of each compared layer."""
     teachers: Sequence[Tensor]
-    """The teacher's, [N, H]."""
+    """[N, H] hidden states of the matching teacher layers."""
     weights: Tensor
     """[N] float32, as `Term.weights`."""
     share: float
-    """What the mean counts in the loss."""
+    """Weight of the mean in the loss."""
     right_sum: None = None
-    """Nothing is guessed."""
+    """There are no correct predictions to count."""
 
     @property
     def loss_sum(self) -> Tensor:
-        """Σ weight · mean over layers of 1 - cosine, from 0 to 2: a scalar, to be differentiated once."""
+        """Σ weight · mean over layers of 1 - cosine, which is from 0 to 2: a scalar, differentiable once."""
         pairs = zip(self.states, self.teachers, strict=True)
         cosines = torch.stack([cosine_similarity(_wide(own), _wide(theirs)) for own, theirs in pairs])
         return torch.dot(1 - cosines.mean(0), self.weights.to(cosines.dtype))
@@ -92,8 +92,8 @@ def _wide(x: Tensor) -> Tensor:
 
 
 class _SoftCrossEntropySum(Function):
-    """Some rows at a time in float32 or wider, with the gradient made on the way and kept (`kept_gradient`): a tensor
-    of the logits' size alone.
+    """Computed block by block in float32 or wider; the gradient is computed in the forward pass and kept
+    (`kept_gradient`), so only one tensor of the logits' size is allocated.
 
     The gradient of a logit is weight / temperature · (probability - teacher's probability).
     """
@@ -118,5 +118,5 @@ class _SoftCrossEntropySum(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        rows_NC, powers_N1 = ctx.saved_tensors  # refused by torch once changed below
+        rows_NC, powers_N1 = ctx.saved_tensors  # modified below, so torch rejects a second backward pass
         return times(rows_NC, powers_N1, gradient), None, None, None

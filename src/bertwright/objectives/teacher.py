@@ -1,4 +1,4 @@
-"""The network to learn from: its weights read, checked and made ready to answer."""
+"""Loads the teacher network: reads its weights, verifies them and prepares it for inference."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from bertwright.objectives.teacher_config import Teacher
 
 
 def load_teacher(teacher: Teacher, like: PreTrainingModel) -> PreTrainingModel:
-    """The teacher's network with the masked-token head alone, without dropout and gradients, where and in the numbers
-    in which `like` holds its weights, and with its attention kernel; draws nothing from torch's generator.
+    """The teacher's network with only the masked-token head, without dropout and gradients.
+
+    Has the device, dtype and attention kernel of `like`. Draws no numbers from torch's random generator.
     """
     model = without_next_sentence(load_weights(teacher))
     model.encoder.kernel = like.encoder.kernel
@@ -24,7 +25,7 @@ def load_teacher(teacher: Teacher, like: PreTrainingModel) -> PreTrainingModel:
 
 
 def load_weights(teacher: Teacher) -> PreTrainingModel:
-    """The network in the teacher's folder with all its heads, on the CPU; files of ours are verified."""
+    """The network in the teacher's folder with all its heads, on the CPU; the files of an artifact are verified."""
     if teacher.artifact is not None:
         prefix = Path(teacher.folder).relative_to(teacher.path).as_posix()
         for name in teacher.artifact.names(f"{prefix}/"):
@@ -33,7 +34,7 @@ def load_weights(teacher: Teacher) -> PreTrainingModel:
 
 
 def without_next_sentence(model: PreTrainingModel) -> PreTrainingModel:
-    """The network without its next-sentence head, so that of its last layer the predicted tokens alone are computed."""
+    """The network without its next-sentence head, so that its last layer computes only the predicted tokens."""
     if not isinstance(model.config, BertConfig) or model.nsp is None:
         return model
     kept: dict[str, torch.Tensor] = {

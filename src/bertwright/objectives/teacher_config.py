@@ -1,5 +1,5 @@
-"""What the folder of a teacher says of it: its network, its vocabulary, its content. Knows no torch, so that checking a
-recipe stays quick."""
+"""Reads a teacher's folder: its network configuration, vocabulary and content hash. Does not import torch, so that
+checking a recipe stays fast."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bertwright.model.stock_config import read_stock_config
 from bertwright.objectives.config import DistillationConfig
 
 FILES = ("config.json", "model.safetensors", "vocab.txt")
-"""What is read of a teacher."""
+"""The files that are read from a teacher's folder."""
 _MOST = 256 * 2**20
-"""Most bytes of a vocabulary."""
+"""Maximum size of a vocabulary (bytes)."""
 _GIVE = f"give a finished train folder, or a folder as transformers writes it ({', '.join(FILES)})"
 _PLACES = {"train": "model", "export": "hf"}
-"""Where the model lies in the artifact of a stage."""
+"""The folder of the model in the artifact of a stage."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Teacher:
     """A folder that holds a network to learn from."""
 
     path: Path
-    """As the recipe names it."""
+    """As given in the recipe."""
     folder: Path
-    """Of `FILES`."""
+    """The folder that contains `FILES`."""
     network: NetworkConfig
     artifact: Artifact | None
-    """Where the folder is one of ours."""
+    """The artifact, if the folder is one; None for a folder saved by transformers."""
 
     @property
     def stock(self) -> bool:
-        """Whether tensors and configuration are in the words of transformers."""
+        """Whether tensors and configuration use the names of transformers."""
         return self.artifact is None or self.artifact.manifest["stage"] == "export"
 
     @property
@@ -50,12 +50,12 @@ class Teacher:
 
     @property
     def content(self) -> str:
-        """The SHA-256 of all that it is."""
+        """The SHA-256 of its content: the artifact's fingerprint, or the hash of `FILES`."""
         return self.artifact.fingerprint if self.artifact else content_of(self.folder)
 
 
 def read_teacher(path: Path) -> Teacher:
-    """The teacher in `path`, told by what is in there; what holds none is a `RecipeError` that says what would."""
+    """The teacher in `path`, detected from the folder's content; raises `RecipeError` if the folder holds none."""
     if (path / MANIFEST).is_file():
         artifact = open_artifact(path)
         stage = str(artifact.manifest["stage"])
@@ -72,7 +72,7 @@ def read_teacher(path: Path) -> Teacher:
 
 
 def missing_of(path: Path) -> list[str]:
-    """Which of `FILES` a folder lacks."""
+    """The members of `FILES` that a folder lacks."""
     return [name for name in FILES if not (path / name).is_file()]
 
 
@@ -88,7 +88,7 @@ def _no_teacher(path: Path, missing: list[str]) -> str:
 
 
 def content_of(folder: Path) -> str:
-    """The SHA-256 over the files of a folder as transformers writes it."""
+    """The SHA-256 over the `FILES` of a folder saved by transformers."""
     return sha256_of({name: _hash(folder / name, *_stamp(folder / name)) for name in FILES})
 
 
@@ -99,12 +99,12 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 @cache
 def _hash(path: Path, size: int, changed: int) -> str:
-    """Read once, and again when the file is another one: the identity of a training is asked for at each checkpoint."""
+    """Cached until size or modification time change, because a training's identity is computed at each checkpoint."""
     return sha256(path)
 
 
 def entries_of(vocabulary: Path) -> tuple[str, ...]:
-    """The entries of a vocab.txt, one a line, whatever ends the lines."""
+    """The entries of a vocab.txt, one per line, with any line endings."""
     try:
         text = read_bytes(vocabulary, _MOST).decode("utf-8-sig", errors="replace")
     except ValueError as error:
@@ -113,8 +113,8 @@ def entries_of(vocabulary: Path) -> tuple[str, ...]:
 
 
 def check_teacher(config: DistillationConfig, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
-    """Raise a `RecipeError` where the teacher is none or does not go with training `network` on the phases' `lengths`,
-    and an `ArtifactError` where it was not trained with the vocabulary `vocab`."""
+    """Raise `RecipeError` if the teacher is invalid or unsuitable for training `network` on the phases' `lengths`, and
+    `ArtifactError` if it was not trained with the vocabulary `vocab`."""
     teacher = read_teacher(config.teacher)
     keys = {f"train.phases.{number}.length": length for number, length in enumerate(lengths)}
     for key, sentence in misfits(config, teacher, network, keys, 2 if network.next_sentence else 1):
@@ -123,10 +123,10 @@ def check_teacher(config: DistillationConfig, network: NetworkConfig, lengths: S
 
 
 def check_vocabulary(teacher: Teacher, vocab: Artifact, key: str = "train.objective.teacher") -> None:
-    """Raise `ArtifactError` naming both where the teacher of this key was not trained with the vocabulary `vocab`.
+    """Raise `ArtifactError`, naming both, if the teacher given by `key` was not trained with the vocabulary `vocab`.
 
-    Of a training of ours the hashes over entries and text settings are compared; of a folder of transformers, or an
-    export, the entries.
+    For a `train` artifact, compares the hashes over entries and text settings; for an export or a folder saved by
+    transformers, compares the entries.
     """
     if teacher.stock or teacher.artifact is None:
         difference = other_entries(teacher, entries_of(vocab.file("vocab.txt")))
@@ -138,7 +138,7 @@ def check_vocabulary(teacher: Teacher, vocab: Artifact, key: str = "train.object
 
 
 def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
-    """How the teacher's entries differ from `entries`, in brackets; "" where they do not."""
+    """A description in parentheses of how the teacher's entries differ from `entries`; "" if they are equal."""
     for number, (theirs, ours) in enumerate(zip_longest(teacher.entries, entries)):
         if theirs != ours:
             sizes = f"{len(teacher.entries):,} entries there, {len(entries):,} here"
@@ -148,7 +148,7 @@ def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
 
 
 def other_vocabulary(teacher: Teacher, vocabulary: str, difference: str) -> str:
-    """The sentence about a teacher whose vocabulary is not the one of that name."""
+    """The message for a teacher whose vocabulary differs from the one called `vocabulary`."""
     return (
         f"has another vocabulary than {vocabulary} {difference}: its tokens stand for other words. Set "
         f"vocab.file={teacher.folder / 'vocab.txt'} with the text settings it was made with, or give another folder."
@@ -158,9 +158,10 @@ def other_vocabulary(teacher: Teacher, vocabulary: str, difference: str) -> str:
 def misfits(
     config: DistillationConfig, teacher: Teacher, network: NetworkConfig, lengths: Mapping[str, int], segments: int
 ) -> Iterator[tuple[str, str]]:
-    """The keys whose values do not go with this teacher for training `network`, each with a sentence.
+    """Yield the recipe keys whose values do not fit this teacher for training `network`, each with a message.
 
-    `lengths` are those of the sequences it has to read, by their keys; `segments` is how many they have.
+    `lengths` are the sequence lengths that the teacher has to read, by recipe key; `segments` is the number of segments
+    per sequence.
     """
     theirs, key = teacher.network, "train.objective"
     for length_key, length in lengths.items():

@@ -1,8 +1,8 @@
-"""A term of a loss: one kind of prediction in a batch, as weighted sums, in nats.
+"""A loss term: one kind of prediction in a batch, as weighted sums, in nats.
 
-Sums, not means: the training step divides by the counts of the whole global batch, so that micro-batches and ranks
-change only the order of summation. (The originals take the mean of each micro-batch and average those, which weighs
-a token by the company it happens to have.) Computed in float32 or wider whatever the logits are.
+Sums, not means: the training step divides by the counts of the entire global batch, so that micro-batches and ranks
+change only the order of summation. (The originals average the means of micro-batches, so a token's weight depends on
+the number of predictions in its micro-batch.) Computed in float32 or wider, whatever the dtype of the logits.
 
 Names carry shapes: N predictions of C classes each.
 """
@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from bertwright.objectives.kept_gradient import KeptGradient, rows_at_a_time, times
 
 Counted = Literal["predictions", "pairs", "sequences"]
-"""What the loader counts in a step (`StepCounts`) and a loss may be the mean over."""
+"""What a loss can be averaged over: the counts of a step (`StepCounts`)."""
 
 
 class Summed(Protocol):
@@ -28,15 +28,15 @@ class Summed(Protocol):
 
     @property
     def share(self) -> float:
-        """What its mean counts in the loss; metrics and scores have the mean itself."""
+        """Weight of its mean in the loss; metrics and scores report the mean itself."""
 
     @property
     def loss_sum(self) -> Tensor:
-        """Σ weight · loss, in nats unless the term says otherwise: a scalar, to be differentiated once."""
+        """Σ weight · loss, in nats unless the term says otherwise: a scalar, differentiable once."""
 
     @property
     def right_sum(self) -> Tensor | None:
-        """Σ weight of what was guessed right: a scalar; None for a term in which nothing is guessed."""
+        """Σ weight of the correct predictions: a scalar; None for a term without a notion of accuracy."""
 
     @property
     def weight_sum(self) -> Tensor:
@@ -45,25 +45,25 @@ class Summed(Protocol):
 
 @dataclass(frozen=True)
 class Term:
-    """What was predicted, what is right, and what each prediction counts: see `Summed`."""
+    """Classification by cross-entropy: logits, labels and the weight of each prediction; see `Summed`."""
 
     logits: Tensor
     """[N, C] a score for each class."""
     labels: Tensor
-    """[N] int64, the right class."""
+    """[N] int64, the correct class."""
     weights: Tensor
-    """[N] float32, what each prediction counts: 1, or 0 for padding, so that their sum is what the loader counts."""
+    """[N] float32, weight of each prediction: 1, or 0 for padding, so that their sum is the loader's count."""
     share: float = 1.0
-    """What the mean counts in the loss."""
+    """Weight of the mean in the loss."""
 
     @property
     def loss_sum(self) -> Tensor:
-        """Σ weight · cross-entropy, in nats: a scalar, to be differentiated once."""
+        """Σ weight · cross-entropy, in nats: a scalar, differentiable once."""
         return cross_entropy_sum(self.logits, self.labels, self.weights)
 
     @property
     def right_sum(self) -> Tensor:
-        """Σ weight of the predictions whose best class is the right one: a scalar."""
+        """Σ weight of the predictions whose top class is the correct one: a scalar."""
         return ((self.logits.argmax(-1) == self.labels) * self.weights).sum()
 
     @property
@@ -73,21 +73,21 @@ class Term:
 
 
 def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
-    """Σ weight · cross-entropy over N predictions of C classes: a scalar, to be differentiated once."""
+    """Σ weight · cross-entropy over N predictions of C classes: a scalar, differentiable once."""
     rule = _CrossEntropySum if logits_NC.dtype in (torch.float32, torch.float64) else _BlockedCrossEntropySum
     return rule.apply(logits_NC, labels_N, weights_N)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _CrossEntropySum(Function):
-    """Keeps one tensor of the logits' size and turns it into the gradient in place.
+    """Keeps one tensor of the logits' size and converts it to the gradient in place.
 
-    torch's cross_entropy makes three such tensors; at 608 predictions of 30,522 tokens (74 MB each) the other two
-    cost a CPU 5 % of a mini network's training step.
+    torch's cross_entropy allocates three such tensors; at 608 predictions of 30,522 tokens (74 MB each) the other two
+    cost 5 % of a mini network's training step on a CPU.
     """
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
-        # bfloat16 has two to three digits, too few for a sum over a whole vocabulary.
+        # bfloat16 has two to three digits, too few for a sum over an entire vocabulary.
         wide = torch.promote_types(logits_NC.dtype, torch.float32)
         log_p_NC = torch.log_softmax(logits_NC, -1, dtype=wide)
         weights_N = weights_N.to(wide)
@@ -98,17 +98,17 @@ class _CrossEntropySum(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        log_p_NC, labels_N, weights_N = ctx.saved_tensors  # refused by torch once changed below
-        # In place: this is the largest tensor of the step, and nobody needs the log-probabilities any more.
+        log_p_NC, labels_N, weights_N = ctx.saved_tensors  # modified below, so torch rejects a second backward pass
+        # In place: this is the largest tensor of the step, and the log-probabilities are no longer needed.
         p_NC = log_p_NC.exp_()
         p_NC[torch.arange(len(labels_N), device=labels_N.device), labels_N] -= 1
         return p_NC.mul_((gradient * weights_N)[:, None]).to(ctx.dtype), None, None
 
 
 class _BlockedCrossEntropySum(Function):
-    """The same of logits in low precision, some rows at a time in float32: no float32 tensor is as large as they are.
+    """The same for logits in low precision, block by block in float32, without a float32 tensor of the logits' size.
 
-    The gradient is made on the way forward, where the rows are at hand, and kept in the logits' own precision
+    The gradient is computed in the forward pass, while each block is available, and kept in the logits' precision
     (`kept_gradient`): half the memory and, on a CPU, two thirds of the time.
     """
 
@@ -132,5 +132,5 @@ class _BlockedCrossEntropySum(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        rows_NC, powers_N1 = ctx.saved_tensors  # refused by torch once changed below
+        rows_NC, powers_N1 = ctx.saved_tensors  # modified below, so torch rejects a second backward pass
         return times(rows_NC, powers_N1, gradient), None, None

@@ -1,4 +1,4 @@
-"""From the recipe's choice to an optimizer."""
+"""Builds the optimizer from the recipe."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bertwright.optim.uncompiled import PlainAdamW
 
 
 def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
-    """The optimizer of `config` for `model`, with biases and layer norms kept from decay.
+    """The optimizer of `config` for `model`, without weight decay for biases and layer norms.
 
-    The learning rate, `group["lr"]`, is 0 until the caller sets it before each update (`groups.set_rate`). Clipping to
-    `config.max_grad_norm` is the caller's too, because a step that is dropped is judged by the norm (see `norms`).
-    `RecipeError` for `config.groups` whose patterns name no tensor, or one tensor twice.
+    The learning rate, `group["lr"]`, is 0 until the caller sets it before each update (`groups.set_rate`). The caller
+    also clips to `config.max_grad_norm`, because the norm decides whether a step is skipped (see `norms`). Raises
+    `RecipeError` if a pattern of `config.groups` matches no tensor, or two patterns match the same one.
     """
     return optimizer_of(config, dict(model.named_parameters()))
 
 
 def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, ...]]:
-    """What the optimizer keeps of each parameter beside the number of updates, asked of one that has made an update."""
-    # Of the same names and numbers of dimensions, by which an optimizer may tell parameters apart, but one number each.
+    """The names of the state tensors of each parameter, besides the step counter, found by running one update."""
+    # One-element parameters with the same names and dimensions, by which an optimizer may distinguish parameters.
     tiny = {name: Parameter(torch.zeros([1] * p.ndim)) for name, p in model.named_parameters()}
     for parameter in tiny.values():
         parameter.grad = torch.zeros_like(parameter)
@@ -39,11 +39,11 @@ def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, 
 
 
 def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None = None) -> Optimizer:
-    """As `build_optimizer`, for parameters by their names; with `shards` they are this rank's parts."""
+    """As `build_optimizer`, for parameters by name; with `shards` they are this rank's parts."""
     groups = parameter_groups(named, config.weight_decay, config.groups)
     match config:
         case AdamWConfig():
-            # Fused: one pass over memory for weights, gradient and both moments instead of one for each operation.
+            # Fused: one pass over memory for weights, gradient and both moments instead of one pass per operation.
             fused = all(has_fused_adam(p.device.type) for p in named.values())
             return PlainAdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
         case LambConfig():

@@ -1,4 +1,4 @@
-"""What an optimizer does with a tensor, told from its name. Knows no torch."""
+"""How an optimizer treats a tensor, determined from its name. Does not import torch."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from bertwright.optim.config import GroupConfig, MuonConfig, OptimConfig
 
 
 def decays(name: str) -> bool:
-    """Whether the parameter of this name decays; layer norms are the modules called `norm`."""
-    # "" before the name, so that a parameter of the model itself has a module as well.
+    """Whether the parameter of this name has weight decay; layer norms are the modules called `norm`."""
+    # The leading "" gives a top-level parameter a module name as well.
     *_, module, parameter = ["", *name.split(".")]
     return parameter != "bias" and module != "norm"
 
 
 def is_layer_matrix(name: str, dimensions: int) -> bool:
-    """Whether Muon moves this parameter: a matrix inside `layers`; embeddings and heads are none."""
+    """Whether Muon updates this parameter: a matrix inside `layers`, so not embeddings or heads."""
     return dimensions == 2 and decays(name) and "layers" in name.split(".")
 
 
 def moments_of(config: OptimConfig, name: str, dimensions: int) -> int:
-    """How many tensors of a parameter's shape the optimizer keeps of it."""
+    """The number of state tensors of a parameter's shape that the optimizer keeps for it."""
     return 1 if isinstance(config, MuonConfig) and is_layer_matrix(name, dimensions) else 2
 
 
 def owners(names: Sequence[str], overrides: Sequence[GroupConfig]) -> dict[str, int]:
-    """The override (`optim.groups`) of each name that one of them names.
+    """The index of the override (`optim.groups`) that matches each name, for the names that have one.
 
-    `RecipeError` for a pattern that names no tensor, and for two that name the same one.
+    Raises `RecipeError` if a pattern matches no tensor, or two patterns match the same one.
     """
     owner: dict[str, int] = {}
     for index, override in enumerate(overrides):

@@ -1,4 +1,4 @@
-"""The recipe's choice of optimizer and of learning-rate schedule; knows no torch."""
+"""The optimizer and the learning-rate schedule of a recipe. Does not import torch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class GroupConfig(Section):
-    """What is different for tensors of certain names."""
+    """Overrides for tensors whose names match a pattern."""
 
     pattern: str = Field(min_length=1)
-    """Names of the tensors, with * for anything, such as "*.embeddings.*"; `inspect` of a trained model lists them."""
+    """Pattern of tensor names, with * as a wildcard, such as "*.embeddings.*"; `inspect` lists the names of a trained
+    model."""
     learning_rate_scale: float = Field(1.0, ge=0)
-    """Multiple of the phase's learning rate; 0 keeps the tensors as they are."""
+    """Factor on the phase's learning rate; 0 leaves the tensors unchanged."""
     weight_decay: float | None = Field(None, ge=0)
-    """In place of the optimizer's weight decay, also for biases and layer norms; left out, each keeps its own."""
+    """Replaces the optimizer's weight decay, also for biases and layer norms; if omitted, the usual decay applies."""
 
 
 class LambConfig(Section):
@@ -33,26 +34,27 @@ class LambConfig(Section):
     betas: tuple[Beta, Beta] = (0.9, 0.999)
     """Decay rates of the averages of the gradient and of its square, per update."""
     eps: float = Field(1e-6, gt=0)
-    """Added to the root of the second moment."""
+    """Added to the square root of the second moment."""
     weight_decay: float = Field(0.01, ge=0)
     """Multiple of the weights added to the update; biases and layer norms do not decay."""
     bias_correction: bool = True
     """Whether to divide the moments by 1 - beta^step; Intel's and Google's variants do not."""
     trust_ratio_on_undecayed: bool = False
-    """Whether tensors that do not decay are scaled by their trust ratio too (NVIDIA calls this NVLAMB)."""
+    """Whether tensors without weight decay are also scaled by their trust ratio (NVIDIA calls this NVLAMB)."""
     max_trust_ratio: float = Field(0.0, ge=0)
-    """Largest trust ratio; 0 bounds none. You et al. 2020 bound the norm of the weights (their φ) and leave open at
-    what; NVIDIA bounds nothing."""
+    """Upper bound of the trust ratio; 0: unbounded. You et al. 2020 bound the norm of the weights (their φ) without
+    giving the bound; NVIDIA uses none."""
     grad_averaging: bool = True
-    """Whether the gradient enters the first moment times 1 - beta, as in Adam; otherwise whole, as apex offers."""
+    """Whether the gradient is multiplied by 1 - beta before it is added to the first moment, as in Adam; if false, it
+    is added unscaled, an option of apex."""
     max_grad_norm: float = Field(1.0, ge=0)
-    """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    """Maximum global gradient norm, to which larger gradients are scaled down; 0 disables clipping."""
     clip_before_reduction: bool = False
     """Whether each rank clips its own part of the gradient, to max_grad_norm divided by the number of ranks, before the
-    parts are added up, as MLCommons' reference does; otherwise the sum is clipped. What is learned then hangs on how
-    many ranks there are."""
+    all-reduce, as MLCommons' reference does; training then depends on the number of ranks. If false, the sum is
+    clipped."""
     groups: tuple[GroupConfig, ...] = ()
-    """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
+    """Tensors with their own learning rate or weight decay, each group selected by a pattern."""
 
     @model_validator(mode="after")
     def _something_to_clip(self) -> LambConfig:
@@ -72,35 +74,36 @@ class AdamWConfig(Section):
     betas: tuple[Beta, Beta] = (0.9, 0.999)
     """Decay rates of the averages of the gradient and of its square, per update."""
     eps: float = Field(1e-6, gt=0)
-    """Added to the root of the second moment; 1e-6 as in Google's BERT (optimization.py), where torch has 1e-8."""
+    """Added to the square root of the second moment; 1e-6 as in Google's BERT (optimization.py), while torch's default
+    is 1e-8."""
     weight_decay: float = Field(0.01, ge=0)
-    """Share of the weights taken off per update and unit of learning rate; biases and layer norms do not decay."""
+    """Share of the weights subtracted per update and unit of learning rate; biases and layer norms do not decay."""
     max_grad_norm: float = Field(1.0, ge=0)
-    """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    """Maximum global gradient norm, to which larger gradients are scaled down; 0 disables clipping."""
     groups: tuple[GroupConfig, ...] = ()
-    """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
+    """Tensors with their own learning rate or weight decay, each group selected by a pattern."""
 
 
 class MuonConfig(Section):
     """Muon (Jordan 2024) for the matrices of the layers, AdamW for embeddings, heads, biases and layer norms.
 
-    The learning rate is AdamW's: updates of matrices are brought to the size of AdamW's (Liu et al. 2025).
+    Uses AdamW's learning rate: updates of matrices are scaled to the size of AdamW's (Liu et al. 2025).
     """
 
     kind: Literal["muon"] = "muon"
     """Names this optimizer."""
     momentum: Beta = 0.95
-    """Decay rate of the average of a matrix's gradient, per update; Nesterov's kind."""
+    """Decay rate of the average of a matrix's gradient, per update (Nesterov momentum)."""
     betas: tuple[Beta, Beta] = (0.9, 0.999)
     """Decay rates of AdamW's averages of the gradient and of its square, per update."""
     eps: float = Field(1e-6, gt=0)
-    """Added to the root of AdamW's second moment."""
+    """Added to the square root of AdamW's second moment."""
     weight_decay: float = Field(0.1, ge=0)
-    """Share of the weights taken off per update and unit of learning rate; biases and layer norms do not decay."""
+    """Share of the weights subtracted per update and unit of learning rate; biases and layer norms do not decay."""
     max_grad_norm: float = Field(1.0, ge=0)
-    """Longest global gradient norm that is not scaled down; 0 turns clipping off."""
+    """Maximum global gradient norm, to which larger gradients are scaled down; 0 disables clipping."""
     groups: tuple[GroupConfig, ...] = ()
-    """Tensors with a learning rate or weight decay of their own, each named by one pattern."""
+    """Tensors with their own learning rate or weight decay, each group selected by a pattern."""
 
 
 OptimConfig = Annotated[LambConfig | AdamWConfig | MuonConfig, Field(discriminator="kind")]
@@ -111,4 +114,4 @@ ScheduleConfig = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(by_kind),
 ]
-"""How the learning rate falls after the warm-up."""
+"""The learning-rate schedule after the warm-up."""

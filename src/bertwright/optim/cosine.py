@@ -1,4 +1,4 @@
-"""Half a cosine from the peak to a floor (Loshchilov and Hutter 2017, SGDR, without its restarts). Knows no torch."""
+"""Half a cosine from peak to floor (Loshchilov and Hutter 2017, SGDR, without restarts). Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bertwright.optim.schedule import above, remaining, rising
 
 
 class CosineSchedule(Section):
-    """After the warm-up half a cosine down to `floor`, which it would reach one update after the last."""
+    """Half a cosine after the warm-up, down to `floor`, which it would reach one update after the last."""
 
     kind: Literal["cosine"] = "cosine"
     """Names this schedule."""
     floor: float = Field(0.0, ge=0, le=1)
-    """Where it ends, as a share of the peak."""
+    """Final learning rate, as a share of the peak."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""

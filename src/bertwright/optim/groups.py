@@ -1,6 +1,6 @@
-"""Groups of parameters: who decays, and what the recipe sets for tensors of certain names.
+"""Parameter groups: which parameters have weight decay, and the recipe's overrides for tensors by name.
 
-Matrices decay, biases and layer norms do not (Devlin et al. 2019, as in Google's code).
+Matrices decay; biases and layer norms do not (Devlin et al. 2019, as in Google's code).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Group = dict[str, Any]
 def parameter_groups(
     named: Mapping[str, Parameter], weight_decay: float, overrides: Sequence[GroupConfig] = ()
 ) -> list[Group]:
-    """The decaying parameters, those that do not, and the same of the tensors that each of `overrides` names.
+    """Groups of decaying and non-decaying parameters, separately for the tensors matched by each of `overrides`.
 
-    `RecipeError` where nothing decays or everything does: names that the rule does not understand would decay, or not,
-    without a word. So too for a pattern that names no tensor, and for two that name the same one.
+    Raises `RecipeError` if no parameter decays or all do, because unrecognised names would otherwise silently get the
+    wrong decay, and if a pattern matches no tensor or two patterns match the same one.
     """
     decaying = [name for name in named if decays(name)]
     if not decaying or len(decaying) == len(named):
@@ -47,6 +47,6 @@ def parameter_groups(
 
 
 def set_rate(optimizer: Optimizer, learning_rate: float) -> None:
-    """The rate of the next update, in every group times the group's own scale."""
+    """Set the learning rate of the next update: in each group, `learning_rate` times the scale of the group."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate * group.get("learning_rate_scale", 1.0)

@@ -5,9 +5,9 @@ For each tensor p, with Adam's moments m and v of its gradient (clipped beforeha
     u = m̂ / (√v̂ + eps) + weight_decay · p
     p ← p - lr · r · u,    r = ‖p‖ / ‖u‖ if both are above 0, else 1
 
-The trust ratio r is 1 for tensors without weight decay, unless `trust_ratio_on_undecayed`; it is clipped at
-`max_trust_ratio`, where that is not 0. Without `grad_averaging` the first moment, and with it m̂, is 1 / (1 - beta1)
-times as long; kept is the one of before, so that checkpoints hold the same.
+The trust ratio r is 1 for tensors without weight decay, unless `trust_ratio_on_undecayed` is set; it is clipped at
+`max_trust_ratio`, unless that is 0. Without `grad_averaging` the first moment, and therefore m̂, is larger by
+1 / (1 - beta1); the stored moment excludes this factor, so that checkpoints do not depend on the setting.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from bertwright.optim.uncompiled import add_group
 
 
 class Lamb(Optimizer):
-    """LAMB as an ordinary optimizer: the updates by one Adam step, then the norms, then the weights, each for all
-    tensors together, and the host waits for none of them.
+    """LAMB as a torch optimizer: computes the updates by one Adam step, then the norms, then the weights, each for all
+    tensors together and without synchronising the host.
 
-    Norms are of whole tensors: where ranks hold parts, `shards` adds up the squared ones. The updates take as much
-    memory as the parameters, for the length of a step. All parameters are of one type and on one device.
+    Norms are those of complete tensors: if ranks hold parts, `shards` sums the squared norms. During a step the updates
+    take as much memory as the parameters. All parameters have the same dtype and device.
     """
 
     add_param_group = add_group
@@ -48,29 +48,29 @@ class Lamb(Optimizer):
         parameters = [p for _, moving in groups for p in moving]
         if not parameters:
             return
-        # Negative, because Adam subtracts: it turns the decay into -u by a step of rate 1.
+        # Negative, because Adam subtracts: a step of rate 1 turns the negated decay term into -u.
         decays = [-group["weight_decay"] for group, moving in groups for _ in moving]
         negative_updates = list(torch._foreach_mul(parameters, decays))
         self._add_adam(parameters, negative_updates)
         squares = self.shards.add(torch.stack([square_norms(parameters), square_norms(negative_updates)]))
         ratios = torch.split(self._trust_ratios(squares), [len(moving) for _, moving in groups])
         rates = torch.cat([self._rates(group, part) for (group, _), part in zip(groups, ratios, strict=True)])
-        # Factors that stay on the device: for numbers the host would have to wait, in the middle of a step.
+        # The factors stay on the device: Python numbers would synchronise the host in the middle of a step.
         torch._foreach_addcmul_(parameters, negative_updates, rates.to(parameters[0].dtype).unbind())
 
     def _trust_ratios(self, squares: Tensor) -> Tensor:
-        """[n], from the squared norms [2, n] of parameters and updates."""
+        """[n] trust ratios, from the squared norms [2, n] of parameters and updates."""
         p_norms, u_norms = squares.sqrt()
         clipped = (p_norms / u_norms).clamp(max=self.config.max_trust_ratio or torch.inf)
         return torch.where((p_norms > 0) & (u_norms > 0), clipped, 1.0)
 
     def _rates(self, group: dict[str, Any], ratios: Tensor) -> Tensor:
-        """[n] what the updates of a group's tensors are multiplied by, from their trust ratios [n]."""
+        """[n] the factors for the updates of a group's tensors, from their trust ratios [n]."""
         adapts = group["weight_decay"] != 0 or self.config.trust_ratio_on_undecayed
         return group["lr"] * (ratios if adapts else torch.ones_like(ratios))  # type: ignore[no-any-return]
 
     def _add_adam(self, parameters: Sequence[Tensor], negative_updates: list[Tensor]) -> None:
-        """Advance the moments and take m̂ / (√v̂ + eps) off the updates: an Adam step of rate 1 on them."""
+        """Advance the moments and subtract m̂ / (√v̂ + eps) from `negative_updates`, by an Adam step of rate 1."""
         beta1, _ = self.config.betas
         states = [self._state(p) for p in parameters]
         steps = [state["step"] for state in states]
@@ -84,7 +84,7 @@ class Lamb(Optimizer):
     def _state(self, p: Tensor) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self.state[p]
         if not state:
-            # float32 on the device of the parameter is what the fused kernel asks for.
+            # The fused kernel requires float32 on the device of the parameter.
             state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
             state["exp_avg"] = torch.zeros_like(p)
             state["exp_avg_sq"] = torch.zeros_like(p)

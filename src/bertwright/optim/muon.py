@@ -5,10 +5,10 @@ For a matrix W [rows, columns] with gradient G, the momentum M, and O the neares
     M ← μ · M + (1 - μ) · G,    N = μ · M + (1 - μ) · G (Nesterov)
     W ← (1 - lr · weight_decay) · W - lr · 0.2 · √max(rows, columns) · O
 
-The factor is that of Moonlight (Liu et al. 2025, section 2.2): an entry of the update is about 0.2, as one of AdamW is,
-so that one learning rate and one decay serve both; Jordan's own, √max(1, rows / columns), needs a rate for each. O is
-what five steps of his Newton-Schulz iteration make of N, with singular values between 0.7 and 1.2, not at 1. They are
-in float32 on a processor, which has seldom a unit for bfloat16, and in bfloat16 on a GPU, as his are.
+The factor is that of Moonlight (Liu et al. 2025, section 2.2): entries of the update are about 0.2, as with AdamW, so
+that both rules share one learning rate and one decay; Jordan's factor, √max(1, rows / columns), needs separate rates. O
+is approximated by five steps of his Newton-Schulz iteration on N, with singular values between 0.7 and 1.2, not at 1.
+The iteration runs in bfloat16 on a GPU, as in his code, and in float32 on a CPU, which rarely has bfloat16 units.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from bertwright.optim.shards import Shards, Whole
 from bertwright.optim.uncompiled import add_group
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the fifth-degree polynomial that each step applies to the singular values (Jordan 2024)."""
+"""Coefficients of the fifth-degree polynomial that each step applies to the singular values (Jordan 2024)."""
 STEPS = 5
 RMS = 0.2
-"""Root mean square of AdamW's updates that those of matrices are brought to (Liu et al. 2025)."""
+"""Root mean square of AdamW's updates, to which the updates of matrices are scaled (Liu et al. 2025)."""
 
 
 def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> list[Group]:
-    """`groups` with the matrices of layers in groups of their own, marked `orthogonal`; `RecipeError` without any."""
+    """`groups` with the matrices of layers in separate groups, marked `orthogonal`; `RecipeError` without any."""
     matrices = {id(p) for name, p in named.items() if is_layer_matrix(name, p.ndim)}
     if not matrices:
         raise RecipeError(
@@ -54,7 +54,7 @@ def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> l
 
 
 class Muon(Optimizer):
-    """Muon as an ordinary optimizer of groups that say by `orthogonal` which of the two rules moves them."""
+    """Muon as a torch optimizer; the key `orthogonal` of each group selects Muon or AdamW for it."""
 
     add_param_group = add_group
 
@@ -79,7 +79,7 @@ class Muon(Optimizer):
         state["step"] += 1
         assert p.grad is not None
         average = state["exp_avg"].lerp_(p.grad, 1 - momentum)
-        # Of the whole matrix, also where this rank holds a part of it.
+        # Computed from the complete matrix, even if this rank holds only a part of it.
         direction = orthogonalized(self.shards.whole_of(p.grad.lerp(average, momentum), p))
         step = self.shards.part_of(direction, p)
         p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(direction.shape)))
@@ -99,10 +99,10 @@ class Muon(Optimizer):
 
 
 def orthogonalized(matrix: Tensor) -> Tensor:
-    """The matrix [rows, columns] with all its singular values near 1, in its own type; zero stays zero."""
+    """The matrix [rows, columns] with all singular values moved close to 1, in the same dtype; zero stays zero."""
     a, b, c = COEFFICIENTS
     x: Tensor = matrix.to(torch.bfloat16) if matrix.is_cuda else matrix
-    # The products are of the shorter side's size, and the norm bounds the largest singular value by 1.
+    # Transposed so that products have the size of the shorter side; dividing by the norm bounds singular values by 1.
     x = x.mT if x.shape[0] > x.shape[1] else x
     x = x / (torch.linalg.matrix_norm(x) + 1e-7)
     for _ in range(STEPS):

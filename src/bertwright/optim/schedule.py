@@ -1,8 +1,8 @@
-"""The learning rate as a pure function of the update's number. Knows no torch.
+"""The learning rate as a pure function of the step. Does not import torch.
 
-A schedule is a section of the recipe, its parameters are its keys, and its formula is its method: a new one is a class,
-in a file of its own or here, and its name in the union (`optim.config`). Warm-up rises in a straight line; update
-`warmup_steps` (counted from 1) has the peak rate, so no update is wasted at rate 0.
+A schedule is a recipe section: its keys are the parameters, its method `rate` is the formula. To add one, write a class
+here or in a new file and add its name to the union in `optim.config`. Warm-up is linear; update `warmup_steps` (counted
+from 1) has the peak rate, so no update is wasted at rate 0.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from bertwright.core.errors import RecipeError
 
 
 class Schedule(Protocol):
-    """A section of the recipe that says the rate of each update."""
+    """A recipe section that determines the learning rate of each update."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
-        """The rate of the update that follows `step` applied ones of `total_steps`."""
+        """The learning rate of the update after `step` completed updates, of `total_steps`."""
 
 
 class LinearSchedule(Section):
-    """After the warm-up straight down; it would reach the floor one update after the last."""
+    """Linear decay after the warm-up, down to `floor`, which it would reach one update after the last."""
 
     kind: Literal["linear"] = "linear"
     """Names this schedule."""
     floor: float = Field(0.0, ge=0, le=1)
-    """Where it ends, as a share of the peak."""
+    """Final learning rate, as a share of the peak."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
@@ -38,12 +38,12 @@ class LinearSchedule(Section):
 
 
 class PolySchedule(Section):
-    """After the warm-up a power of what `linear` has, by default its square root."""
+    """Polynomial decay after the warm-up: a power of the linear decay to 0, by default its square root."""
 
     kind: Literal["poly"] = "poly"
     """Names this schedule."""
     power: float = Field(0.5, gt=0)
-    """Exponent of the share of the decay that is left: below 1 the rate falls late, above 1 early."""
+    """Exponent of the remaining share of the decay; below 1 the rate falls mostly late, above 1 mostly early."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
@@ -53,19 +53,19 @@ class PolySchedule(Section):
 
 
 class PolyNvidiaSchedule(Section):
-    """NVIDIA DeepLearningExamples' PolyWarmUpScheduler, and MLPerf's.
+    """The PolyWarmUpScheduler of NVIDIA DeepLearningExamples and MLPerf.
 
     Its decay, a square root there, is measured from the start of training, not from the end of warm-up, so the rate
-    falls by 1 - √(1 - warm-up share) at once (15.4 % in phase 1), and the last update has rate 0.
+    drops by 1 - √(1 - warm-up share) after the warm-up (15.4 % in phase 1), and the last update has rate 0.
     """
 
     kind: Literal["poly_nvidia"] = "poly_nvidia"
     """Names this schedule."""
     power: float = Field(0.5, gt=0)
-    """Exponent of the share of the phase that is left."""
+    """Exponent of the remaining share of the phase."""
     warmup_before: int = Field(0, ge=0)
-    """Updates of the warm-up that are reckoned to lie before the phase, which is that much further on its way up: 76 of
-    MLPerf's warm-up of 287 steps with start_warmup_step -76. The warm-up must be a number of steps, and longer."""
+    """Number of warm-up updates that count as completed before the phase, which therefore starts at a higher rate: 76
+    of 287 for MLPerf's start_warmup_step -76. The warm-up must be given as a number of steps, larger than this."""
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """As `Schedule.rate`."""
@@ -76,7 +76,7 @@ class PolyNvidiaSchedule(Section):
 
 
 class ConstantSchedule(Section):
-    """The peak after the warm-up."""
+    """The peak rate for all updates after the warm-up."""
 
     kind: Literal["constant"] = "constant"
     """Names this schedule."""
@@ -87,13 +87,14 @@ class ConstantSchedule(Section):
 
 
 def learning_rate(schedule: Schedule, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
-    """The rate of the update that follows `step` applied ones (0 ≤ step < total_steps).
+    """The learning rate of the update after `step` completed updates (0 ≤ step < total_steps).
 
-    `warmup_steps` may be fractional, as its share times the total is. `RecipeError` for a step outside the phase.
+    `warmup_steps` may be fractional, because a warm-up share times the total is. Raises `RecipeError` for a step
+    outside the phase, or a warm-up longer than it.
     """
     if not 0 <= step < total_steps:
         raise RecipeError(f"no learning rate for step {step} of {total_steps}; steps run from 0 to {total_steps - 1}")
-    # A warm-up longer than the phase would end at a rate below the peak, and nobody would notice.
+    # A longer warm-up would silently end below the peak rate.
     if not 0 <= warmup_steps <= total_steps:
         raise RecipeError(
             f"warm-up of {warmup_steps} steps in a phase of {total_steps}; it must lie between 0 and that"
@@ -107,11 +108,11 @@ def rising(step: int, warmup_steps: float, peak: float) -> float:
 
 
 def remaining(step: int, total_steps: int, warmup_steps: float) -> float:
-    """The share of the decay that is left: 1 at the end of the warm-up, 0 one update after the last."""
+    """The remaining share of the decay: 1 at the end of the warm-up, 0 one update after the last."""
     past = step - warmup_steps
     return 1 - past / (total_steps - warmup_steps) if past > 0 else 1.0
 
 
 def above(floor: float, share: float) -> float:
-    """A share of the way from 0 to 1 as one of the way from `floor` to 1."""
+    """Map a share in [0, 1] linearly to [`floor`, 1]."""
     return floor + (1 - floor) * share

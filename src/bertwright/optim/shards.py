@@ -1,4 +1,4 @@
-"""What an optimizer asks where it holds parts of tensors that lie on several ranks."""
+"""The collective operations that an optimizer needs if its tensors are sharded over several ranks."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from torch import Tensor
 
 
 class Shards(Protocol):
-    """Every method is called by all ranks together, for the same tensor."""
+    """Collective operations: all ranks call each method together, for the same tensor."""
 
     def add(self, numbers: Tensor) -> Tensor:
-        """The sum over ranks of numbers of any shape, such as the squared norms of parts."""
+        """The sum over ranks of a tensor of any shape, such as the squared norms of parts."""
 
     def whole_of(self, part: Tensor, parameter: Tensor) -> Tensor:
-        """The whole tensor, of any shape, on every rank, from this rank's part, which is as `parameter` is."""
+        """The complete tensor, of any shape, on every rank, from this rank's part, which is sharded as `parameter`."""
 
     def part_of(self, whole: Tensor, parameter: Tensor) -> Tensor:
-        """This rank's part of a whole tensor of any shape, as `parameter` is."""
+        """This rank's part of a complete tensor of any shape, sharded as `parameter`."""
 
 
 class Whole:
-    """The `Shards` of a rank that holds whole tensors: nothing to add, nothing to cut."""
+    """The `Shards` of a rank that holds complete tensors: all operations return their input."""
 
     def add(self, numbers: Tensor) -> Tensor:
         """As `Shards.add`: of any shape."""

@@ -1,6 +1,6 @@
-"""An optimizer's state as named tensors, for checkpoints without pickle and for the hand-over between phases.
+"""Optimizer state as named tensors, for checkpoints without pickle and for the hand-over between phases.
 
-`MOMENT.NAME` for each parameter and whatever the optimizer keeps of it (`exp_avg`, `exp_avg_sq` of LAMB and AdamW), and
+The names are `MOMENT.NAME` for each state tensor of each parameter (`exp_avg`, `exp_avg_sq` of LAMB and AdamW), and
 `step`, the number of updates since the start or the last `reset_steps`.
 """
 
@@ -17,10 +17,10 @@ from bertwright.core.errors import CheckpointError
 
 
 def named_state(optimizer: Optimizer, parameters: Mapping[str, Parameter]) -> dict[str, Tensor]:
-    """The moments (the tensors themselves, not copies) and the step counter (int64); before any update only that."""
+    """The moments (the tensors themselves, not copies) and the step counter (int64); before any update, only `step`."""
     stepped = {name: optimizer.state[p] for name, p in _held(optimizer, parameters).items() if p in optimizer.state}
     steps = {int(state["step"]) for state in stepped.values()} or {0}
-    # One counter is saved for all: the schedule and the bias correction know one number of updates.
+    # A single counter is saved: the schedule and the bias correction use one number of updates.
     if len(steps) > 1:
         raise CheckpointError(
             f"parameters have had different numbers of updates ({sorted(steps)}); all must move together"
@@ -36,9 +36,9 @@ def load_named_state(
     state: Mapping[str, Tensor],
     moments: Mapping[str, Sequence[str]],
 ) -> None:
-    """Put what `named_state` gave into `optimizer`, copied; the next updates are the same to the last bit.
+    """Copy the result of `named_state` into `optimizer`, so that the next updates are bit-identical.
 
-    `moments` are what the optimizer keeps of each parameter (see `moment_names`). Raises what `check_state` raises.
+    `moments` are the state tensors of each parameter (see `moment_names`). Raises the same errors as `check_state`.
     """
     parameters = _held(optimizer, parameters)
     check_state(parameters, state, moments)
@@ -54,7 +54,7 @@ def load_named_state(
 def check_state(
     parameters: Mapping[str, Tensor], state: Mapping[str, Tensor], moments: Mapping[str, Sequence[str]]
 ) -> None:
-    """Raise `CheckpointError` naming a tensor of `state` that is missing, unexpected or of another shape."""
+    """Raise `CheckpointError`, naming tensors of `state` that are missing, unexpected, complex or of a wrong shape."""
     if not _begun(state):
         return
     expected = {"step": torch.Size([])}
@@ -80,7 +80,7 @@ def reset_steps(optimizer: Optimizer) -> None:
 
 
 def _begun(state: Mapping[str, Tensor]) -> bool:
-    """Whether there has been an update: before the first an optimizer keeps nothing, and there are no moments."""
+    """Whether there has been an update: before the first one, an optimizer has no moments."""
     return set(state) != {"step"} or state["step"].numel() != 1 or int(state["step"]) != 0
 
 

@@ -1,8 +1,8 @@
 """The built-in sample: a small bilingual wiki made by this project, as a MediaWiki export in multistream bzip2.
 
-Hand-written Hungarian and English pages carry the markup of real dumps; generated ones follow rules a small model
-can be seen to learn (agreement, vowel harmony, facts of a made-up world). What makes the files is not installed:
-`tools/sample/` of the repository.
+Hand-written Hungarian and English pages contain the markup of real dumps; generated pages follow rules that a small
+model can demonstrably learn (agreement, vowel harmony, facts of an invented world). The generator is not installed; it
+is in `tools/sample/` of the repository.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 SAMPLE = Path(__file__).parent / "wiki.xml.bz2"
-"""The full export: about 1400 pages, 2 MB of plain text, three fifths of it Hungarian."""
+"""The full export: about 1400 pages with 2 MB of plain text, three fifths of it Hungarian."""
 
 SMALL = Path(__file__).parent / "small.xml.bz2"
-"""The hand-written pages and every fourteenth generated one, for tests of the whole road."""
+"""The hand-written pages and every fourteenth generated one, for end-to-end tests."""
 
 LABELLED = Path(__file__).parent / "cola"
-"""Sentences that are English and sentences that are not, invented, in the layout of GLUE's CoLA: for a tiny scale."""
+"""Invented acceptable and unacceptable English sentences in the layout of GLUE's CoLA, for runs at tiny scale."""

@@ -1,1 +1,1 @@
-"""Text to vocabulary: WordPiece trained on the corpus, or a given vocab.txt checked against it."""
+"""Vocabularies: WordPiece trained on the corpus, or a given vocab.txt checked against it."""

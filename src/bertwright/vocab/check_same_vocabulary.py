@@ -1,4 +1,4 @@
-"""Whether two artifacts were made with the same entries and text settings."""
+"""Checks that two artifacts were made with the same entries and text settings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from bertwright.core.errors import ArtifactError
 
 
 def check_same_vocabulary(artifact: Artifact, vocab: Artifact) -> None:
-    """Raise `ArtifactError` when `artifact` carries the hash of another vocabulary than `vocab`; it names both.
+    """Raise `ArtifactError`, naming both, if `artifact` has the hash of another vocabulary than `vocab`.
 
-    Every artifact that is made of token ids has the count `vocabulary`: SHA-256 over the entries and text settings.
+    Every artifact built from token ids has the count `vocabulary`: SHA-256 over the entries and text settings.
     """
     recorded, expected = str(artifact.counts["vocabulary"]), str(vocab.counts["vocabulary"])
-    # Ids of another vocabulary are valid numbers: nothing would fail but the model.
+    # Ids of another vocabulary are valid numbers: nothing would raise an error, but the model would be useless.
     if recorded != expected:
         raise ArtifactError(
             f"{artifact.path} was made with another vocabulary than {vocab.path} ({recorded[:12]} instead of "

@@ -9,15 +9,15 @@ from pydantic import Field, model_validator
 from bertwright.core.config import Section, UserPath, known_by_content
 
 VERSION = 4
-"""Raised when the code of the stage changes its result."""
+"""Incremented whenever a code change alters the result of the stage."""
 
 DEFAULT_SIZE = 30_000
 MAX_FILE = 256 * 2**20
-"""Most bytes of a vocab.txt that is read; a million entries take 10 to 20 MB."""
+"""Maximum size of a vocab.txt (bytes); a million entries take 10 to 20 MB."""
 # Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK].
 _SPECIAL = 5
 _OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")
-"""The settings that say how a vocabulary is trained."""
+"""The settings that only affect training a vocabulary."""
 
 
 class WordPieceConfig(Section):
@@ -26,7 +26,7 @@ class WordPieceConfig(Section):
     kind: Literal["wordpiece"] = "wordpiece"
     """Names this trainer."""
     min_frequency: int = Field(2, ge=1)
-    """How often a pair of pieces must occur in the sample before it is joined (occurrences)."""
+    """Minimum number of occurrences of a pair of pieces in the sample for it to be merged."""
 
 
 class SentencePieceConfig(Section):
@@ -37,55 +37,56 @@ class SentencePieceConfig(Section):
     model: Literal["bpe", "unigram"] = "bpe"
     """SentencePiece's `model_type`: byte-pair merges, or the unigram language model (slower)."""
     input_sentence_size: int = Field(100_000_000, ge=0)
-    """Most sentences that are trained on; 0: any number."""
+    """Maximum number of sentences to train on; 0: no limit."""
     shuffle: bool = True
-    """Whether these come, by whole documents, from everywhere in the corpus (`shuffle_input_sentence`), not from the
-    beginning of the sample. SentencePiece's own drawing is not used: it differs from run to run."""
+    """Whether the sentences are sampled, by complete documents, from the entire corpus (`shuffle_input_sentence`)
+    instead of taken from the beginning of the sample. SentencePiece's own sampling is not used: it differs between
+    runs."""
     character_coverage: float = Field(0.9999, gt=0, le=1)
-    """Share of the characters' occurrences whose characters SentencePiece learns; rarer ones are left out."""
+    """Share of all character occurrences that SentencePiece's characters must cover; rarer characters are left out."""
     add_characters: bool = True
-    """Whether the characters that `alphabet_coverage` keeps become entries, with their ## forms, in the place of the
-    rarest pieces (`size` stays). Without them words with a rarer character are [UNK], as in the original."""
+    """Whether the characters kept by `alphabet_coverage` become entries, with their ## forms, instead of the rarest
+    pieces (`size` is unchanged). Otherwise words with a rarer character become [UNK], as in the original."""
 
 
 TrainerConfig = Annotated[WordPieceConfig | SentencePieceConfig, Field(discriminator="kind")]
 
 
 class VocabConfig(Section):
-    """Which vocabulary, and what is done to the text before it is looked up."""
+    """The vocabulary, and the normalisation of text before it is tokenised."""
 
     size: int | None = Field(DEFAULT_SIZE, ge=100, le=2**31 - 1)
-    """Entries of the trained vocabulary, special and unused ones included; left out when `file` is given. With
-    SentencePiece it asks for size - unused - 1 pieces: 32,101 with 100 unused is the 32,000 of sent2wordpiece."""
+    """Number of entries of the trained vocabulary, including special and unused ones; omit it if `file` is given. With
+    SentencePiece, size - unused - 1 pieces are requested: 32,101 with 100 unused gives sent2wordpiece's 32,000."""
 
     file: UserPath | None = known_by_content(None)
-    """A finished vocab.txt (UTF-8, one entry a line) to use instead of training one. Beside it the settings that say
-    how one is trained are refused."""
+    """A finished vocab.txt (UTF-8, one entry per line) to use instead of training one. It excludes the settings that
+    control training."""
 
     lower_case: bool = False
-    """Lower-case the text. Says nothing about accents."""
+    """Whether to lower-case the text; does not affect accents."""
 
     strip_accents: bool = False
-    """Remove combining accents (á becomes a). Says nothing about case."""
+    """Whether to remove combining accents (á becomes a); does not affect case."""
 
     trainer: TrainerConfig = WordPieceConfig()
-    """What makes the entries."""
+    """The algorithm that learns the entries."""
 
     alphabet_coverage: float = Field(0.9999, gt=0, le=1)
-    """Share of the characters' occurrences whose characters become entries, commonest first; a word with a rarer one
-    becomes [UNK]. One character for every 30 entries of `size` is kept in any case: in most alphabets that is all of
-    them. Refused where `size` has no room for them; 1 keeps every character."""
+    """Share of all character occurrences that must be covered by characters that are entries, commonest first; a word
+    with a rarer character becomes [UNK]. At least one character per 30 entries of `size` is kept, which in most
+    alphabets is all of them. Raises an error if `size` has no room for the characters; 1 keeps every character."""
 
     unused: int = Field(0, ge=0)
-    """Entries [unused0], [unused1], ... kept free for later use, as in the published BERT vocabularies."""
+    """Number of entries [unused0], [unused1], ... reserved for later use, as in the published BERT vocabularies."""
 
     sample_bytes: int = Field(150_000_000, ge=1)
-    """Text that the entries are learnt from, in bytes: of a larger corpus about this much is drawn, document by
-    document. WordPiece takes 1 kB of memory per distinct word in it (1.1 GB for 150 MB of Hungarian), SentencePiece's
-    unigram model also 20 bytes per byte."""
+    """Amount of text to learn the entries from (bytes); from a larger corpus about this much is sampled, document by
+    document. WordPiece needs 1 kB of memory per distinct word in it (1.1 GB for 150 MB of Hungarian), SentencePiece's
+    unigram model 20 bytes per byte in addition."""
 
     seed: int = Field(12345, ge=0)
-    """Decides which documents are drawn."""
+    """Seed of the selection of documents."""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,14 +95,14 @@ class VocabConfig(Section):
             return values
         if values.get("size") is not None:
             raise ValueError("vocab.size and vocab.file exclude each other: a given file has its size; leave size out")
-        # Else the default size would stand beside the file.
+        # Otherwise the default size would be set in addition to the file.
         return {**values, "size": None}
 
     @model_validator(mode="after")
     def _is_trained_or_given(self) -> VocabConfig:
         if self.file is not None:
             fields = type(self).model_fields
-            # A setting that nothing reads would look as if it had shaped the entries.
+            # An ignored setting would look as if it had influenced the entries.
             if set_too := [f"vocab.{name}" for name in _OF_TRAINING if getattr(self, name) != fields[name].default]:
                 raise ValueError(
                     f"vocab.file is finished, nothing is trained: leave out {', '.join(set_too)} (or vocab.file)"
@@ -117,5 +118,5 @@ class VocabConfig(Section):
 
 
 def sections(config: VocabConfig) -> dict[str, Section]:
-    """The settings that the vocabulary is a function of."""
+    """The settings that determine the vocabulary."""
     return {"vocab": config}

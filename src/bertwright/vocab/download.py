@@ -1,4 +1,4 @@
-"""The vocabularies that Google published with BERT, fetched by name and checked by hash."""
+"""Downloads the vocabularies that Google published with BERT, by name, and verifies their hashes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ HUB = "https://huggingface.co"
 
 @dataclass(frozen=True)
 class Published:
-    """A vocabulary at Hugging Face: the same bytes as in Google's archives, without the 400 MB of weights there."""
+    """A vocabulary at Hugging Face: identical to the one in Google's archives, which include 400 MB of weights."""
 
     repository: str
     sha256: str
     """As in NVIDIA DeepLearningExamples, GooglePretrainedWeightDownloader.py."""
     lower_case: bool
-    """Whether it was made of lower-cased text without accents."""
+    """Whether it was trained on lower-cased text without accents."""
 
 
 PUBLISHED = {
@@ -39,14 +39,15 @@ PUBLISHED = {
 
 
 def download(name: str, folder: Path, log: Log = SILENT, hub: str = HUB) -> Path:
-    """The vocabulary `name` as `folder/NAME-vocab.txt`, fetched unless it is there; says which settings belong to it.
+    """Download the vocabulary `name` to `folder/NAME-vocab.txt` unless it exists, and log the settings to use with it.
 
-    Raises `RecipeError` for an unknown name and `DataError` when it cannot be fetched or is not the published file.
+    Returns the path. Raises `RecipeError` for an unknown name, and `DataError` if the file cannot be downloaded or is
+    not the published one.
     """
     if name not in PUBLISHED:
         raise RecipeError(f"there is no vocabulary {name!r} to download; there are {', '.join(PUBLISHED)}.")
     published = PUBLISHED[name]
-    # The hash is that of NVIDIA's downloader, so a file that was exchanged at the hub is refused.
+    # The hash is that of NVIDIA's downloader, so a file replaced on the hub is rejected.
     url = f"{hub}/{published.repository}/resolve/main/vocab.txt"
     path = fetch(url, folder / f"{name}-vocab.txt", log, sha256=published.sha256)
     setting = str(published.lower_case).lower()

@@ -1,4 +1,4 @@
-"""The beginning of a trained vocabulary, the same whichever trainer makes the rest: special entries and characters."""
+"""The first entries of a trained vocabulary, the same for all trainers: special entries and characters."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.normalization import CLS, CONTINUATION, MASK, PAD, SEP, UNK, bert_splitter
 
 ENTRIES_A_CHARACTER = 30
-"""In a vocabulary of 30 entries there is room for one character however rare it is: 1,000 of 30,000, the usual alphabet
-of WordPiece trainers. In an alphabet that is every character; it matters where there are thousands."""
+"""One character is kept per 30 entries, however rare it is: 1,000 of 30,000, the usual alphabet limit of WordPiece
+trainers. That covers every character of an alphabetic script; it matters for scripts with thousands of characters."""
 
 
 def special_entries(unused: int) -> list[str]:
@@ -23,18 +23,19 @@ def special_entries(unused: int) -> list[str]:
 
 
 def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The special entries and the commonest characters of `words` with their ## forms, and these characters alone.
+    """The special entries and the commonest characters of `words` with their ## forms, and the characters alone.
 
-    So no kept character can end as [UNK], also inside a word. Raises `RecipeError` where they are more than the size.
+    This ensures that no kept character becomes [UNK], not even inside a word. Raises `DataError` without text, and
+    `RecipeError` if the entries exceed the size.
     """
     characters, counts = count_characters(words)
     if not characters:
         raise DataError("there is no text to train a vocabulary on. Raise vocab.sample_bytes, or give more text.")
     covered = np.cumsum(counts)
     enough = 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1]))
-    # Coverage alone would cost small alphabets their rare letters where the size has room for all of them.
+    # Coverage alone would drop the rare letters of small alphabets even if there is room for all of them.
     alphabet = characters[: max(enough, (config.size or 0) // ENTRIES_A_CHARACTER)]
-    # A ## form of what BERT always sets apart could never match: Chinese alone would waste thousands of entries.
+    # The ## form of a character that BERT always separates can never match: Chinese would waste thousands of entries.
     inside = [not _stands_alone(character) for character in alphabet]
     special, entries = special_entries(config.unused), np.cumsum(inside) + np.arange(1, len(inside) + 1)
     fitting = int(np.searchsorted(entries, (config.size or 0) - len(special), "right"))
@@ -46,12 +47,12 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
 
 
 def count_characters(words: Mapping[str, int]) -> tuple[list[str], NDArray[np.int64]]:
-    """The characters of counted words and [C] how often each occurs, commonest first; ties in order of code points."""
+    """The characters of counted words and [C] their counts, commonest first, with ties in code-point order."""
     characters = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     occurrences, lengths = (np.fromiter(of_each, np.int64, len(words)) for of_each in (words.values(), map(len, words)))
     counts = np.bincount(characters, np.repeat(occurrences, lengths)).astype(np.int64)
     present = np.flatnonzero(counts)
-    # Stable, so that ties are in order of code points in every process.
+    # Stable, so that ties are in code-point order in every process.
     order = present[np.argsort(-counts[present], kind="stable")]
     return [chr(character) for character in order], counts[order]
 

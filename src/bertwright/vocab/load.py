@@ -1,4 +1,4 @@
-"""A vocabulary made elsewhere: read, checked, and compared with the settings and the text it is to serve."""
+"""Reads and validates an existing vocabulary, and checks that it fits the text settings and the corpus."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_UNKNOWN = 0.05
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The entries of a vocab.txt: UTF-8, one a line, none empty or double, the five special ones present."""
+    """The entries of a vocab.txt: UTF-8, one per line; `DataError` for empty, duplicate or missing special entries."""
     try:
-        # A byte-order mark would become a part of [PAD].
+        # utf-8-sig, because a byte-order mark would become part of [PAD].
         text = read_bytes(path, MAX_FILE).decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
@@ -43,7 +43,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> None:
-    """Raise `RecipeError` when the settings make entries unreachable or the text mostly unknown."""
+    """Raise `RecipeError` if the settings make too many entries unreachable, or too many words of the text unknown."""
     check_reachable(entries, config)
     settings = _settings(config)
     rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences)
@@ -55,7 +55,7 @@ def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> 
 
 
 def check_reachable(entries: list[str], config: VocabConfig) -> None:
-    """Raise `RecipeError` when the settings make entries unreachable."""
+    """Raise `RecipeError` if the settings make too many entries unreachable."""
     settings = _settings(config)
     lost = unreachable(entries, config.lower_case, config.strip_accents)
     if len(lost) > MOST_UNREACHABLE * len(entries):
@@ -70,9 +70,9 @@ def _settings(config: VocabConfig) -> str:
 
 
 def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> list[str]:
-    """The entries that normalised text cannot contain, because normalising changes them."""
+    """The entries (without ##) that cannot occur in normalised text, because normalisation changes them."""
     normal = normalizer(lower_case, strip_accents)
-    # Special and unused entries are not met in text, whatever normalising makes of them.
+    # Special and unused entries do not occur in text, so normalisation is irrelevant to them.
     plain = [entry for entry in entries if not (entry.startswith("[") and entry.endswith("]"))]
     pieces = [entry.removeprefix(CONTINUATION) for entry in plain]
     return [piece for piece in pieces if normal.normalize_str(piece).strip() != piece]
@@ -82,7 +82,7 @@ def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str
     pairs = [(False, False), (False, True), (True, False), (True, True)]
     rates = {pair: _unknown_rate(entries, *pair, sentences) for pair in pairs}
     best = min(rates, key=rates.__getitem__)
-    # Settings that do not halve the unknown words are no remedy: the vocabulary is of another language.
+    # Settings that do not halve the unknown words do not help: the vocabulary is for another language.
     if rates[best] > rate / 2:
         return "Use a vocabulary made for this language, or leave vocab.file out to train one."
     lower_case, strip_accents = map(_toml, best)

@@ -1,6 +1,6 @@
-"""WordPiece's greedy longest match (Devlin et al. 2019; Google's tokenization.py), many words at once.
+"""WordPiece's greedy longest match (Devlin et al. 2019; Google's tokenization.py), for many words at once.
 
-The vocabulary is a trie in numpy arrays, through which many walks take a step at a time.
+The vocabulary is a trie in numpy arrays, which many words traverse in lockstep.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from bertwright.vocab.normalization import CONTINUATION, UNK
 from bertwright.vocab.word_table import runs
 
 LONGEST_WORD = 100
-_IN_NO_WORD = {"\0", "\n", " "}  # these end words, and the walks through the trie
+_IN_NO_WORD = {"\0", "\n", " "}  # these end a word, and its walk through the trie
 _WORD, _REST = 0, 1
 _FREE = _NONE = -1
-_PLACES_PER_NODE = 4  # so sparse that most rows fit at the first place drawn
+_PLACES_PER_NODE = 4  # sparse enough that most rows fit at the first place drawn
 
 
 class Matcher:
-    """The pieces of BERT's words; a word that cannot be put together, or of more than 100 characters, is [UNK]."""
+    """Splits BERT's words into pieces; words that cannot be composed, or with more than 100 characters, are [UNK]."""
 
     continuation: NDArray[np.bool_]
-    """[V] which entries continue a word (##)."""
+    """[V] whether each entry continues a word (##)."""
 
     def __init__(self, ids: Mapping[str, int]) -> None:
         words, rests = dict[str, int](), dict[str, int]()
@@ -39,21 +39,21 @@ class Matcher:
         self.continuation[[i for entry, i in ids.items() if entry.startswith(CONTINUATION)]] = True
 
     def __call__(self, lines: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """The ids of all lines one after another, and where each line ends; words lie between spaces.
+        """The concatenated ids of all lines, and the end of each line among them.
 
-        Each line ends with "\\n".
+        Words are separated by spaces; each line ends with "\\n".
         """
         text = np.frombuffer(f"\n{lines}".encode("utf-32-le"), "<u4")
         line_ends = text == ord("\n")
         outside = line_ends | (text == ord(" "))
         edges = np.diff(outside.view(np.int8))
         starts, ends = np.flatnonzero(edges == -1) + 1, np.flatnonzero(edges == 1) + 1
-        # The rule of Google's tokenizer: a longer word is [UNK] without a look at its pieces.
+        # The rule of Google's tokenizer: a longer word is [UNK], whatever its pieces.
         short = ends - starts <= LONGEST_WORD
         pieces, stuck = self._walk(self._trie.classes(text), outside, starts[short])
         unknown = ~short
         unknown[np.searchsorted(starts, stuck, "right") - 1] = True
-        # A word that cannot be finished is one [UNK]: the pieces already matched in it go.
+        # A word that cannot be completed becomes one [UNK]: pieces already matched in it are removed.
         pieces[runs(starts[unknown], (ends - starts)[unknown])] = _NONE
         pieces[starts[unknown]] = self._unknown
         begins_piece = pieces != _NONE
@@ -62,7 +62,7 @@ class Matcher:
     def _walk(
         self, classes: NDArray[np.int32], outside: NDArray[np.bool_], begins: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """For each place in the text the piece that begins there; and the places where no piece fits."""
+        """For each position in the text, the piece that begins there; and the positions where no piece fits."""
         trie, pieces, stuck = self._trie, np.full(len(classes), _NONE, np.int32), [begins[:0]]
         at, nodes = begins.copy(), np.full(len(begins), _WORD, np.int32)
         while len(begins):
@@ -82,22 +82,22 @@ class Matcher:
 
 
 class Trie:
-    """All beginnings of some strings; each root, node 0, 1, ..., has strings and a numbering of its own.
+    """A prefix trie with several roots, nodes 0, 1, ..., each of which has its own strings and ids.
 
-    The rows of children lie interleaved in one array (row displacement: Tarjan and Yao 1979, "Storing a sparse table").
+    The child rows are interleaved in one array (row displacement: Tarjan and Yao 1979, "Storing a sparse table").
     """
 
     longest: NDArray[np.int32]
-    """[nodes] the id of the longest string on the way to the node, or -1."""
+    """[nodes] the id of the longest string on the path to the node, or -1."""
     length: NDArray[np.int64]
-    """[nodes] how many characters that string has, or 0."""
+    """[nodes] the number of characters of that string, or 0."""
 
     def __init__(self, roots: Sequence[Mapping[str, int]]) -> None:
-        """Strings to their ids for each root; no string has the character 0."""
+        """`roots` maps strings to ids for each root; strings must not contain the character 0."""
         ids = {chr(1 + root): _NONE for root in range(len(roots))}
         for root, strings in enumerate(roots):
             ids |= {chr(1 + root) + string: i for string, i in strings.items()}
-        # Sorted, so that strings with the same beginning are neighbours and share its nodes.
+        # Sorted, so that strings with a common prefix are neighbours and share its nodes.
         marked = sorted(ids)
         letters = np.array(marked).view(np.uint32).reshape(len(marked), -1).T
         differs = np.append(np.ones((len(letters), 1), bool), letters[:, 1:] != letters[:, :-1], axis=1)
@@ -115,31 +115,31 @@ class Trie:
         self._place(parents, self.classes(characters), len(roots) + np.arange(len(parents)))
 
     def classes(self, characters: NDArray[np.integer]) -> NDArray[np.int32]:
-        """What `step` reads for characters given by their code points, of any shape."""
+        """The character classes that `step` takes, for code points of any shape."""
         classes: NDArray[np.int32] = self._classes[characters]
         return classes
 
     def step(self, nodes: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """[N] the node behind each of the nodes [N] by the character of its class [N], or -1."""
+        """[N] the child of each of `nodes` [N] for its character class in `classes` [N], or -1."""
         places = self._rows[nodes] + classes
         return np.where(self._parents[places] == nodes, self._children[places], _NONE)
 
     def _inherit(self, parents: NDArray[np.int64], nodes_at_depth: NDArray[np.int64]) -> None:
-        """Nodes where no string ends take the longest one from their parents."""
+        """Nodes where no string ends inherit the longest one from their parents."""
         for begin, end in pairwise(np.cumsum(nodes_at_depth)):
             bare = begin + np.flatnonzero(self.longest[begin:end] == _NONE)
             above = parents[bare - nodes_at_depth[0]]
             self.longest[bare], self.length[bare] = self.longest[above], self.length[above]
 
     def _place(self, parents: NDArray[np.int64], classes: NDArray[np.int32], children: NDArray[np.int64]) -> None:
-        """Find places for the rows, those with most children first; which place a row gets changes no answer."""
+        """Find places for the child rows, widest first; the place of a row does not affect any result."""
         width = int(classes.max(initial=0)) + 1
         draw, size = np.random.default_rng(0), _PLACES_PER_NODE * len(self.longest)
         self._parents = np.full(size + width, _FREE, np.int32)
         self._children = np.full(size + width, _FREE, np.int32)
         self._rows = np.zeros(len(self.longest), np.int32)
         fans = np.bincount(parents, minlength=len(self.longest))
-        # The widest rows while there is most room: a narrow one fits nearly anywhere.
+        # The widest rows first, while there is most room: a narrow row fits nearly anywhere.
         order = np.lexsort((parents, -fans[parents]))
         for fan in np.unique(fans[parents])[::-1]:
             edges = order[fans[parents[order]] == fan].reshape(-1, fan)
@@ -150,7 +150,7 @@ class Trie:
                 self._parents[places[free]] = owners[free]
                 taken = self._parents[places] == owners
                 placed = taken.all(1)
-                # Rows that collide leave their places again and are drawn anew in the next round.
+                # Rows that collide free their places and are drawn again in the next round.
                 self._parents[places[~placed][taken[~placed]]] = _FREE
                 self._rows[owners[placed, 0]] = rows[placed, 0]
                 self._children[places[placed]] = children[edges[placed]]

@@ -1,8 +1,8 @@
 """The text normalisation of BERT as `tokenizers` objects, shared by training, checking and tokenising.
 
-Unicode NFC first (the corpus's own normal form), then BERT's: control characters removed, white space made one
-kind, CJK ideographs set apart, and, each only when asked for, lower-casing and accent stripping. In the originals
-one switch did both (and could not be turned off in NVIDIA's example builder).
+First Unicode NFC (the normal form of the corpus), then BERT's normalisation: removes control characters, unifies white
+space, separates CJK ideographs, and, each only if requested, lower-cases and strips accents. In the originals one
+switch did both (and could not be turned off in NVIDIA's example builder).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ CONTINUATION = "##"
 
 def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:
     """NFC, then BERT's normalisation with the two settings passed explicitly: neither implies the other."""
-    # Both are said: left out, `strip_accents` follows `lowercase`, as the one switch of the originals did.
+    # Both are passed: if omitted, `strip_accents` follows `lowercase`, like the single switch of the originals.
     bert = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, lowercase=lower_case, strip_accents=strip_accents
     )
-    # First NFC, the form of the corpus: texts from elsewhere write one letter in two ways.
+    # NFC first, the form of the corpus: other texts may encode the same letter in two ways.
     return normalizers.Sequence([normalizers.NFC(), bert])
 
 
 @cache
 def bert_splitter(lower_case: bool, strip_accents: bool) -> WordSplitter:
-    """What cuts text into BERT's words under these settings."""
+    """The cached splitter of text into BERT's words under these settings."""
     return WordSplitter(normalizer(lower_case, strip_accents), pre_tokenizers.BertPreTokenizer())
 
 

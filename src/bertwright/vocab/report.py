@@ -1,4 +1,4 @@
-"""How well a vocabulary fits a text, in all and by script."""
+"""Measures how well a vocabulary fits a text, in total and by script."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from bertwright.vocab.normalization import CONTINUATION, UNK
 SHOWN_SHARE = 1e-4
 _SHOWN_CHARACTERS = 10
 MOST_UNKNOWN = 1e-3
-"""Share of unknown words above which a vocabulary is warned of."""
+"""Share of unknown words above which a warning is logged."""
 _FOR_GIVEN = "Take a vocab.file made for such text, or leave it out to train one"
 
 
 def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
-    """Fertility and unknown words of a text, given how often each word occurs in it (see `split.count_words`).
+    """Fertility, unknown words and related statistics of a text, from its word counts (see `split.count_words`).
 
-    Words are BERT's: parted by spaces and marks, each Chinese character its own; a corpus counts otherwise.
-    `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK], `single_character_rate` the
-    share of tokens that are one character, and `unused_rate` the share of entries that the text never used.
-    `unknown_character_rate` is the share of characters that stand in unknown words, `too_long` counts those of these
-    words that have more than 100 characters, and `alphabet` tells of the characters that are entries. `scripts` says
-    the same by script, commonest first: a word's and an entry's script is that of its first letter.
+    Words are BERT's: separated by spaces and punctuation, with each Chinese character a word; the corpus stage counts
+    words differently. `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK],
+    `single_character_rate` the share of tokens that are one character, and `unused_rate` the share of entries that the
+    text never uses. `unknown_character_rate` is the share of characters in unknown words, `too_long` the number of
+    unknown words with more than 100 characters, and `alphabet` describes the characters that are entries. `scripts`
+    has statistics by script, commonest first; the script of a word or entry is that of its first letter.
     """
     occurrences = np.fromiter(words.values(), np.int64, len(words))
     tokens, unknown, single, used = _tokenised(entries, list(words), occurrences)
@@ -49,8 +49,7 @@ def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
 
 
 def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
-    """What to say of a vocabulary, trained here or `given`, that leaves more than one word in a thousand unknown; ""
-    for others."""
+    """A warning for a vocabulary, trained or `given`, with more than `MOST_UNKNOWN` unknown words; else ""."""
     if report["unknown_rate"] <= MOST_UNKNOWN:
         return ""
     alphabet, unknown = report["alphabet"], report["sample_words"] * report["unknown_rate"]
@@ -61,7 +60,7 @@ def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
     if report["too_long"]:
         share = min(1.0, report["too_long"] / unknown)
         warning += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
-    # Coverage cannot help where every character has its entry.
+    # Coverage cannot help if every character has an entry.
     if not alphabet["missing"]:
         return f"{warning}. {_FOR_GIVEN}." if given else f"{warning}."
     remedy = _FOR_GIVEN if given else "Raise vocab.alphabet_coverage"
@@ -72,7 +71,7 @@ def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
 
 
 def _alphabet(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
-    """The characters of the text that are entries alone, their share of all occurrences, the commonest others."""
+    """Counts of the text's characters that are entries, their share of all occurrences, and the commonest others."""
     alone = {entry.removeprefix(CONTINUATION) for entry in entries}
     characters, counts = count_characters(words)
     known = np.array([character in alone for character in characters], bool)
@@ -86,14 +85,14 @@ def _alphabet(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
 
 
 def usage(entries: list[str], words: Mapping[str, int]) -> Counter[str]:
-    """How often each entry occurs in the tokenised words; those that never do are left out."""
+    """How often each entry occurs in the tokenised words; entries that never occur are omitted."""
     *_, used = _tokenised(entries, list(words), np.fromiter(words.values(), np.int64, len(words)))
     return Counter({entries[i]: int(used[i]) for i in np.flatnonzero(used)})
 
 
 def script(word: str) -> str:
-    """The script of the first letter by its Unicode name, as "Latin"; without letters "digits" or "other marks"."""
-    # Nearly all words begin with a letter, and the search for one takes longer.
+    """The script of the first letter by Unicode name, such as "Latin"; without letters "digits" or "other marks"."""
+    # Fast path: nearly all words begin with a letter.
     letter = word[0] if word[:1].isalpha() else next(filter(str.isalpha, word), "")
     if letter:
         return _script_of_letter(letter)
@@ -106,7 +105,7 @@ def _script_of_letter(letter: str) -> str:
 
 
 def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str]]:
-    """For each script of a report its name and its figures in words."""
+    """Yield the name of each script in a report, and its statistics as text."""
     for name, row in scripts.items():
         rates = f"{row['fertility']} tokens a word, {row['unknown_rate']:.2%} unknown"
         single = f"{row['single_character_rate']:.1%} of tokens one character"
@@ -114,7 +113,7 @@ def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[s
 
 
 def _tokenised(entries: list[str], words: list[str], occurrences: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """For each word its tokens, whether it is unknown, its one-character tokens; and how often each entry occurs."""
+    """For each word: number of tokens, whether it is unknown, number of one-character tokens; and counts by entry."""
     pieces, ends = Matcher({entry: i for i, entry in enumerate(entries)})("".join(f"{word}\n" for word in words))
     tokens = np.diff(ends, prepend=0)
     is_single = np.array([len(entry.removeprefix(CONTINUATION)) == 1 for entry in entries])
@@ -128,7 +127,7 @@ def _by_script(
     entries: list[str], words: list[str], columns: NDArray[np.int64], used: NDArray[np.int64]
 ) -> dict[str, dict[str, float]]:
     of_words, of_entries = (np.array([script(text) for text in texts]) for texts in (words, entries))
-    # [unused0] and its like would count as Latin entries that are never used.
+    # Otherwise [unused0] etc. would count as Latin entries that are never used.
     bracketed = np.array([entry.startswith("[") and len(entry) > 1 for entry in entries])
     sums = {str(name): columns[:, of_words == name].sum(1) for name in np.unique(of_words)}
     by_script: dict[str, dict[str, float]] = {}

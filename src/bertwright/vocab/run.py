@@ -1,4 +1,4 @@
-"""The stage `vocab`: corpus shards in, vocab.txt, tokenizer.json and report.json out; or a given vocabulary alone."""
+"""The stage `vocab`: builds vocab.txt, tokenizer.json and report.json from corpus shards or a given vocabulary."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentenc
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
-# Sentences between two reports of progress.
+# Number of sentences between progress reports.
 _REPORTED_EVERY = 5000
 
 
 def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILENT) -> Artifact:
-    """The vocabulary artifact at `out`: trained on `corpus`, or the given file checked against it.
+    """Build the vocabulary artifact at `out`: trained on `corpus`, or from the given file, checked against the corpus.
 
-    Without a corpus the file must be given, and is checked against the settings alone.
-    Its count `vocabulary` is the hash that token stores carry: SHA-256 over vocab.txt and both text settings.
+    Without a corpus the file is required, and is checked only against the settings.
+    The count `vocabulary` is the hash that token stores refer to: SHA-256 over vocab.txt and both text settings.
     """
     inputs = {"corpus": corpus.fingerprint} if corpus else {}
     return build(out, identity(config, inputs), log, lambda draft: _make(config, corpus, draft, log))
 
 
 def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
-    """What the vocabulary is a function of; `inputs` has the fingerprint of "corpus", where there is one. Reads a given
-    `vocab.file`."""
+    """Everything that determines the vocabulary; `inputs` has the fingerprint of "corpus", if there is one. Reads a
+    given `vocab.file`."""
     needed = {name: inputs[name] for name in ("corpus",) if name in inputs}
-    if config.file is not None:  # the content decides, not where it lies
+    if config.file is not None:  # identified by its content, not its path
         needed["file"] = _content(config.file)
     return Identity("vocab", VERSION, sections(config), needed)
 
@@ -58,7 +58,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
     if config.file is not None:
         entries, measured = read_vocabulary(config.file), first_sentences(corpus)
         check_fit(entries, config, measured)
-        # A given file is measured on a bounded sample; a trained one on the words it was trained on, counted already.
+        # A given file is measured on a bounded sample; a trained one on its training words, which are already counted.
         words = count_words(measured, bert_splitter(config.lower_case, config.strip_accents))
     else:
         sample = Sample(corpus, config.sample_bytes, config.seed, _most_sentences(config.trainer))
@@ -77,7 +77,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
 
 
 def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:
-    """The given vocabulary, with no text to measure it on."""
+    """Write the given vocabulary, without a text to measure it on."""
     if config.file is None:
         raise RecipeError("vocab.file is missing: without a corpus there is nothing to learn from. Give a vocab.txt.")
     entries = read_vocabulary(config.file)
@@ -89,26 +89,25 @@ def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:
 
 
 def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], draft: Path) -> dict[str, Any]:
-    """Write the files of the vocabulary; its hash and its settings."""
+    """Write the files of the vocabulary; returns its hash and text settings."""
     text = "".join(f"{entry}\n" for entry in entries).encode()
     write_atomic(draft / "vocab.txt", text)
     tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
     write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
     write_json(draft / "report.json", report)
-    # The text settings belong to it: the same entries under other settings give other ids.
+    # The hash includes the text settings, because with other settings the same entries give other ids.
     vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
     return {"vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
 
 
 def _most_sentences(trainer: TrainerConfig) -> int:
-    """The documents are drawn so that SentencePiece, whose own drawing differs from run to run, need not draw."""
+    """The limit for sampling documents; SentencePiece's own sampling, which differs between runs, is not used."""
     return trainer.input_sentence_size if trainer.kind == "sentencepiece" and trainer.shuffle else 0
 
 
 def _read(sample: Sample, config: VocabConfig, log: Log) -> Iterator[str]:
-    """The sentences of the sample, with progress of the reading; the training after it reports none."""
+    """Yield the sentences of the sample and report reading progress, because the trainers report none."""
     total = sample.share * sample.corpus.counts["text_bytes"] / 1e6
-    # The trainers report no progress of their own, so it is that of the reading.
     for number, sentence in enumerate(sample.sentences()):
         if number % _REPORTED_EVERY == 0:
             log.progress("vocab", min(sample.bytes / 1e6, total), total, "MB")
@@ -118,9 +117,7 @@ def _read(sample: Sample, config: VocabConfig, log: Log) -> Iterator[str]:
 
 
 def train_entries(config: VocabConfig, sentences: Iterable[str]) -> tuple[list[str], Counter[str]]:
-    """The entries that the configured trainer learns from `sentences`, which are read once, and how often each word
-    occurs there.
-    """
+    """Train on `sentences`, which are read once; returns the entries learned, and how often each word occurs."""
     splitter, trainer = bert_splitter(config.lower_case, config.strip_accents), config.trainer
     words: Counter[str] = Counter()
     if trainer.kind == "wordpiece":

@@ -1,4 +1,4 @@
-"""The part of a corpus that a vocabulary is learnt from, or measured on."""
+"""Samples the part of a corpus that a vocabulary is trained or measured on."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MEASURED_CHARACTERS = 2_000_000
 
 @dataclass
 class Sample:
-    """Documents drawn from everywhere in a corpus, about `most_bytes` of its text and no more than about
-    `most_sentences` (0: any number); counted while they are read.
+    """Documents sampled from an entire corpus, of about `most_bytes` of text and at most about `most_sentences`
+    sentences (0: any number); counted while they are read.
 
-    Whether a document is drawn depends on its place in the corpus and on `seed` alone, and nothing is kept in memory.
+    Whether a document is drawn depends only on its position in the corpus and on `seed`; no sample is kept in memory.
     """
 
     corpus: Artifact
@@ -31,17 +31,17 @@ class Sample:
 
     @property
     def share(self) -> float:
-        """The probability of each document to be drawn."""
+        """The probability that a document is drawn."""
         counts = self.corpus.counts
         of_sentences = self.most_sentences / max(1, counts["sentences"]) if self.most_sentences else 1.0
         return float(min(1.0, self.most_bytes / max(1, counts["text_bytes"]), of_sentences))
 
     def sentences(self) -> Iterator[str]:
-        """The sentences of the drawn documents, in the order of the corpus; to be read once."""
+        """Yield the sentences of the drawn documents in corpus order; call once, because it updates the counts."""
         stream = rng.key(self.seed, "vocab sample")
         for number, name in enumerate(shard_names(self.corpus)):
             documents = list(read_documents(self.corpus, name))
-            # By place, not by a generator: no document's draw depends on how many were drawn before.
+            # Keyed by position: no document's draw depends on how many were drawn before.
             draws = rng.uniform(rng.fold(stream, number), np.arange(len(documents)))
             for place in np.flatnonzero(draws < self.share).tolist():
                 self.documents += 1
@@ -50,7 +50,7 @@ class Sample:
 
 
 def first_sentences(corpus: Artifact, characters: int = MEASURED_CHARACTERS) -> list[str]:
-    """Sentences from the beginning of every shard, about `characters` in all: what vocabularies are measured on."""
+    """Sentences from the beginning of every shard, about `characters` in total, to measure vocabularies on."""
     names = shard_names(corpus)
     share = characters // max(1, len(names))
     return [sentence for name in names for sentence in _first(read_documents(corpus, name), share)]

@@ -1,4 +1,4 @@
-"""What `vocab` counts, as its manifest has it."""
+"""The counts of the stage `vocab`, as stored in its manifest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bertwright.core.shapes import Count, Flag, Number, Text
 
 
 class Rates(TypedDict, total=False):
-    """How a vocabulary cuts a text."""
+    """How a vocabulary tokenises a text."""
 
     words: Count
     fertility: Number
@@ -26,7 +26,7 @@ class _Trained(TypedDict, total=False):
 
 
 class Counts(Rates, total=False):
-    """Of the vocabulary, and how it cuts the corpus."""
+    """Counts of the vocabulary, and how it tokenises the corpus."""
 
     sample_words: Count
     sample_tokens: Count

@@ -1,10 +1,10 @@
-"""Text to BERT's words: normalised, and cut at spaces, punctuation and CJK characters.
+"""Splits text into BERT's words: normalised, and cut at spaces, punctuation and CJK characters.
 
-The rules are those of the library objects in `normal`; here they are asked once per character where that is enough.
-Behind NFC they look at one character at a time: it is dropped, replaced or set apart whatever its neighbours are. NFC
-looks at neighbours, so a word that is not in NFC goes to the library whole. So does a word with a character that
-Unicode 3.2 (2002) did not have, or that is no letter, mark, number, punctuation mark or symbol: on the others all
-versions of Unicode agree.
+The rules are those of the library objects in `normalization`; here they are queried once per character if that is
+enough. After NFC they consider one character at a time: it is dropped, replaced or separated, whatever its neighbours.
+NFC considers neighbours, so the library processes any word that is not in NFC. It also processes any word with a
+character that is not in Unicode 3.2 (2002), or that is not a letter, mark, number, punctuation mark or symbol: for all
+other characters all versions of Unicode agree.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _SENTENCES_AT_ONCE = 1000
 
 
 class WordSplitter:
-    """The words that BERT makes of text, under one normalisation."""
+    """Splits text into BERT's words, with one normalisation."""
 
     def __init__(self, normal: normalizers.Normalizer, split: pre_tokenizers.PreTokenizer) -> None:
         self._normal, self._split = normal, split
         self._characters = _Characters(self.by_library)
-        self._replaced = np.zeros(0x110000, np.uint32)  # by one character; 0 where not, or not asked yet
+        self._replaced = np.zeros(0x110000, np.uint32)  # one-character replacements; 0 if none or not yet queried
 
     def words(self, text: str) -> list[str]:
         """BERT's words of a text."""
         return self.lines(text.replace(" ", "\n")).split()
 
     def lines(self, text: str) -> str:
-        """For each line of `text`, which holds no space, the words that BERT makes of it, with spaces between."""
+        """For each line of `text`, which contains no spaces, its BERT words, separated by spaces."""
         codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
         if not (replaced := self._replaced[codes]).all():
             for code in np.unique(codes[replaced == 0]).tolist():
                 if len(character := self._characters[code]) == 1:
                     self._replaced[code] = ord(character)
             replaced = self._replaced[codes]
-        # Where one character becomes one, as nearly all do, the whole text is one look-up.
+        # Fast path: if every character is replaced by one character, as nearly all are, one look-up does the text.
         lines = str(replaced.astype("<u4"), "utf-32-le")
         if replaced.all() and is_normalized("NFC", text):
             return lines
@@ -53,7 +53,7 @@ class WordSplitter:
         )
 
     def by_library(self, text: str) -> list[str]:
-        """The same as `words`, slowly."""
+        """The same result as `words`, computed by the library, slowly."""
         return [word for word, _ in self._split.pre_tokenize_str(self._normal.normalize_str(text))]
 
     def _line(self, word: str) -> str:
@@ -62,7 +62,7 @@ class WordSplitter:
 
 
 def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """How often each of BERT's words occurs; the words of `pretokenize` are counted first, and then split once each."""
+    """How often each of BERT's words occurs; counts the words of `pretokenize` first, then splits each of them once."""
     table, counts = WordTable(), np.zeros(0, np.int64)
     lines, words = list[str](), Counter[str]()
     sentences = iter(sentences)
@@ -80,7 +80,7 @@ def count_words(sentences: Iterable[str], splitter: WordSplitter) -> Counter[str
 
 
 class _Characters(dict[int, str]):
-    """What replaces a character in a line, by code point: itself or another, alone or between spaces, or nothing."""
+    """Replacements by code point: the character itself, another one, either between spaces, or nothing."""
 
     def __init__(self, by_library: Callable[[str], list[str]]) -> None:
         super().__init__({ord("\n"): "\n"})
@@ -88,8 +88,8 @@ class _Characters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        # On newer characters the library's Unicode and Python's may differ, so the library is asked each time.
+        # For newer characters the library's Unicode and Python's may differ, so the library processes each occurrence.
         known = ucd_3_2_0.category(character)[0] in "LMNPS"
-        # Between zeros, because nothing combines with them: beside a letter an accent would become part of it.
+        # Between zeros, because nothing combines with them: next to a letter, an accent would become part of it.
         self[code] = " ".join(self._by_library(f"0{character}0"))[1:-1] if known else _ASK
         return self[code]

@@ -1,8 +1,8 @@
-"""Sentences to exact BERT ids, fast: every distinct word of `pretokenize` is tokenised once.
+"""Converts sentences to exact BERT ids, fast: every distinct word of `pretokenize` is tokenised once.
 
-Neither NFC, BERT's normalisation, its splitting, nor WordPiece looks across the end of such a word, so caching by
-word changes nothing. Special tokens are not recognised in running text: an article that quotes "[MASK]" gets
-`[`, `MASK`, `]`, as in the original BasicTokenizer, never the mask itself.
+NFC, BERT's normalisation and splitting, and WordPiece do not look beyond the end of such a word, so caching by word
+does not change the result. Special tokens are not recognised in running text: an article that quotes "[MASK]" gets
+`[`, `MASK`, `]`, as in the original BasicTokenizer, never the mask token.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _BYTES_PER_WORD = 32  # at most, on average; the words of Hungarian novels take 
 
 
 class Tokenizer:
-    """WordPiece ids of sentences through a word cache.
+    """WordPiece ids of sentences, with a word cache.
 
-    The cache is emptied before a call when it holds more than `cached_words` words (about 100 bytes each), or words of
-    more than 32 bytes on average for so many: in Chinese or Thai a word is what stands between two punctuation marks.
+    The cache is cleared before a call if it holds more than `cached_words` words (about 100 bytes each), or more bytes
+    than that many words of 32 bytes: in Chinese or Thai a word is the text between two punctuation marks.
     """
 
     vocabulary: list[str]
     """The entries, by id."""
     continuation: NDArray[np.bool_]
-    """[V] which entries continue a word (##)."""
+    """[V] whether each entry continues a word (##)."""
 
     def __init__(self, fast: FastTokenizer, cached_words: int = CACHED_WORDS) -> None:
         self._ids = fast.get_vocab(with_added_tokens=True)
@@ -48,7 +48,7 @@ class Tokenizer:
         self._forget()
 
     def encode_sentences(self, sentences: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """[T] all ids one after another, and [S] the number of ids of each sentence; no [CLS] or [SEP]."""
+        """[T] the concatenated ids, and [S] the number of ids of each sentence; without [CLS] and [SEP]."""
         if max(len(self._words), self._words.size / _BYTES_PER_WORD) > self._limit:
             self._forget()
         text = text_of(sentences)
@@ -57,13 +57,13 @@ class Tokenizer:
         if len(new):
             self._learn(lines_of(text, starts[new], ends[new]))
         begins, counts = (np.frombuffer(column, np.int64)[numbers] for column in (self._begins, self._counts))
-        # Line feeds are no words: the words before one are those of its sentence and of all before it.
+        # Line feeds are not words: the words before one are those of its sentence and all earlier ones.
         sentence_ends = np.searchsorted(starts, np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")))
         lengths = np.diff(np.append(0, np.cumsum(counts))[sentence_ends], prepend=0)
         return np.frombuffer(self._pieces, np.uint32)[runs(begins, counts)], lengths
 
     def ids(self, entry: str) -> int:
-        """The id of an entry such as "[MASK]"."""
+        """The id of an entry such as "[MASK]"; `ArtifactError` if there is none."""
         try:
             return self._ids[entry]
         except KeyError:
@@ -71,7 +71,7 @@ class Tokenizer:
             raise ArtifactError(f"the vocabulary has no entry {entry!r}; its special entries are {special}.") from None
 
     def decode(self, ids: Sequence[int] | NDArray[np.integer]) -> str:
-        """Readable text of ids [T]: pieces joined, special tokens kept."""
+        """Readable text for ids [T], with pieces joined and special tokens kept."""
         words: list[str] = []
         for i in ids:
             entry = self.vocabulary[int(i)]
@@ -89,16 +89,16 @@ class Tokenizer:
         self._pieces.frombytes(pieces.tobytes())
 
     def _forget(self) -> None:
-        # All at once: a cache that forgets word by word would have to note every use.
+        # Cleared completely: evicting single words would require tracking every use.
         self._words = WordTable()
         self._begins, self._counts, self._pieces = array("q"), array("q"), array("I")
 
 
 def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
-    """The tokenizer of a vocabulary artifact, or of the folder it lies in."""
+    """The tokenizer of a vocabulary artifact, or of its folder."""
     artifact = vocab if isinstance(vocab, Artifact) else open_artifact(vocab, "vocab")
     path = artifact.file("tokenizer.json")
     try:
         return Tokenizer(FastTokenizer.from_file(str(path)))
-    except Exception as error:  # the library raises no narrower one
+    except Exception as error:  # the library raises nothing more specific
         raise ArtifactError(f"cannot read {path}: {error}. Restore it, or run the stage vocab again.") from error

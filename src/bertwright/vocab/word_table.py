@@ -1,11 +1,11 @@
-"""Sentences as one text of bytes, where its words lie, and a number for each distinct one, all looked up at once.
+"""Joins sentences into one byte string, locates its words, and numbers the distinct words by vectorised look-up.
 
-Words lie between spaces, with common punctuation marks apart. BERT sets these marks apart anyway, and NFC makes no
-character of one of them and what stands beside it; without them there are far fewer distinct words.
+Words are separated by spaces, and common punctuation marks are words of their own. BERT separates these marks anyway,
+and NFC never combines one with a neighbouring character; splitting at them leaves far fewer distinct words.
 
-A Python dictionary costs a string, its hash and several waits for memory for each word; here a word is one or a few
-machine words of eight bytes, and the processor waits for many of them at the same time. The hash only says where to
-look: whether two words are the same is decided by all their bytes.
+A Python dictionary costs a string, its hash and several memory accesses per word; here a word is one or a few machine
+words of eight bytes, and the latencies of many memory accesses overlap. The hash only selects a slot: whether two words
+are equal is decided by all their bytes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 ASCII_APART = "!\"#$%&'()*+,-./:;?@[\\]^_`{|}~"
 APART = "”»…„«“’"
 _KINDS = bytes(0 if chr(byte) in " \n" else 2 if chr(byte) in ASCII_APART else 1 for byte in range(256))
-# Words are read eight bytes at a time, so the last one reads on behind its end.
+# Words are read eight bytes at a time, so the last read may extend beyond the end of its word.
 PADDING = 8
 _FREE = -1
 _NOWHERE = np.zeros(0, np.int64)
 _FIRST_SLOTS = 1 << 12
-_SLOTS_PER_WORD = 4  # at least: then nearly all words are found at the first or second slot
+_SLOTS_PER_WORD = 4  # minimum; nearly all words are then found at the first or second slot
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio (Knuth, The Art of Computer Programming 3, §6.4)
 _HALF = np.uint64(32)
 _FIRST_BYTES = np.array([(1 << 8 * kept) - 1 for kept in range(9)], np.uint64)
 
 
 def text_of(sentences: Sequence[str]) -> bytes:
-    """The sentences as one text, one a line, with space around for `pretokenize` and `WordTable`."""
+    """The sentences as one text, one per line, with surrounding spaces for `pretokenize` and `WordTable`."""
     text = "\n".join([*sentences, ""])
     # A line feed within a sentence would count as its end.
     if text.count("\n") > len(sentences):
@@ -43,21 +43,21 @@ def text_of(sentences: Sequence[str]) -> bytes:
 
 
 def pretokenize(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the W words of a `text_of` start [W] and end [W], in bytes."""
+    """The start [W] and end [W] of the W words of a `text_of`, as byte offsets."""
     kinds = np.frombuffer(text.translate(_KINDS), np.int8)
     edges, alone = np.diff(kinds & 1), kinds == 2
     return np.flatnonzero((edges == 1) | alone[1:]) + 1, np.flatnonzero((edges == -1) | alone[:-1]) + 1
 
 
 def lines_of(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> str:
-    """The words `text[start:end]` of `starts` and `ends` [W], a "\\n" behind each."""
+    """The words `text[start:end]` for `starts` and `ends` [W], each followed by "\\n"."""
     letters = np.frombuffer(text, np.uint8)[runs(starts, ends - starts + 1)]
     letters[np.cumsum(ends - starts + 1) - 1] = ord("\n")
     return letters.tobytes().decode()
 
 
 class WordTable:
-    """The distinct words seen, numbered 0, 1, 2, ... as they came."""
+    """A hash table of distinct words, numbered 0, 1, 2, ... in the order in which they were first seen."""
 
     def __init__(self) -> None:
         self._slots = np.full(_FIRST_SLOTS, _FREE, np.int32)
@@ -69,20 +69,20 @@ class WordTable:
 
     @property
     def size(self) -> int:
-        """How many bytes its words take, each filled up to a multiple of eight."""
+        """Total bytes of its words, each padded to a multiple of eight."""
         return 8 * len(self._chunks)
 
     def numbers(
         self, text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """[W] the number of each word `text[start:end]`, and [N] the places among them where a new one stands first.
+        """[W] the number of each word `text[start:end]`, and [N] the indices at which new words first occur.
 
-        `starts` and `ends` are [W], in bytes. No word is empty, and `text` goes on for `PADDING` bytes behind the last
-        one, whatever they are.
+        `starts` and `ends` are [W], in bytes. No word may be empty, and `text` must have `PADDING` bytes of any value
+        after the last one.
         """
         words, new = _packed(text, starts, ends - starts), [_NOWHERE]
         numbers = self._find(words, np.arange(len(starts)))
-        while len(missing := np.flatnonzero(numbers == _FREE)):  # once more only where two words have one hash
+        while len(missing := np.flatnonzero(numbers == _FREE)):  # repeats only if two words have the same hash
             new.append(missing[np.sort(np.unique(words.hashes[missing], return_index=True)[1])])
             self._add(words, new[-1])
             numbers[missing] = self._find(words, missing)
@@ -99,8 +99,8 @@ class WordTable:
         return numbers
 
     def _same(self, words: _Words, tokens: NDArray[np.int64], numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether each of the words `tokens` of the text is the word of that number."""
-        # The length first: zeros that fill up the last eight bytes would make "a" and "a\0" one word.
+        """Whether each of the words `tokens` of the text equals the stored word in `numbers`."""
+        # Lengths are compared first: with zero padding alone, "a" and "a\0" would be equal.
         same: NDArray[np.bool_] = np.frombuffer(self._lengths, np.int64)[numbers] == words.lengths[tokens]
         tokens, numbers = tokens[same], numbers[same]
         sizes = words.sizes[tokens]
@@ -110,7 +110,7 @@ class WordTable:
         return same
 
     def _add(self, words: _Words, tokens: NDArray[np.int64]) -> None:
-        """Give the next numbers to these words of the text, all different and new."""
+        """Assign the next numbers to these words of the text, which are all different and new."""
         sizes = words.sizes[tokens]
         begins = len(self._chunks) + np.cumsum(sizes) - sizes
         numbers = np.arange(len(self), len(self) + len(tokens), dtype=np.int32)
@@ -119,7 +119,7 @@ class WordTable:
         self._lengths.frombytes(words.lengths[tokens].tobytes())
         self._hashes.frombytes(words.hashes[tokens].tobytes())
         if _SLOTS_PER_WORD * len(self) > len(self._slots):
-            # Twice the room: numbering all words anew is then paid for by those that came since.
+            # At least double the slots: placing all words again is then amortised over the words added since.
             self._slots = np.full(1 << (2 * _SLOTS_PER_WORD * len(self)).bit_length(), _FREE, np.int32)
             numbers = np.arange(len(self), dtype=np.int32)
         self._place(numbers)
@@ -140,7 +140,7 @@ class WordTable:
 
 
 class _Words(NamedTuple):
-    """The words of a text as chunks of eight bytes, the last of each filled up with zeros."""
+    """The words of a text as chunks of eight bytes, with the last chunk of each word padded with zeros."""
 
     lengths: NDArray[np.int64]
     chunks: NDArray[np.uint64]
@@ -155,7 +155,7 @@ def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
     begins = ends - sizes
     chunk_at = np.ndarray(len(text) - 7, "<u8", text, strides=(1,))
     chunks = chunk_at[8 * np.arange(sizes.sum()) + np.repeat(starts - 8 * begins, sizes)].astype(np.uint64, copy=False)
-    # What follows the word in its last eight bytes is not its own.
+    # Clear the bytes after the end of the word in its last chunk.
     chunks[ends - 1] &= _FIRST_BYTES[lengths - 8 * (sizes - 1)]
     mixed = chunks * _GOLDEN
     hashes = np.add.reduceat(mixed ^ mixed >> _HALF, begins) * _GOLDEN
@@ -163,7 +163,7 @@ def _packed(text: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
 
 
 def runs(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[T] start, start + 1, ... for each of `starts` [N], as many as `counts` [N] says, one run after another."""
+    """[T] the concatenated runs start, start + 1, ... for each of `starts` [N], with lengths `counts` [N]."""
     places: NDArray[np.int64] = np.arange(counts.sum())
     places += np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return places

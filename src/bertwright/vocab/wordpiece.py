@@ -1,10 +1,11 @@
-"""Training a WordPiece vocabulary (Schuster and Nakajima 2012; Devlin et al. 2019 §3) with `tokenizers`.
+"""Trains a WordPiece vocabulary (Schuster and Nakajima 2012; Devlin et al. 2019 §3) with `tokenizers`.
 
 The library's trainer numbers the ## characters in the order of a randomly seeded hash map, and breaks ties between
-equally frequent pairs by those numbers, so two runs differ. Here all characters are handed over in a fixed order, which
+equally frequent pairs by those numbers, so two runs differ. Here all characters are passed in a fixed order, which
 makes the result a function of the text.
 
-It gets counted words, each as often as it occurs, because it knows no counts: that is much less work for it than text.
+The trainer does not accept counts, so each counted word is passed as often as it occurs, which is still much faster
+for it than running text.
 """
 
 from __future__ import annotations
@@ -22,21 +23,20 @@ from bertwright.vocab.layout import first_entries
 from bertwright.vocab.normalization import CONTINUATION, UNK
 
 _WORDS_AT_ONCE = 10_000
-# The environment variable that the library looks at before each of its parallel loops.
+# The environment variable that the library reads before each of its parallel loops.
 _THREADS = "TOKENIZERS_PARALLELISM"
 
 
 def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counter[str]) -> list[str]:
-    """The entries of a vocabulary of at most `config.size`, learnt from BERT's words and how often each occurs.
+    """The entries of a vocabulary of at most `config.size`, trained on BERT's words with their counts.
 
-    Order: special and unused ones, characters, their ## forms, then pieces, commonest first.
+    Order: special and unused entries, characters, their ## forms, then pieces, commonest first.
     """
     first, alphabet = first_entries(config, words)
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     library = trainers.WordPieceTrainer(
-        # The whole alphabet in a fixed order: the library breaks ties by numbers that a random hash gives (decision
-        # 0007).
+        # The complete alphabet in a fixed order: the library breaks ties by numbers from a random hash (decision 0007).
         vocab_size=config.size or 0, min_frequency=trainer.min_frequency, show_progress=False, special_tokens=first,
         initial_alphabet=alphabet, limit_alphabet=len(alphabet), continuing_subword_prefix=CONTINUATION,
     )  # fmt: skip
@@ -47,7 +47,7 @@ def train_wordpiece(config: VocabConfig, trainer: WordPieceConfig, words: Counte
 
 
 def _texts(words: Counter[str]) -> Iterator[str]:
-    # Words of one character, a third of all, hold no pair.
+    # Words of one character, a third of all, contain no pair.
     elements = chain.from_iterable(repeat(word, times) for word, times in words.items() if len(word) > 1)
     while text := " ".join(islice(elements, _WORDS_AT_ONCE)):
         yield text
@@ -56,7 +56,7 @@ def _texts(words: Counter[str]) -> Iterator[str]:
 @contextmanager
 def _without_threads() -> Iterator[None]:
     before = os.environ.get(_THREADS)
-    # It merges tens of thousands of times, and sharing one merge between processors takes longer than making it.
+    # Training runs tens of thousands of merges, and distributing one merge over threads takes longer than doing it.
     os.environ[_THREADS] = "false"
     try:
         yield

@@ -1,1 +1,1 @@
-"""Texts with a label each, for classification: read, tokenised, kept and drawn."""
+"""Labelled texts for classification: reading, tokenising, storing and loading them."""

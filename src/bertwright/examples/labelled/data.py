@@ -1,13 +1,13 @@
-"""Labelled examples as arrays: in memory, and in the examples artifact, where they are mapped.
+"""Labelled examples as arrays: in memory, and memory-mapped from the examples artifact.
 
-    labelled/train.tokens      ids, first text and second text of each example, one example after another
+    labelled/train.tokens      ids: first text and second text of each example, concatenated over examples
     labelled/train.first       uint32 [N] tokens of the first text
     labelled/train.second      uint32 [N] tokens of the second text
-    labelled/train.labels      float32 [N] the number of the class, or the number
-    labelled/heldout.*         the same of what is held out
+    labelled/train.labels      float32 [N] class number, or regression target
+    labelled/heldout.*         the same for the held-out examples
     labelled/facts.json        what was read, the classes, and whether examples are pairs
 
-Texts are kept whole and cut when they are drawn, so that one artifact serves every length.
+Texts are stored in full and truncated when a batch is built, so that one artifact serves every length.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ class Labelled:
     tokens: NDArray[Any]
     """[T] ids of all texts, without [CLS] and [SEP]."""
     first: NDArray[np.uint32]
-    """[N] tokens of each first text."""
+    """[N] number of tokens of each first text."""
     second: NDArray[np.uint32]
-    """[N] tokens of each second text."""
+    """[N] number of tokens of each second text."""
     labels: NDArray[np.float32]
-    """[N] number of the class, or the number."""
+    """[N] class number, or regression target."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def write(self, folder: Path, split: Split) -> None:
-        """Write the arrays of a split."""
+        """Write the arrays as files of a split in `folder`."""
         for name, array in vars(self).items():
             write_atomic(folder / f"{split}.{name}", array.tobytes())
 
     def take(self, rows: Ids) -> Labelled:
-        """The examples of these numbers [M], in that order."""
+        """The examples with the indices `rows` [M], in that order."""
         lengths = self.first.astype(np.int64) + self.second
         begins, counts = (np.cumsum(lengths) - lengths)[rows], lengths[rows]
         where = np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
@@ -73,20 +73,23 @@ class Labelled:
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """The examples of a split as they are drawn."""
+    """The examples of a split, from which batches are built."""
 
     arrays: Labelled
     begins: Ids
-    """[N] where each begins in the tokens."""
+    """[N] index of each example's first token."""
     pairs: bool
-    """Whether they are pairs, also where a second text is empty."""
+    """Whether they are pairs, even if some second texts are empty."""
     classes: int
-    """1: labels are numbers."""
+    """Number of classes; 1: regression."""
     vocabulary: Vocabulary
 
     @classmethod
     def open(cls, examples: Artifact, split: Split, vocab: Artifact | None = None) -> LabelledSet:
-        """A split of an examples artifact, refused unless it was made with the vocabulary `vocab`."""
+        """Open a split of an examples artifact.
+
+        Raises `ArtifactError` if it holds no labelled texts, is damaged, or has another vocabulary than `vocab`.
+        """
         if f"{FOLDER}/facts.json" not in examples.names():
             raise ArtifactError(
                 f"{examples.path} holds no labelled texts, which train.objective=classification learns from. Run the "
@@ -98,7 +101,7 @@ class LabelledSet:
         arrays = {name: map_file(examples.file(f"{FOLDER}/{split}.{name}"), kind) for name, kind in kinds.items()}
         labelled = Labelled(**arrays)
         lengths = labelled.first.astype(np.int64) + labelled.second
-        # In a file that was cut the tokens of one text would be those of another.
+        # With a truncated file, texts would silently get the tokens of other texts.
         if lengths.sum() != len(labelled.tokens) or len({len(labelled.first), len(labelled.second), len(labelled)}) > 1:
             raise ArtifactError(
                 f"the arrays {examples.path / FOLDER}/{split}.* do not fit together. Run examples again."
@@ -106,7 +109,7 @@ class LabelledSet:
         return cls(labelled, np.cumsum(lengths) - lengths, facts["pairs"], len(facts["labels"]), vocabulary)
 
     def lengths(self, rows: Ids, longest: int) -> Ids:
-        """[N] tokens of the examples `rows` [N], special ones included, when cut to `longest`."""
+        """[N] tokens of the examples `rows` [N] after truncation to `longest`, special tokens included."""
         first, second = self._cut(rows, longest)
         lengths: Ids = first + second + 2 + self.pairs
         return lengths
@@ -122,7 +125,7 @@ class LabelledSet:
             np.repeat(v, lengths) for v in (first, self.arrays.first[rows].astype(np.int64), self.begins[rows])
         )
         second_text = place > a + 1
-        # [CLS] and [SEP] point beside their text, and are overwritten; of the last text that is outside of the store.
+        # Indices at [CLS] and [SEP] point next to their text, possibly outside the array: clipped, then overwritten.
         inside = np.where(second_text, start + whole + place - a - 2, start + place - 1)
         tokens = (
             np.take(self.arrays.tokens, inside, mode="clip").astype(np.int64) if len(self.arrays.tokens) else 0 * place
@@ -146,8 +149,8 @@ class LabelledSet:
         )
 
     def _cut(self, rows: Ids, longest: int) -> tuple[Ids, Ids]:
-        """[N] tokens of both texts when the longer one is cut at its end until both fit, as `tokenizers` does
-        (`longest_first`): where both are longer than half the room, each has half, the longer one the odd token."""
+        """[N] tokens kept of each text when the longer one is truncated at its end until both fit, as `tokenizers` does
+        (`longest_first`): if both exceed half the room, each gets half, and the longer one gets the odd token."""
         first, second = (counts[rows].astype(np.int64) for counts in (self.arrays.first, self.arrays.second))
         room = longest - 2 - self.pairs
         shorter, longer = np.minimum(first, second), np.maximum(first, second)

@@ -1,7 +1,7 @@
-"""Batches of labelled examples: the training batches of a phase, and those that are held out.
+"""Batches of labelled examples: the training batches of a phase, and the held-out batches.
 
-As from plans, each epoch is an order of its own over all examples, and a step is a function of (settings, step, rank,
-world) alone.
+As with plans, each epoch is a separate permutation of all examples, and a step depends only on (settings, step, rank,
+world).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LabelledLoader:
 
     @property
     def epoch_sizes(self) -> list[int]:
-        """Every epoch takes all examples."""
+        """The size of the only pass: every epoch takes all examples."""
         return [len(self._examples.arrays)]
 
     @cached_property
@@ -40,7 +40,7 @@ class LabelledLoader:
         return float(self._examples.lengths(np.arange(len(self._examples.arrays)), self.settings.length).mean())
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
-        """The micro-batches of `rank` in global step `step` (from 0); their number is the same on all ranks."""
+        """The micro-batches of `rank` in global step `step` (from 0); every rank has the same number of them."""
         rows = self._rows(step)
         batches: list[MicroBatch] = []
         for group in together(self._assignments(rows, rank, world)):
@@ -50,7 +50,7 @@ class LabelledLoader:
         return batches
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
-        """What `rank` reads in `step`, from the lengths alone."""
+        """The counts of `rank` in `step`, from the lengths alone."""
         rows = self._rows(step)
         own = rows[np.concatenate([assignment.examples for assignment in self._assignments(rows, rank, world)])]
         tokens = int(self._examples.lengths(own, self.settings.length).sum())
@@ -61,7 +61,7 @@ class LabelledLoader:
         return LabelledLoader(self._examples, self.settings.with_micro_batch(micro_batch))
 
     def _rows(self, step: int) -> Ids:
-        # At each step: whoever cuts a file does so while training runs.
+        # Checked at each step: a file may be truncated while training runs.
         refuse_cut(vars(self._examples.arrays).values())
         batches = self.settings.batches
         located = self._epochs.locate(np.arange(batches.before(step), batches.before(step + 1)))
@@ -73,14 +73,14 @@ class LabelledLoader:
 
 
 def open_labelled(examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> LabelledLoader:
-    """The training batches of a phase from the labelled texts of the examples."""
+    """The training batches of a phase from the labelled texts of an examples artifact."""
     return LabelledLoader(LabelledSet.open(examples, "train", vocab), settings)
 
 
 def heldout_labelled(
     examples: Artifact, length: int, micro_batch: int, most: int | None = None
 ) -> Iterator[MicroBatch]:
-    """The held-out examples once, cut to `length`, as micro-batches; of more than `most` every n-th one, evenly."""
+    """Yield the held-out examples once, truncated to `length`, in micro-batches; at most `most`, evenly spaced."""
     heldout = LabelledSet.open(examples, "heldout")
     total = len(heldout.arrays)
     taken = total if most is None else min(most, total)

@@ -1,4 +1,4 @@
-"""Labelled texts of files: which files, and of each record the texts and the number of its class."""
+"""Reads labelled texts from files: finds the files, and extracts the texts and class number of each record."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bertwright.examples.labelled.records import SUFFIXES, records
 from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
 _NO_LABEL = (None, "", "-")
-"""What stands in the place of a label where there is none: in test sets, and where annotators did not agree."""
+"""Label values that mean "no label": in test sets, and where annotators did not agree."""
 _NO_CLASS = (*_NO_LABEL, -1, "-1")
-"""The same where labels are classes, which are counted from 0."""
+"""The same if labels are classes, which are numbered from 0."""
 _WHOLE = re.compile("[-+]?[0-9]+")
 
 
@@ -25,19 +25,19 @@ class Text(NamedTuple):
 
     first: str
     second: str
-    """"" where texts are single."""
+    """Empty if the example is a single text."""
     label: float
-    """The number of its class, or the number that it is labelled with."""
+    """Class number, or regression target."""
 
 
 @dataclass
 class Omitted:
-    """Records of a file that are no examples."""
+    """Records of a file that were skipped."""
 
     unlabelled: int = 0
-    """Without a label."""
+    """Number of records without a label."""
     incomplete: list[str] = field(default_factory=list)
-    """Where those stand that lack a column, as some lines of GLUE's own files do."""
+    """Locations of records that lack a column, as some lines of GLUE's own files do."""
 
 
 class Files(NamedTuple):
@@ -45,15 +45,15 @@ class Files(NamedTuple):
 
     train: tuple[Path, ...]
     heldout: tuple[Path, ...]
-    """Empty: a share of the training examples is held out."""
+    """If empty, a share of the training examples is held out."""
     unread: tuple[Path, ...]
-    """Such as test sets, whose labels are not published."""
+    """Files that are not read, such as test sets, whose labels are not published."""
 
 
 def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
-    """The files of the folder, or the one file, that `key` of the recipe names; by their names, not by their content.
+    """Find the data files at `path`, a folder or a single file, by their names, not their content.
 
-    `RecipeError` where there is none to train on.
+    Raises `RecipeError`, naming the recipe's `key`, if there is no file to train on.
     """
     if path.is_file() and path.suffix in SUFFIXES:
         return Files((path,), (), ())
@@ -72,7 +72,7 @@ def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
 
 
 def _named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
-    """The files whose names begin with one of the names, or else those that have one for a word."""
+    """The files whose names begin with one of `names`, or else those that contain one as a separate word."""
     for begins in ("^", r"(?:^|[-_.])"):
         pattern = re.compile(rf"{begins}(?:{'|'.join(names)})(?:[-_.]|$)", re.IGNORECASE)
         if found := tuple(file for file in files if pattern.search(file.stem)):
@@ -81,9 +81,10 @@ def _named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
 
 
 def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[Text]:
-    """The examples of a file in order; `omitted` gathers what is none.
+    """Yield the examples of a file in order; skipped records are collected in `omitted`.
 
-    `DataError` naming the record where a label is none of `texts.labels`, or a column is not there in the first one.
+    Raises `DataError` if the first record lacks a required column, or, naming the record, if a label is not one of
+    `texts.labels` or a value is not text.
     """
     columns: Columns | None = None
     for place, record in records(file, texts.without_header):
@@ -103,15 +104,15 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
 def _is_missing(value: Any, labels: Sequence[str]) -> bool:
     if len(labels) == 1:
         return value in _NO_LABEL
-    # A class may be called what elsewhere says that there is none.
+    # A class may have a name that elsewhere means "no label".
     return value in _NO_CLASS and str(value) not in labels
 
 
 def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
-    """The number of the class that a file's `value` names, or the number that it is.
+    """The class number for a file's label `value`, or the value itself as a number for regression.
 
-    A name comes first, also where the file has it as a number. Where names are numbers themselves, such as -1 and 1 or
-    1 to 5, nothing else is one: a 0 would be another class than it says.
+    Class names take precedence, even if the file stores the label as a number. If class names are themselves numbers,
+    such as -1 and 1 or 1 to 5, class numbers are not accepted: a 0 would mean another class than it says.
     """
     labels = texts.labels
     if len(labels) == 1:
@@ -126,7 +127,7 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
     if text in labels:
         return float(labels.index(text))
     numbered = not any(_WHOLE.fullmatch(label) for label in labels)
-    # No longer than a number of a class is: Python refuses to read thousands of digits.
+    # Limited to the length of a class number: Python refuses to parse thousands of digits.
     if numbered and len(text) < 10 and text.isascii() and text.isdigit() and int(text) < len(labels):
         return float(text)
     known = ", ".join(f"{number} {label}" if numbered else label for number, label in enumerate(labels))
@@ -140,7 +141,7 @@ def _columns(file: Path, record: Mapping[str, Any], texts: LabelledTexts) -> Col
     for columns in texts.columns:
         if all(name in record for name in columns.names):
             return columns
-    # A test set has texts and no labels: the columns are right, and there is nothing to learn from.
+    # This includes a test set, which has the text columns but no labels.
     wanted = " or ".join(", ".join(map(repr, columns.names)) for columns in texts.columns)
     raise DataError(
         f"{file} has the columns {', '.join(map(repr, record))}; needed are {wanted}. Name them (train.objective.text, "

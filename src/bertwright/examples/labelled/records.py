@@ -1,4 +1,4 @@
-"""Files of labelled texts as records: .tsv as GLUE has it, .csv, .jsonl, .json (a list of objects), .parquet."""
+"""Reads files of labelled texts as records: GLUE's .tsv layout, .csv, .jsonl, .json (a list of objects), .parquet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from bertwright.core.files import naming
 from bertwright.core.json_values import parse_json
 
 Record = tuple[str, Mapping[str, Any]]
-"""Where it stands, such as "line 7", and its values by the names of columns."""
+"""The location of a record, such as "line 7", and its values by column name."""
 _WHOLE = 2**28
-"""Most bytes of a .json, which is read as a whole."""
+"""Maximum size of a .json, which is read into memory at once (bytes)."""
 
 
 def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
-    """The records of a file, told by its suffix (`SUFFIXES`); `without_header` names the columns of a .tsv that has no
-    header. `DataError` naming the line where it cannot be read; `MissingExtraError` for a .parquet without pyarrow."""
+    """Yield the records of a file, whose format is determined by its suffix (`SUFFIXES`).
+
+    `without_header` names the columns of a .tsv that has no header. Raises `DataError` naming the file, and where
+    possible the line, that cannot be read, and `MissingExtraError` for a .parquet without pyarrow.
+    """
     with _reading(file):
         if file.suffix == ".tsv":
             yield from _tsv(file, without_header)
@@ -30,14 +33,14 @@ def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
-    """GLUE's layout: cells are parted by tabs alone, and a mark of quotation is one."""
+    """GLUE's layout: cells are separated by tabs only, and quotation marks have no special meaning."""
     names: Sequence[str] | None = None
-    # Only at line feeds: texts hold other characters that end lines for some.
+    # Lines end only at line feeds: texts contain other characters that some readers treat as line ends.
     with file.open(encoding="utf-8-sig", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
             cells = line.rstrip("\r\n").split("\t")
             if names is None:
-                # A first row is no header where it lacks the name that the header of such a file has.
+                # The first row is data if it lacks a name that a header of this file would contain.
                 names = without_header if without_header and without_header[-1] not in cells else cells
                 if names is cells:
                     continue
@@ -108,7 +111,7 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
     ".parquet": _parquet,
 }
 SUFFIXES = (".tsv", *_READERS)
-"""The suffixes of files that are read."""
+"""The suffixes of supported files."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The stage `examples` for a classification: labelled texts in, their ids out, as they are."""
+"""The stage `examples` for classification: tokenises labelled texts and stores their ids."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def run(
     inputs: Mapping[str, Artifact],
     context: StageContext,
 ) -> Artifact:
-    """The examples artifact in `context.out` of the labelled texts that the first of `imported` names, as all do.
+    """Build the examples artifact in `context.out` from labelled texts; all of `imported` name the same ones.
 
-    `sets` are the lengths of the phases; `inputs` has "vocab", and "corpus" where the vocabulary was learnt from one.
-    `RecipeError` and `DataError` as from `find_files` and `read_texts`, and where a split comes out empty. There
-    are no tasks to share: of several processes the first one makes all, and the others raise `StageIncomplete`.
+    `sets` are the lengths of the phases; `inputs` has "vocab", and "corpus" if the vocabulary was trained on one.
+    Raises `RecipeError` and `DataError` as `find_files` and `read_texts` do, and `DataError` if a split is empty.
+    The work is not distributed: rank 0 does all of it, and other processes raise `StageIncomplete`.
     """
     data, texts, log, share = imported[0], imported[0].texts, context.log, context.share or SINGLE
     assert texts is not None
@@ -100,7 +100,7 @@ def _counts(splits: Splits, texts: LabelledTexts, sets: Sequence[PlanSet], files
 
 
 def _counts_of(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]) -> dict[str, Any]:
-    """Of a split: examples, tokens, examples of each class (none where labels are numbers), and their lengths."""
+    """Counts of a split: examples, tokens, examples per class (empty for regression), and length statistics."""
     number = len(texts.labels)
     of_class = np.bincount(labelled.labels.astype(np.int64), minlength=number).tolist() if number > 1 else []
     whole = labelled.first.astype(np.int64) + labelled.second + 2 + texts.pairs
@@ -113,13 +113,13 @@ def _counts_of(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]
 
 
 def _lengths(lengths: NDArray[np.int64], longest: int) -> dict[str, Any]:
-    """Of examples of `lengths` [N] tokens, as `rows.Tally` counts those of plans."""
+    """Length statistics of examples of `lengths` [N] tokens, in the form that `rows.Tally` has for plans."""
     bins = np.bincount((lengths - 1) * BINS // longest, minlength=BINS)
     return {"lengths": bins.tolist(), "mean_length": round(float(lengths.mean()), 2), "label_share": None}
 
 
 def _rates(labelled: Labelled, vocabulary: Mapping[str, Any]) -> dict[str, float | int]:
-    """How the vocabulary fits the training texts: words (marks are words too), tokens a word, share of [UNK]."""
+    """How well the vocabulary fits the training texts: words (including punctuation), tokens per word, [UNK] share."""
     words = int((~np.isin(labelled.tokens, vocabulary["continues"])).sum())
     unknown = int((labelled.tokens == vocabulary["unk"]).sum())
     return {
@@ -130,7 +130,7 @@ def _rates(labelled: Labelled, vocabulary: Mapping[str, Any]) -> dict[str, float
 
 
 def _sentences(data: ImportedData, splits: Splits, files: Files) -> Iterator[str]:
-    """What the user should know."""
+    """Yield the log messages for the user."""
     number, held = len(splits.train), len(splits.heldout)
     where = ", ".join(file.name for file in files.heldout) or "a share of them"
     yield f"{data.key}.data: {number:,} labelled texts to train on, {held:,} held out ({where})"

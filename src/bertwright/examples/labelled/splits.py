@@ -1,4 +1,4 @@
-"""The files of labelled texts, read into what is trained on and what is held out."""
+"""Reads files of labelled texts into a training split and a held-out split."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from bertwright.examples.store import token_dtype
 from bertwright.vocab.tokenizer import Tokenizer
 
 _AT_ONCE = 4096
-"""Texts tokenised together, about."""
+"""Number of examples tokenised together."""
 
 
 @dataclass(frozen=True)
 class Splits:
-    """What files of labelled texts hold."""
+    """The examples of files of labelled texts, by split."""
 
     train: Labelled
     heldout: Labelled
     repeated: int
-    """Held-out texts that stand among the training texts, too."""
+    """Number of held-out texts that also occur among the training texts."""
     files: list[dict[str, Any]]
-    """Of each file its name, its hash, its examples, and how many records are none."""
+    """For each file: name, hash, number of examples, and numbers of skipped records."""
 
     def write(self, folder: Path, texts: LabelledTexts) -> None:
-        """Write the arrays, and what they are."""
+        """Write the arrays, and `facts.json` to describe them."""
         self.train.write(folder, "train")
         self.heldout.write(folder, "heldout")
         write_json(folder / "facts.json", {"pairs": texts.pairs, "labels": list(texts.labels), "files": self.files})
@@ -50,21 +50,21 @@ class _Split:
     hashes: list[NDArray[np.uint64]] = field(default_factory=list)
 
     def add(self, texts: Sequence[Text], hashes: NDArray[np.uint64], chosen: NDArray[np.bool_]) -> None:
-        """Take in those `chosen` [N] of the texts of a file [N]."""
+        """Add the texts of a file that the mask `chosen` [N] selects."""
         self.parts.append(_tokenized([texts[i] for i in np.flatnonzero(chosen).tolist()], self.tokenizer))
         self.hashes.append(hashes[chosen])
 
     @property
     def whole(self) -> Labelled:
-        """All parts, in order."""
+        """All parts concatenated, in order."""
         columns = zip(*(vars(part).values() for part in self.parts), strict=True)
         return Labelled(*(np.concatenate(column) for column in columns))
 
 
 def read_splits(files: Files, texts: LabelledTexts, share: float, tokenizer: Tokenizer, log: Log) -> Splits:
-    """The examples of the files; `share` of those to train on is held out where there are no files for it.
+    """Read and tokenise the examples of the files; without held-out files, `share` of the training ones is held out.
 
-    `DataError` as from `read_texts`.
+    Raises `DataError` as `read_texts` does.
     """
     train, heldout, told = _Split(tokenizer), _Split(tokenizer), []
     for file in (*files.train, *files.heldout):
@@ -85,7 +85,7 @@ def _tokenized(texts: Sequence[Text], tokenizer: Tokenizer) -> Labelled:
     dtype = token_dtype(len(tokenizer.vocabulary))
     tokens, counts = [np.zeros(0, dtype)], [np.zeros((0, 2), np.uint32)]
     for start in range(0, len(texts), _AT_ONCE):
-        # Line feeds part the sentences that the tokenizer is given, and are white space to it like any other.
+        # The tokenizer separates sentences by line feeds; inside a text they are white space like any other.
         flat, lengths = tokenizer.encode_sentences(
             [part.replace("\n", " ") for text in texts[start : start + _AT_ONCE] for part in text[:2]]
         )
@@ -96,7 +96,7 @@ def _tokenized(texts: Sequence[Text], tokenizer: Tokenizer) -> Labelled:
 
 
 def _read(file: Path, texts: LabelledTexts, log: Log) -> tuple[list[Text], dict[str, Any]]:
-    """The examples of a file, and what is kept of it."""
+    """The examples of a file, and the facts recorded about it."""
     omitted = Omitted()
     examples = list(read_texts(file, texts, omitted))
     if omitted.unlabelled:

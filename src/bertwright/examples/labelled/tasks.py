@@ -1,4 +1,4 @@
-"""What labelled texts are: their columns and classes, and the nine tasks of GLUE (Wang et al. 2019). Knows no numpy."""
+"""Describes labelled texts: columns and classes, and the nine tasks of GLUE (Wang et al. 2019). Does not need numpy."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ GLUE: tuple[GlueTask, ...] = get_args(GlueTask)
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a file has its texts and labels, by the names of columns or keys."""
+    """The names of the columns or keys that hold the texts and labels of a file."""
 
     label: str
     first: str
     second: str = ""
-    """Of the second text of pairs; empty: the texts are single."""
+    """The second text of pairs; empty: texts are single."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all of them."""
+        """All of them: texts first, the label last."""
         return (self.first, *((self.second,) if self.second else ()), self.label)
 
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """How files of labelled texts are read."""
+    """How to read files of labelled texts."""
 
     labels: tuple[str, ...]
-    """The classes in the order of their numbers; one name: labels are numbers."""
+    """The classes in the order of their numbers; a single name: labels are numbers (regression)."""
     columns: tuple[Columns, ...]
-    """Of the first of these that a file has all, texts and labels are taken."""
+    """Alternatives; the first one whose columns are all in the file is used."""
     without_header: tuple[str, ...] = ()
-    """The columns of a .tsv whose first line is a row already."""
+    """The columns of a .tsv without a header."""
     heldout: tuple[str, ...] = ("dev", "validation", "eval", "val")
-    """How the names of files begin that are held out."""
+    """Name prefixes of held-out files."""
 
     @property
     def pairs(self) -> bool:
@@ -46,8 +46,7 @@ class LabelledTexts:
 _MNLI = (Columns("label", "premise", "hypothesis"), Columns("gold_label", "sentence1", "sentence2"))
 _NLI = ("entailment", "not_entailment")
 _SENTENCES = Columns("label", "sentence1", "sentence2")
-# Numbers of classes are those of the data set `glue` at Hugging Face; the second columns of some are those of GLUE's
-# own .tsv files.
+# Class numbers are those of the dataset `glue` at Hugging Face; alternative columns are those of GLUE's own .tsv files.
 _TASKS: dict[GlueTask, LabelledTexts] = {
     "cola": LabelledTexts(
         ("unacceptable", "acceptable"),
@@ -74,5 +73,5 @@ _TASKS: dict[GlueTask, LabelledTexts] = {
 
 
 def glue(task: GlueTask) -> LabelledTexts:
-    """The texts of a task, as GLUE's .tsv files and the data set `glue` at Hugging Face have them."""
+    """How to read a task's texts, from GLUE's .tsv files or the dataset `glue` at Hugging Face."""
     return _TASKS[task]
