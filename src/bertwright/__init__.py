@@ -4,11 +4,11 @@
     folder = run(Recipe.load("demo"), "runs/demo")
     folder.scores["mlm_loss"], folder.metrics[-1]["tokens_seen"], folder.summary["seconds"]
 
-The stages, in the order the text travels: corpus, vocab, examples, train, evaluate, export, report. Each is also
-started by itself (`bertwright.pipeline.run.run_stage("corpus", recipe, RunFolder(path))`), and has a folder of the
-package of its name.
+The stages, in pipeline order: corpus, vocab, examples, train, evaluate, export, report. Each can also be run by itself
+(`bertwright.pipeline.run.run_stage("corpus", recipe, RunFolder(path))`), and is implemented in the subpackage of the
+same name.
 
-Of use without any of it is `wrap_graph(model, kind)`, which has a loop of your own run a network compiled, or by ONNX
+`wrap_graph(model, kind)` is useful on its own: with it, your own training loop runs a network compiled, or in ONNX
 Runtime: docs/how-to/onnxruntime.md.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["Recipe", "RunFolder", "__version__", "run", "wrap_graph"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: worker processes import this package and need none of them."""
+    """Import a public name on first use: worker processes import this package and need none of them."""
     if name == "Recipe":
         from bertwright.recipe import Recipe
 

@@ -1,3 +1,3 @@
-"""The version alone, so that every room may read it without importing the package's public names."""
+"""The package version, in its own module so that any subpackage can read it without importing the public names."""
 
 __version__ = "0.1.0"

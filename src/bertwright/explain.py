@@ -1,4 +1,4 @@
-"""What a key of the recipe means, asked by its dotted name, its last part, or another program's parameter."""
+"""Explains a recipe key, given its dotted name, its last part, or another program's parameter."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Original(NamedTuple):
     """Its table in `originals.toml`."""
     program: str
     name: str
-    """As it is written there."""
+    """As that program spells it."""
     keys: tuple[str, ...]
-    """The keys that hold it here; none where nothing does."""
+    """The recipe keys that hold it; empty if there are none."""
     note: str
     """How its value differs, or why no key holds it."""
 
 
 @cache
 def originals() -> dict[str, tuple[Original, ...]]:
-    """The parameters in `originals.toml` by name, `-` read as `_`: one of each program that has it."""
+    """The parameters in `originals.toml` by name (`-` read as `_`), one for each program that has it."""
     table = tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
     by_name: dict[str, tuple[Original, ...]] = {}
     for key, program in table.items():
@@ -49,12 +49,12 @@ def originals() -> dict[str, tuple[Original, ...]]:
 def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     """Type, default and meaning of a key, and what other programs call by that name.
 
-    `asked` is a dotted key, the last part of one ("weight_decay"), or another program's parameter. A name that is none
-    of these is a `RecipeError` with the nearest ones.
+    `asked` is a dotted key, the last part of one ("weight_decay"), or another program's parameter. Any other name is a
+    `RecipeError` that suggests the nearest one.
     """
     name = asked.lstrip("-")
     elsewhere = originals().get(_plain(name), ())
-    # A key of ours before anybody else's parameter: its meaning here is what is asked for.
+    # Our own keys take precedence over other programs' parameters: the user asks for the meaning here.
     keys = [name] if _exists(model, name) else _keys_for(model, name)
     if not keys and not elsewhere and (new := _renamed(name)):
         raise RecipeError(f"--explain {asked}: it is called {new} now.")
@@ -67,7 +67,7 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
 
 
 def value_at(values: Any, dotted: str) -> Any:
-    """What stands at a dotted key of a recipe's values; None where they have no such section or element."""
+    """The value at a dotted key of a recipe's values; None if they have no such section or element."""
     for part in dotted.split("."):
         if isinstance(values, list):
             values = {str(index): value for index, value in enumerate(values)}
@@ -76,7 +76,7 @@ def value_at(values: Any, dotted: str) -> Any:
 
 
 def where_is(model: type[BaseModel], name: str) -> str:
-    """Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
+    """Say where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
     if keys := _keys_for(model, name):
         return f"it is {' or '.join(keys)} here."
     if new := _renamed(name):
@@ -86,13 +86,13 @@ def where_is(model: type[BaseModel], name: str) -> str:
 
 
 def _keys_for(model: type[BaseModel], name: str) -> list[str]:
-    """The keys that end in `name` (an element of a list is its first, `0`) or hold a parameter of that name."""
+    """The keys that end in `name` (list elements as `0`) or hold another program's parameter of that name."""
     held = (key for original in originals().get(_plain(name), ()) for key in original.keys)
     return list(dict.fromkeys([*(key for key in _keys(model, "") if key.rpartition(".")[2] == name), *held]))
 
 
 def _renamed(name: str) -> str:
-    """What an old key, or one with the last part `name`, is called now; "" if it is none."""
+    """The new name of an old key, or of one with the last part `name`; "" if there is none."""
     return renamed(name) or next((new for old, new in RENAMED.items() if old.endswith(f".{name}")), "")
 
 
@@ -101,7 +101,7 @@ def _plain(name: str) -> str:
 
 
 def _said(original: Original, keys: list[str]) -> str:
-    """What differs there; with several keys, which of them it is."""
+    """How another program's parameter differs; with several keys, also which of them hold it."""
     which = ", ".join(original.keys) if len(keys) > 1 else ""
     if not original.keys:
         return f"no key holds it: {original.note}"
@@ -112,7 +112,7 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}"
         classes = [c for c in members(field.annotation) if isinstance(c, type) and issubclass(c, BaseModel)]
-        # Of a list the first element stands for all: every one has the same keys.
+        # The first element of a list stands for all: each has the same keys.
         inside = f"{prefix}{name}.0." if "tuple" in str(field.annotation) else f"{prefix}{name}."
         yield from dict.fromkeys(key for c in classes for key in _keys(c, inside))
 
@@ -140,7 +140,7 @@ def _facts(model: type[BaseModel], dotted: str) -> dict[str, Any]:
 
 
 def _type(annotation: Any) -> str:
-    """A type in words; of members of a union that have rules, such as at least 0, the types alone."""
+    """A type in words; constraints on union members, such as at least 0, are left out."""
     alternatives = get_args(annotation)
     if not any(get_origin(one) is Annotated for one in alternatives):
         return str(annotation)
@@ -151,7 +151,7 @@ def _type(annotation: Any) -> str:
 def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[type[BaseModel]]]:
     """The field of a dotted key, once for each kind of section that has it, and the sections it may hold.
 
-    A part that is no key is a `KeyError` with it and with the keys at its place.
+    A part that is not a key raises `KeyError` with that part and the keys allowed in its place.
     """
     models, fields = [model], list[FieldInfo]()
     for part in (part for part in dotted.split(".") if not part.isdigit()):
@@ -160,7 +160,7 @@ def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[ty
             raise KeyError(part, list(known))
         fields = [described(m)[part] for m in models if part in m.model_fields]
         classes = (c for field in fields for c in members(field.annotation))
-        # Once, also where every kind of the section above holds it: it is no choice then.
+        # Without duplicates: a class that every kind of the parent section holds is not a choice.
         models = list(dict.fromkeys(c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)))
     return fields, models
 
@@ -180,7 +180,7 @@ def _unknown(model: type[BaseModel], dotted: str) -> str:
 
 
 def _keys_by_kind(models: list[type[BaseModel]]) -> list[str] | dict[str, list[str]]:
-    """The keys of a section; where it has kinds, those of each."""
+    """The keys of a section; if it has several kinds, the keys of each kind."""
     if len(models) == 1:
         return list(models[0].model_fields)
     return {m.model_fields["kind"].default: list(m.model_fields) for m in models}

@@ -1,4 +1,4 @@
-"""The packages beside the base that a recipe asks for; none of them is imported, nor looked for."""
+"""The optional packages that a recipe needs; none of them is imported or looked up here."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from bertwright.recipe import Recipe
 from bertwright.train.precision.config import Fp8Config
 
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
-"""The package that reads addresses of a scheme, and the extra that has it."""
+"""The package that accesses addresses of each scheme, and the extra that installs it."""
 
 ASKING = ("corpus", "vocab", "train", "export")
-"""The stages that may need any."""
+"""The stages that may need optional packages."""
 
 
 class Need(NamedTuple):
     """A package that a stage will import."""
 
     key: str
-    """The key of the recipe, or the stage, that asks for it."""
+    """The recipe key, or the stage, that needs it."""
     what: str
-    """What asks for it, as a sentence without its end."""
+    """What needs it, as a sentence without the full stop."""
     package: str
     extra: str
-    """The extra of bertwright that has it."""
+    """The extra of bertwright that installs it."""
     instead: str = ""
-    """What would do without it."""
+    """How to do without it."""
 
 
 def needs(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
-    """What the `stages` of a recipe import beside the base."""
+    """The optional packages that the `stages` of a recipe import."""
     if "export" in stages:
         what = "export checks its folder with transformers"
         yield Need("export", what, "transformers", "hf", "Or stop before it (--until evaluate).")

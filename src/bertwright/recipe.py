@@ -1,4 +1,4 @@
-"""A recipe: one section per stage, in the order the text travels. Checks across sections: `contradictions`."""
+"""A recipe: one section per stage, in pipeline order. Checks across sections are in `contradictions`."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ class Recipe(Section):
     """Everything that decides a run, from the dump to the exported model."""
 
     preset: str = runtime_only("", exclude=True)
-    """The one of `presets` whose keys take the place of the file's other values; empty: none."""
+    """Name of the preset in `presets` whose keys override the file's other values; empty: none."""
     presets: dict[str, dict[str, Any]] = runtime_only({}, exclude=True)
     """Named sets of keys, such as [presets.bf16] with train.precision = "bf16". `preset=NAME` chooses one."""
 
     corpus: CorpusConfig | None = None
-    """Dump to sentence-per-line shards; left out where every phase has data made elsewhere."""
+    """Turns a dump into sentence-per-line shards; left out if every phase has data made elsewhere."""
     texts: TextsConfig | None = None
-    """What is to be said of the texts of that data where there is no corpus."""
+    """Language and licence of the texts in data made elsewhere, if there is no corpus."""
     vocab: VocabConfig = VocabConfig()
-    """Shards to vocabulary."""
+    """Makes the vocabulary from the shards."""
     examples: ExamplesConfig = ExamplesConfig()
-    """Shards and vocabulary to token store and pair plans."""
+    """Makes the token store and the pair plans from the shards and the vocabulary."""
     model: ModelConfig
     """The network."""
     optim: OptimConfig = AdamWConfig()
     """The optimizer."""
     train: TrainConfig
-    """The phases."""
+    """Training: its phases and how they run."""
     evaluate: EvaluateConfig = EvaluateConfig()
     """Held-out scores and sample predictions."""
     export: ExportConfig = ExportConfig()
-    """The Hugging Face folder."""
+    """The exported Hugging Face folder."""
     report: ReportConfig = ReportConfig()
-    """The page."""
+    """The report page."""
 
     @model_validator(mode="after")
     def _presets_are_chosen(self) -> Recipe:
@@ -80,8 +80,8 @@ class Recipe(Section):
         """Read a TOML recipe, apply `key=value` overrides and check it; one `RecipeError` lists every mistake.
 
         `path` may also be the name of a recipe that comes with the package, such as "demo".
-        An override `key=` takes a key out. `given=False` does not look at the folders that training starts from: a run
-        that has begun may have outlived them.
+        An override `key=` removes a key. `given=False` skips the folders that training starts from: once a run has
+        begun, they may be gone.
         """
         written = Written.read(path, overrides)
         recipe = Recipe.validated(written)
@@ -90,12 +90,12 @@ class Recipe(Section):
 
     @staticmethod
     def validated(written: Written) -> Recipe:
-        """The recipe of these values, each section checked by itself; `RecipeError` with every mistake."""
+        """The recipe with these values, each section checked by itself; one `RecipeError` lists every mistake."""
         recipe: Recipe = validate(Recipe, written.values, written.file, written.lines, _where_is)
         return recipe
 
     def plan_sets(self) -> tuple[PlanSet, ...]:
-        """The distinct (length, share of documents) of the phases; one with its own data is only scored on ours."""
+        """The distinct (length, document range) of the phases; a phase with its own data uses ours only for scores."""
         everything = (0.0, 1.0)
         phases = self.train.phases
         sets = (
@@ -110,16 +110,16 @@ class Recipe(Section):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The classes that the network tells apart in place of its pre-training heads."""
+        """The classes of a classifier, which has no pre-training heads; empty for pre-training."""
         return labels_of(self.train.objective)
 
     @property
     def source(self) -> Literal["corpus", "examples"]:
-        """The stage whose artifact tells where texts come from: of a corpus a classifier has the vocabulary alone."""
+        """The stage whose artifact says where texts come from: a classifier takes only its vocabulary from a corpus."""
         return "examples" if self.corpus is None or self.labels else "corpus"
 
     def evaluate_length(self) -> int:
-        """The length of the held-out sequences that are scored at the end."""
+        """The length of the held-out sequences scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length
 
     def check(
@@ -129,8 +129,8 @@ class Recipe(Section):
         ranks: int = 1,
         given: bool = True,
     ) -> None:
-        """Raise one `RecipeError` with every contradiction between sections, and with so many training ranks, before
-        any work starts."""
+        """Raise one `RecipeError` with every contradiction between sections, or with the number of training `ranks`,
+        before any work starts."""
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
@@ -172,7 +172,7 @@ class Recipe(Section):
         return mistakes
 
     def _other_network_mistakes(self, network: NetworkConfig) -> Iterator[Mistake]:
-        # Reads the folders of other programs, which most recipes name none of.
+        # Reads folders of other programs, which most recipes do not name.
         from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
 
         yield from wrong_pretrained(self.train, network)
@@ -181,29 +181,29 @@ class Recipe(Section):
             yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
 
     def _vocabulary_entries(self) -> int:
-        """The most entries the vocabulary will have (a small corpus may yield fewer)."""
+        """The maximum number of entries in the vocabulary (a small corpus may yield fewer)."""
         if self.vocab.file:
             return len(read_bytes(self.vocab.file, MAX_FILE).splitlines())
         return self.vocab.size or 0
 
     def network(self) -> NetworkConfig:
-        """The network, for the most entries that the vocabulary may have."""
+        """The network, for the maximum number of entries in the vocabulary."""
         return self.model.resolve(self._vocabulary_entries(), self.next_sentence, self.labels)
 
     def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
-        """The resolved recipe as JSON values; addresses in it have no names, passwords and queries."""
+        """The resolved recipe as JSON values; addresses in it have no user names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
-        # recipe.toml is shared and published with results, and an address may carry a password.
+        # recipe.toml is shared and published with results, and an address may contain a password.
         for source in (values.get("corpus") or {"source": ()})["source"]:
             source["path"] = redact_credentials(source["path"])
         return values
 
     def write(self, path: Path) -> None:
-        """Write the resolved recipe as TOML, without secrets, unless the file already says exactly that."""
+        """Write the resolved recipe as TOML, without secrets, unless the file already has exactly these values."""
         write_values(path, self.shown(exclude_none=True))
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:
-    from bertwright.explain import where_is  # reads a table that only a mistake needs
+    from bertwright.explain import where_is  # reads a table that only mistakes need
 
     return where_is(model, name)

@@ -1,4 +1,4 @@
-"""The file of a recipe: its values before they are checked, preset and overrides applied, and how they are written."""
+"""The recipe file: its values before they are checked, with preset and overrides applied, and how they are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertwright.shipped import find_recipe
 
 @dataclass(frozen=True)
 class Written:
-    """The values of a recipe's file, its preset and overrides applied, before they are checked."""
+    """The values of a recipe file before they are checked, with its preset and overrides applied."""
 
     file: str
     values: dict[str, Any]
@@ -26,7 +26,7 @@ class Written:
 
     @staticmethod
     def read(path: Path | str, overrides: Sequence[str]) -> Written:
-        """As `Recipe.load` reads them."""
+        """Read them as `Recipe.load` does."""
         path = find_recipe(path)
         values, lines = read_toml(path)
         overrides = apply_preset(values, lines, overrides, str(path))
@@ -35,16 +35,16 @@ class Written:
 
 
 def write_values(path: Path, values: Mapping[str, Any]) -> None:
-    """Write values as TOML, unless the file already says exactly that."""
-    # An equal file is not touched, whatever its comments: a user may have written it.
+    """Write values as TOML, unless the file already has exactly these values."""
+    # A file with equal values is left untouched, whatever its comments: a user may have written it.
     if not _says(path, values):
-        import tomli_w  # training what was prepared elsewhere writes no recipe, and does without
+        import tomli_w  # training on data prepared elsewhere writes no recipe and does without it
 
         write_atomic(path, tomli_w.dumps(values).encode())
 
 
 def _says(path: Path, values: Mapping[str, Any]) -> bool:
     """Whether there is a TOML file at `path` with exactly these values."""
-    with suppress(FileNotFoundError, ValueError, RecursionError):  # what is no TOML, or no UTF-8, or a monster
+    with suppress(FileNotFoundError, ValueError, RecursionError):  # not TOML, not UTF-8, too large or too deep
         return tomllib.loads(read_text(path, MAX_BYTES)) == values
     return False

@@ -1,4 +1,4 @@
-"""What comes with the package: the recipes and the places, known by their names, and the schemas that editors read."""
+"""Files that come with the package: recipes and places, found by name, and the JSON Schemas that editors read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RENAMED: dict[Noun, dict[str, str]] = {
     "recipe": {"classic-large": "nvidia-large"},
     "place": {"azure-nc24": "azure-nc96-a100", "azure-nd40": "azure-nd96-a100", "azure-nd96": "azure-nd96-h100"},
 }
-"""What recipes and places were called, and what they are called now: an old name is refused with the new one."""
+"""Old names of recipes and places and their new names: an old name is refused with an error that names the new one."""
 SCHEMAS = ("recipe", "place")
 """Kinds of TOML files that have a JSON Schema."""
 
@@ -25,25 +25,25 @@ def shipped(noun: Noun = "recipe") -> dict[str, Path]:
 
 
 def titles(noun: Noun = "recipe") -> dict[str, str]:
-    """What each is for: the first line of its file."""
+    """What each recipe, or place, is for, by name: the first line of its file."""
     files = shipped(noun)
     return {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in files.items()}
 
 
 def schema_file(kind: str) -> Path:
-    """Where the JSON Schema of such a file lies; `tools.schemas` writes it."""
+    """The path of the JSON Schema for this kind of file; `tools.schemas` writes it."""
     return Path(__file__).parent / "schemas" / f"{kind}.schema.json"
 
 
 def find_recipe(recipe: Path | str) -> Path:
-    """`find_shipped` of a recipe."""
+    """`find_shipped` for a recipe."""
     return find_shipped("recipe", recipe)
 
 
 def find_shipped(noun: Noun, word: Path | str) -> Path:
-    """The file that a path or the name of a shipped recipe, or place, means; `RecipeError` where it is neither."""
+    """The file for a path or the name of a shipped recipe, or place; `RecipeError` if it is neither."""
     path, known = Path(word), shipped(noun)
-    # A file of the user's before ours, also where it is called `demo`.
+    # The user's file takes precedence over ours, even if it is called `demo`.
     if path.is_file():
         return path
     if str(path) in known:
@@ -53,7 +53,7 @@ def find_shipped(noun: Noun, word: Path | str) -> Path:
             f"there is no file {path}. That {noun} comes with bertwright: give its name alone, {path.stem}."
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
-        return path  # reading it says what is wrong with it
+        return path  # reading it reports what is wrong with it
     if new := RENAMED[noun].get(path.name):
         raise RecipeError(f"the {noun} {path} is called {new} now. Give that name.")
     near = difflib.get_close_matches(str(path), known, n=1)

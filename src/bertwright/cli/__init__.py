@@ -1,8 +1,8 @@
-"""The command line: one module a group of verbs. Nobody imports this room; it imports them all.
+"""The command line: one module per group of verbs. No other subpackage imports this one; it imports all of them.
 
-`app` gathers the verbs and turns errors into exit codes; `stages`, `check`, `convert` and `inspect` hold them, and load
-what they do when they are asked: `conversion`, `describe`, `batch_text`, `verify`, `compare`. `formatting`
-makes lines of text, `terminal` shows them.
+`app` collects the verbs and turns errors into exit codes; `stages`, `check`, `convert` and `inspect` define them, and
+import their implementation on use: `conversion`, `describe`, `batch_text`, `verify`, `compare`. `formatting` makes
+lines of text, `terminal` shows them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 
 def main() -> None:
-    """Entry point. Worker processes import it, and need nothing that it calls."""
+    """Entry point. Worker processes import this module but need nothing that it calls."""
     try:
         from bertwright.cli.app import main as parse_and_call
-    # Under a small limit (`ulimit -v`) there may be no memory to load what turns errors into sentences.
+    # Under a small limit (`ulimit -v`), there may be no memory to load the module that formats errors.
     except (MemoryError, ImportError) as error:
         from bertwright.core.errors import of_memory
 

@@ -1,4 +1,4 @@
-"""`python -m bertwright.cli`, as launchers of ranks start it."""
+"""`python -m bertwright.cli`: the entry point for launchers that start ranks."""
 
 from __future__ import annotations
 

@@ -48,38 +48,38 @@ _VERBS = {
 
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
-"""All errors of usage: click's class, or that of typer's own copy of it, which has no public name."""
+"""Base class of usage errors: click's, or that of typer's own copy of click, which has no public name."""
 
 
 class Verbs(typer.core.TyperGroup):
-    """The verbs by their names, each loaded when it is asked for: together they take longer than most of them alone.
-    `--help` asks for all of them, so their modules import what they only need to do their work where they do it.
+    """The verbs by name, each imported on use: importing all of them takes longer than running most of them.
+    `--help` imports all of them, so their modules defer the imports that only their work needs.
 
-    Some have two words: `launch upload` is no `launch` of a target.
+    Some verbs have two words: `launch upload` is not `launch` with a target.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names."""
+        """The names of all verbs."""
         return list(_VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb of that name, if there is one."""
+        """The verb with that name, if there is one."""
         if cmd_name in _VERBS and cmd_name not in self.commands:
             self.add_command(_load(cmd_name), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that the command line begins with, its name, and the words after it."""
+        """The name of the verb that the command line begins with, the verb, and the words after it."""
         if (two := " ".join(args[:2])) in _VERBS:
             args = [two, *args[2:]]
         elif args[0] not in _VERBS:
-            for name in _VERBS:  # to name those that are like a mistyped one
+            for name in _VERBS:  # to suggest those similar to a mistyped one
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
 
 def _load(name: str) -> Any:
-    # What a module makes when it is loaded stays: a collection of garbage meanwhile looks at all of it, and finds none.
+    # What an import creates stays alive: garbage collection meanwhile would scan all of it and free nothing.
     gc.disable()
     try:
         verb = import_module(f"bertwright.cli.{_VERBS[name]}").VERBS[name]
@@ -117,30 +117,30 @@ def program(
 
 
 def main() -> None:
-    """Parse and call: errors of the user's make are printed without a traceback and give their exit code."""
+    """Parse and call: user errors are printed without a traceback and determine the exit code."""
     try:
         with end_on_signals():
             _parse_and_call()
-    # Waiting for signals takes a thread, and there may be no memory for one.
+    # Watching for signals starts a thread, and there may be no memory for one.
     except RuntimeError as error:
         _leave_for_memory(error)
 
 
 def _parse_and_call() -> None:
     try:
-        # With --json the errors of usage, too, are objects; without it they are shown with the usage.
+        # With --json, usage errors are also JSON objects; without it they are shown with the usage.
         sys.exit(app(standalone_mode=not _as_json()) or 0)
     except _USAGE as error:
         where = f" Look at {error.ctx.command_path} --help." if error.ctx else ""
         _leave(" ".join(error.format_message().split()).rstrip(".") + "." + where, error.exit_code)
     except BertwrightError as error:
         _leave(str(error), error.exit_code)
-    # A full disk, a folder without permission: the user's to mend, so a sentence and no traceback.
+    # A full disk, a folder without permission: the user can fix it, so print a sentence and no traceback.
     except OSError as error:
         if (told := of_the_system(error)) is None:
             raise
         _leave(str(told), told.exit_code)
-    # torch reports a lack of memory as a RuntimeError, and a library that cannot be mapped is an ImportError.
+    # torch reports a lack of memory as a RuntimeError; a library that cannot be mapped raises ImportError.
     except (MemoryError, RuntimeError, ImportError) as error:
         _leave_for_memory(error)
     except Stopped as stop:
@@ -148,20 +148,20 @@ def _parse_and_call() -> None:
 
 
 def _as_json() -> bool:
-    # Of the words as they were typed: an error may come before they are parsed.
+    # Checks the words as typed: an error may occur before they are parsed.
     return "--json" in sys.argv[1:]
 
 
 def _leave_for_memory(error: Exception) -> NoReturn:
-    """Leave with a sentence if the error says that there is no memory left; else it is raised again."""
+    """Exit with a sentence if the error says that there is no memory left; else raise it again."""
     if (full := of_memory(error)) is None:
         raise error
     _leave(str(full), full.exit_code)
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    """Say what ended the command, and exit; with --json as an object on standard output, whose hint is what to do: the
-    last sentence, by the rule that errors follow.
+    """Print what ended the command, and exit; with --json as an object on standard output, whose hint is the last
+    sentence: by convention, errors end with what to do.
     """
     if _as_json():
         hint = re.split(r"(?<=[.?;:]) ", message)[-1]

@@ -27,7 +27,7 @@ HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s a step", "sequence
 
 @dataclass(frozen=True)
 class Timing:
-    """What is timed."""
+    """What to time."""
 
     phase: Annotated[int, typer.Option(min=0, help="Which phase, counted from 0.")] = 0
     ranks: Annotated[int, typer.Option(min=1, help="Processes on this machine, a GPU each if there are any.")] = 1
@@ -37,7 +37,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Among what the fastest is looked for."""
+    """The candidates for the fastest configuration."""
 
     engine: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Engines to try; default: all that suit so many ranks.")
@@ -55,7 +55,7 @@ def autotune(
     write: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the recipe with the fastest there.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a few steps in every way that may be the fastest, each in a process of its own, and keep a table."""
+    """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
     from bertwright.bench import autotune as tuning
     from bertwright.bench.candidates import engines_to_try, sizes_to_try
     from bertwright.bench.search import best
@@ -81,7 +81,7 @@ def autotune(
 
 
 def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
-    """The recipe as it was given, with its preset, its overrides and the fastest keys."""
+    """Write the recipe as given, with its preset, its overrides and the fastest keys."""
     import tomli_w
 
     from bertwright.recipe import Recipe

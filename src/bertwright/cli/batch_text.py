@@ -16,18 +16,18 @@ from bertwright.vocab.tokenizer import load_tokenizer
 
 SHOWN_SEQUENCES = 4
 _LABELS = {False: ("next", "random next"), True: ("in order", "swapped")}
-"""What the labels 0 and 1 of pairs say, of next sentences and of sentence order."""
+"""The meaning of the pair labels 0 and 1: for next-sentence pairs (False) and for sentence order (True)."""
 
 
 def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
-    """The first sequences of a training batch, masked tokens as [MASK=word], from sealed settings and store alone.
+    """The first sequences of a training batch, masked tokens as [MASK=word], from the sealed settings and the store.
 
-    `step` counts from 1, as the log of training does; its row in metrics.jsonl has as `batch` the `hash` given here,
-    on any number of ranks and however training cuts the batch.
+    `step` counts from 1, as in the training log. The returned `hash` equals `batch` in the step's row of metrics.jsonl,
+    for any number of ranks and any split into micro-batches.
     """
-    # Not recipe.toml as it is now: the batch that was trained on is that of the sealed settings.
+    # Not the current recipe.toml: training used the batch of the sealed settings.
     (recipe, different), run = sealed_recipe(folder), RunFolder(folder)
-    # How training cut the step is left out, so that the hash is that of its row whatever the cut and the ranks.
+    # Without the split into micro-batches, so that the hash matches the row for any split and number of ranks.
     whole_step = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
     uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
     vocab = run.artifact("vocab")
@@ -50,7 +50,7 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
 
 
 def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) -> dict[str, str]:
-    """The first sequences as words; those with a label say which of `labels` it is, or the number."""
+    """The first sequences as words; those with a label show its name in `labels`, or the number."""
     predicted = dict(zip(batch.prediction_positions.tolist(), batch.labels.tolist(), strict=True))
     shown = {}
     for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):

@@ -1,4 +1,4 @@
-"""`bench`: measure this machine, beside other programs."""
+"""`bench`: measure this machine, compared with other programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Sides:
-    """What is trained, and beside whom."""
+    """What to train, and the peer to compare with."""
 
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Of full-128, pairs-128, half-512, base-128; default: all.")
@@ -46,7 +46,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Numbers:
-    """How every side trains."""
+    """Settings with which every side trains."""
 
     precision: Annotated[
         Literal["fp32", "bf16", "both"], typer.Option(help="Of every side; both: each side in either, in the same run.")
@@ -60,7 +60,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How much is measured."""
+    """How much to measure."""
 
     rounds: Annotated[int, typer.Option(min=1, help="Blocks of steps of each side, in turn.")] = 3
     steps: Annotated[int, typer.Option(min=1, help="Steps of a block.")] = 5

@@ -1,4 +1,4 @@
-"""`recipes` and `check`: which recipes there are, and whether one can be run here."""
+"""`recipes`, `places` and `check`: what comes with bertwright, and whether a recipe can be run here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def places(
 
 @dataclass(frozen=True)
 class Described:
-    """What is described in the place of a check."""
+    """What to describe instead of checking."""
 
     explain: Annotated[
         str,
@@ -69,7 +69,7 @@ def check(
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
     if described.schema:
-        # Not --json: a schema is JSON.
+        # --json is allowed: a schema is JSON.
         useless = {"--explain": bool(described.explain), "--out": out is not None, "--scale": bool(scale)}
         refuse_useless("beside --schema", useless)
         print(_schema(recipe, overrides), end="")
@@ -118,7 +118,7 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:
-    """The published schema of the kind of file whose name stands in the place of a recipe; without one, of recipes."""
+    """The published schema of the kind of file that is named in place of a recipe; by default that of recipes."""
     from bertwright.shipped import SCHEMAS, schema_file
 
     name = str(kind or SCHEMAS[0])
@@ -141,7 +141,7 @@ def _summary(recipe: Recipe) -> dict[str, str]:
 
 
 def _print_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: bool) -> None:
-    """Print them below the facts, and leave with the exit code of the first error if there is one."""
+    """Print the verdicts below the facts, and exit with the code of the first error if there is one."""
     code = exit_code(verdicts)
     if as_json:
         print_facts({**facts, "valid": code == 0, "verdicts": [verdict.as_dict() for verdict in verdicts]}, as_json)

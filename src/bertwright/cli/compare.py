@@ -1,4 +1,4 @@
-"""What differs between two things of one kind, for `bertwright inspect A --diff B`."""
+"""Compares two things of the same kind, for `bertwright inspect A --diff B`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRONGEST_FIRST = ((True, True), (True, False), (False, True), (False, False))
 
 
 class Vocabulary(NamedTuple):
-    """Entries and the text settings they belong to."""
+    """The entries of a vocabulary and the text settings they belong to."""
 
     entries: list[str]
     lower_case: bool
@@ -26,9 +26,9 @@ class Vocabulary(NamedTuple):
 def compare(a: Path, b: Path) -> dict[str, Any]:
     """How `b` differs from `a`: two vocabularies, two artifacts of one stage, or two recipes (or run folders).
 
-    A vocabulary is a folder that the stage made or a vocab.txt; the text settings of a vocab.txt are the strongest that
-    leave its entries reachable, neither where none do. Two are measured on the same text, the corpus beside `a`, if
-    that is the one `a` was made from.
+    A vocabulary is a folder made by the stage, or a vocab.txt; the text settings of a vocab.txt are the strongest that
+    leave its entries reachable, or none if no setting does. Two vocabularies are measured on the same text, the corpus
+    next to `a`, if `a` was made from it.
     """
     for path in (a, b):
         if not path.exists():
@@ -57,7 +57,7 @@ def _stage_of_file(path: Path) -> str:
 
 
 def _manifests(a: Artifact, b: Artifact) -> dict[str, Any]:
-    """Differing settings, inputs, version and counts."""
+    """Differences in settings, inputs, version and counts."""
     names = {"settings": "config", "inputs": "inputs", "version": "version"}
     same = {name: _lines(a.manifest[key], b.manifest[key]) for name, key in names.items()}
     return {**same, "counts": _lines(_plain(a.counts), _plain(b.counts))}
@@ -79,13 +79,13 @@ def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
         return Vocabulary(entries, artifact.counts["lower_case"], artifact.counts["strip_accents"])
     entries = read_vocabulary(path)
     most = MOST_UNREACHABLE * len(entries)
-    # A vocab.txt does not say how text is to be normalised; its own entries do, as those that cannot occur show.
+    # A vocab.txt does not record how text is normalised; the entries that could not occur in the text tell it.
     fitting = (pair for pair in STRONGEST_FIRST if len(unreachable(entries, *pair)) <= most)
     return Vocabulary(entries, *next(fitting, (False, False)))
 
 
 def _text(artifact: Artifact | None) -> tuple[list[str], str]:
-    """Sentences of the corpus that lies beside a vocabulary; or none, and why."""
+    """Sentences of the corpus next to a vocabulary; or an empty list, and the reason."""
     from bertwright.vocab.sample import first_sentences
 
     if artifact is None:
@@ -94,14 +94,14 @@ def _text(artifact: Artifact | None) -> tuple[list[str], str]:
         corpus = open_artifact(artifact.path.absolute().parent / "corpus", "corpus")
     except ArtifactError:
         return [], f"no finished corpus lies beside {artifact.path}"
-    # Another text would favour the vocabulary that was trained on it.
+    # A different corpus would favour the vocabulary that was trained on it.
     if corpus.fingerprint != artifact.manifest["inputs"].get("corpus"):
         return [], f"{artifact.path} was made from another corpus than the one beside it"
     return first_sentences(corpus), ""
 
 
 def _vocabularies(a: Vocabulary, b: Vocabulary, text: list[str], why_not: str) -> dict[str, Any]:
-    """Shared entries, those of one only, and where there is text the commonest of these and both measured."""
+    """Counts of shared and unshared entries; with text, also measures of both and the commonest unshared entries."""
     only = {"A": set(a.entries) - set(b.entries), "B": set(b.entries) - set(a.entries)}
     facts: dict[str, Any] = {
         "shared entries": len(a.entries) - len(only["A"]),

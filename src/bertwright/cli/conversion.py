@@ -1,4 +1,4 @@
-"""What `bertwright convert` does: examples or documents of a run, or anyone's examples, into a format of the field."""
+"""Implements `bertwright convert`: writes examples or documents of a run, or anyone's examples, in a common format."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from bertwright.vocab.load import read_vocabulary
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """What the source does not say by itself."""
+    """Options that the source itself does not determine."""
 
     vocabulary: Path | None = None
-    """The vocab.txt of a folder of examples, where the word pieces of LDDL ask for one."""
+    """For a folder of examples: its vocab.txt, which the word pieces of LDDL require."""
     files: int = 0
-    """Of a run: files of each phase; 0: one for each corpus shard."""
+    """For a run: number of files per phase; 0: one per corpus shard."""
     heldout: int | None = None
-    """Of a run: most held-out examples; None: all."""
+    """For a run: maximum number of held-out examples; None: all."""
     quarantine: bool = False
-    """Of a folder of examples: whether damaged files are left out and named."""
+    """For a folder of examples: whether damaged files are left out and named."""
 
 
 def convert(
@@ -45,10 +45,10 @@ def convert(
 ) -> dict[str, Any]:
     """Write `source` as `target` into the new folder `destination`; returns what was written.
 
-    A run folder gives the examples of each of its phases, with the masks of its recipe drawn once for each pass, in
+    A run folder yields the examples of each of its phases, with the masks of its recipe drawn once per pass, in
     `options.files` files, and at most `options.heldout` held-out examples, example int(i·(n/heldout)) of n (the rule of
-    the MLPerf evaluation set); as `megatron`, its training documents. Anything else is a folder of examples in one of
-    the formats.
+    the MLPerf evaluation set); as `megatron`, it yields its training documents. Any other source must be a folder of
+    examples in one of the formats.
     """
     files, heldout = options.files, options.heldout
     _check(source, target)
@@ -63,7 +63,7 @@ def convert(
 
 
 def _check(source: Path, target: Target) -> None:
-    """Refuse a source that is not there, and settings that would do nothing."""
+    """Refuse a source that does not exist, and settings that would have no effect."""
     if not source.exists():
         raise RecipeError(f"{source} does not exist. Give a run folder, or a folder of examples.")
     known = target.format if holds_examples(target.kind) else None
@@ -89,7 +89,7 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         return export_documents(Store.open(examples, vocab=vocab), destination, documents, name, files, log)
     if different:
         log.say(f"convert: recipe.toml is not what the run was made with, which counts: {'; '.join(different)}")
-    # Settings are sealed with what was made by them; until then recipe.toml may still change.
+    # Settings are sealed with the artifacts made from them; until then recipe.toml may still change.
     if not is_trained(source):
         log.say("convert: nothing is trained yet, so seed, batches and masks are those of recipe.toml")
     sets = list[ExportSet]()
@@ -98,7 +98,7 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
             log.say(f"convert: phase {i} has its own data, {phase.data}, which is left out")
             continue
         exported = _export_set(recipe, i, run, target, heldout)
-        # Phases of one length, or of one share of documents, would otherwise write into each other's folder.
+        # Phases with the same length or document range would otherwise write into the same folder.
         taken = exported.folder in (other.folder for other in sets)
         sets.append(replace(exported, folder=f"phase_{i}/{exported.folder}") if taken else exported)
     if not sets:
@@ -119,7 +119,7 @@ def _corpus_name(corpus: CorpusConfig) -> str:
 def _export_set(recipe: Recipe, index: int, run: RunFolder, target: Target, heldout: int | None) -> ExportSet:
     assert recipe.corpus is not None
     phase, examples, vocab = recipe.train.phases[index], run.artifact("examples"), run.artifact("vocab")
-    # Files hold one drawing of the masks for each pass: who trains on them sees those again and again.
+    # Files hold one drawing of the masks per pass: training on them sees the same masks repeatedly.
     masking = phase.masking.model_copy(update={"static": True})
     batching = (phase.batch, phase.micro_batching)
     settings = LoaderSettings(phase.length, masking, *batching, recipe.train.seed, str(index), phase.batch_warmup)

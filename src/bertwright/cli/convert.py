@@ -1,4 +1,4 @@
-"""`convert`: examples into a format of the field."""
+"""`convert`: write examples in a common format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertwright.cli.terminal import Terminal
 
 @dataclass(frozen=True)
 class Form:
-    """What is written."""
+    """What to write."""
 
     to: Annotated[
         str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; of a run also megatron.")
@@ -29,7 +29,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the source is read, and how much of it."""
+    """How to read the source, and how much of it."""
 
     vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, where LDDL's word pieces ask for one.")] = None
     files: Annotated[int, typer.Option(min=0, help="Of a run: files of each phase; 0: one for each shard.")] = 0
@@ -45,7 +45,7 @@ def convert(
     reading: Reading,
     as_json: Json = False,
 ) -> None:
-    """Examples of a run, with masks that stay, or anyone's examples, into a format of the field."""
+    """Convert examples of a run, with fixed masks, or anyone's examples, to a common format."""
     from bertwright.cli.conversion import ConvertOptions
     from bertwright.cli.conversion import convert as write
     from bertwright.formats.names import Target, kind_of

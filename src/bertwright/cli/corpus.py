@@ -1,4 +1,4 @@
-"""`corpus`: the stage; or the dump it would be made of, fetched; or what it dropped."""
+"""`corpus`: run the stage, download the dump it would read, or print what it dropped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bertwright.core.errors import RecipeError
 
 @dataclass(frozen=True)
 class Dropped:
-    """What was dropped, to be printed."""
+    """Options for printing what was dropped."""
 
     dropped: Annotated[bool, typer.Option("--dropped", help="Print what was dropped, as JSON lines.")] = False
     limit: Annotated[int | None, typer.Option(min=1, help="With --dropped: at most so many documents.")] = None
@@ -29,7 +29,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump to be fetched."""
+    """Options for downloading a dump."""
 
     download: Annotated[
         str, typer.Option(metavar="LANGUAGE", help="Only fetch the Wikipedia dump of this language, into --out.")
@@ -48,7 +48,7 @@ def corpus(
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
-    # The old name, hidden: a script of before is told the new one instead of "no such option".
+    # The old name, kept hidden: scripts that use it are told the new one instead of "no such option".
     if invert:
         raise RecipeError("--invert is called --dropped now. Write --dropped.")
     if not dump.download:
@@ -78,7 +78,7 @@ def _fetch(dump: Dump, into: Path, as_json: bool) -> None:
 
     with Terminal() as log:
         path = download(dump.download, dump.date, into, dump.mirror or BASE, log)
-    # The date of "latest" is known by the name of the file alone.
+    # For "latest", only the name of the file tells the date.
     folder = f"{database(dump.download)}/{path.name.split('-')[1]}"
     print_download(path, f"{dump.mirror or BASE}/{folder}/{path.name}", as_json)
 

@@ -1,4 +1,4 @@
-"""What a path is and some of what is in it, for `bertwright inspect PATH`."""
+"""Describes what is at a path and shows some of its content, for `bertwright inspect PATH`."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Examples:
-    """How data made elsewhere is to be looked at."""
+    """How to examine data made elsewhere."""
 
     vocabulary: Path | None = None
     limit: int | None = None
-    """Most examples read of each file; None: all."""
+    """Maximum number of examples read from each file; None: all."""
     world: int = 1
-    """Ranks that are to share the files."""
+    """Number of ranks that will share the files."""
 
 
 def describe(path: Path, verify: bool = False, examples: Examples = Examples()) -> dict[str, Any]:
-    """What lies at `path`, for people; with `verify` every hash below it is checked first."""
+    """A human-readable description of `path`; with `verify`, every hash below it is checked first."""
     if not path.exists():
         raise RecipeError(
             f"{path} does not exist. Give a run folder, an artifact, a checkpoint, a model folder, a dump or a text."
         )
     checked = {"verified_files": check_hashes(path)} if verify else {}
     if (path / MANIFEST).is_file():
-        # A manifest before anything else: an artifact may hold files that look like other things.
+        # The manifest first: an artifact may contain files that look like something else.
         return {**_artifact(open_artifact(path)), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
@@ -53,7 +53,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
 
 
 def _of_recipe(path: Path) -> dict[str, str]:
-    """In what recipe.toml is not what the run was made with; nothing where it is."""
+    """How recipe.toml differs from the settings that the run was made with; empty if it does not."""
     try:
         different = sealed_recipe(path)[1]
     except (RecipeError, ArtifactError) as error:
@@ -85,7 +85,7 @@ def _run(path: Path) -> dict[str, Any]:
 
 
 def _stages(run: Path) -> list[str]:
-    """The stages of a run, without the corpus where its vocabulary was made without one."""
+    """The stages of a run, without the corpus if its vocabulary was made without one."""
     vocab = run / "vocab"
     alone = (vocab / MANIFEST).is_file() and "corpus" not in open_artifact(vocab).manifest["inputs"]
     return [stage for stage in STAGES if not (alone and stage == "corpus")]
@@ -120,10 +120,10 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 
 
 def _imported(path: Path, examples: Examples) -> dict[str, Any]:
-    """Examples or token documents in a format of the field: numbers and faults of each set of files."""
+    """Examples or token documents in a common format: statistics and faults of each set of files."""
     try:
         sets = recognise(path)
-    # A format was recognised and its file is damaged: what is wrong with it is the answer.
+    # A format was recognised and its file is damaged: that error is the answer.
     except ShardError:
         raise
     except DataError as error:
@@ -141,7 +141,7 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
 
 
 def _is_source(path: Path) -> bool:
-    """Whether a file is no training data: no format of examples knows it, or it is a table without their columns."""
+    """Whether a file is not training data: no example format knows it, or it is a table without their columns."""
     try:
         return facts_of(path) is None
     except ShardError:
@@ -152,7 +152,7 @@ def _is_source(path: Path) -> bool:
 
 
 def _columns(path: Path) -> list[str] | None:
-    """The columns of a table; None of what is none, or is damaged."""
+    """The columns of a table; None if the file is not a table or is damaged."""
     from bertwright.corpus.sources.detect import examine
     from bertwright.corpus.sources.known import format_of as source_format_of
 
@@ -181,7 +181,7 @@ def _source(path: Path) -> dict[str, Any]:
     if not format.is_text:
         return facts
     if format.is_wiki:
-        # The first blocks alone: the whole of a dump takes hours to read.
+        # Only the first blocks: reading an entire dump takes hours.
         head = b"".join(itertools.islice(Reader(source), 2))
         titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
         return {**facts, "first pages": titles[:10]}

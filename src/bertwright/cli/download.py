@@ -1,4 +1,4 @@
-"""What a verb does that only fetches something published: where it puts it, and what it says of it."""
+"""Shared by verbs that only download something published: where to put it, and what to print."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ DOWNLOADS = Path("downloads")
 
 
 def print_download(path: Path, source: str, as_json: bool) -> None:
-    """Print where the file lies: with --json, its size and where it came from as well."""
+    """Print the path of the file; with --json, also its size and where it came from."""
     facts = {"path": str(path), "bytes": path.stat().st_size, "source": redact_credentials(source)}
     print(json_line(facts) if as_json else path)

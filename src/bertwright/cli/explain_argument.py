@@ -1,4 +1,4 @@
-"""`check --explain "run_pretraining.sh 11"`: what an argument of a script means that is known by its place alone."""
+"""`check --explain "run_pretraining.sh 11"`: what a positional argument of a script means."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ARGUMENT = re.compile(r"(\S+\.sh)\s+(\d+)")
 
 
 def explain_argument(asked: str) -> dict[str, Any] | None:
-    """What argument N of "SCRIPT N" is in each version of the script, with the keys that hold it; None for words that
-    ask for something else. `RecipeError` for a script that is not known, or that reads no such argument.
+    """What argument N of "SCRIPT N" is in each version of the script, with the keys that hold it; None if `asked` has
+    another form. `RecipeError` for a script that is not known, or that reads no such argument.
     """
     match = _ARGUMENT.fullmatch(asked.strip())
     if match is None:
@@ -37,7 +37,7 @@ def explain_argument(asked: str) -> dict[str, Any] | None:
 
 
 def _told(program: Program, name: str) -> Iterator[tuple[str, str]]:
-    """The keys of an argument with their meanings, and what differs."""
+    """The keys that hold an argument with their meanings, and how the argument differs from them."""
     original = program.original(name)
     if original is None:
         return

@@ -1,4 +1,4 @@
-"""Facts and rows of training as lines of text, safe for a terminal."""
+"""Formats facts and training metrics as lines of text that are safe to print on a terminal."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for t
     ("remaining", "left", 10, "{}"),
 )
 HEADER = "".join(f"{title:>{width}}" for _, title, width, _ in _COLUMNS)
-"""The titles over `row_line`s."""
+"""The column titles above `row_line`s."""
 
 
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
 _REORDERING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 """The characters with the Unicode property Bidi_Control."""
 _UNSEEN = [0x2028, 0x2029, *range(0xFFF9, 0xFFFC), 0xE0001, *range(0xE0020, 0xE0080), *range(0xD800, 0xE000)]
-"""Line and paragraph separators, annotations, tags, and halves of characters, which no terminal can be sent."""
+"""Line and paragraph separators, annotations, tags, and lone surrogates, which cannot be sent to a terminal."""
 _SHOWN = {point: chr(point).encode("unicode_escape").decode() for point in (*_CONTROLS, *_REORDERING, *_UNSEEN)}
-# Those two stand in our own messages, and command nothing.
+# Our own messages contain these two, and they control nothing.
 del _SHOWN[ord("\n")], _SHOWN[ord("\t")]
 _IN_JSON = {
     point: json.dumps(chr(point))[1:-1] for point in (*range(0x7F, 0xA0), *_REORDERING, *_UNSEEN)
-}  # it has no other control characters
+}  # JSON contains no other control characters
 
 
 def visible(text: str) -> str:
-    """`text` with whatever could command a terminal or reorder what it shows written as an escape: `\\x1b`, `\\u202e`.
+    """`text` with every character that could control a terminal or reorder its output escaped: `\\x1b`, `\\u202e`.
 
     Line feeds and tabs stay.
     """
@@ -44,22 +44,21 @@ def visible(text: str) -> str:
 
 
 def json_line(value: Any) -> str:
-    """`value` as JSON on one line; what `visible` escapes is escaped as JSON does, so programs read the same."""
+    """`value` as JSON on one line; what `visible` escapes becomes a JSON escape, so programs read the same value."""
     return json.dumps(value, ensure_ascii=False, default=str).translate(_IN_JSON)
 
 
 def losses(row: dict[str, Any]) -> list[float | None]:
-    """The training loss of a metrics row by the first term of the objective and, where it was scored, the held-out
-    one."""
-    # The order of a row is that of the objective's terms, so no name of a loss has to be known here.
+    """The training loss of the objective's first term in a metrics row and, if it was scored, the held-out loss."""
+    # A row follows the order of the objective's terms, so no loss name has to be known here.
     first = next(name for name in row if name.endswith("_loss"))
     return [row[name] for name in (first, f"heldout_{first}") if name in row]
 
 
 def row_line(row: dict[str, Any]) -> str:
-    """A metrics row with held-out scores as a line under `HEADER`; a score that the run has not is a dash.
+    """A metrics row with held-out scores as a line under `HEADER`; a score that the run lacks is a dash.
 
-    The loss and the accuracy are those of the first term of the objective, by which checkpoints are judged.
+    The loss and the accuracy are those of the objective's first term, by which checkpoints are judged.
     """
     first = next(name for name in row if name.endswith("_loss"))
     cells = {**row, "remaining": time_left(row["remaining_seconds"]), "loss": row[first]}
@@ -70,7 +69,7 @@ def row_line(row: dict[str, Any]) -> str:
 
 
 def progress_words(row: dict[str, Any]) -> str:
-    """What a bar says of the last metrics row: the time left, from the least to the most, loss, accuracy and speed."""
+    """The text of a progress bar, from the last metrics row: time left with its range, loss, accuracy and speed."""
     bounds = [row.get(f"remaining_{end}_seconds") for end in ("low", "high")]
     between = "" if None in bounds else f" ({' to '.join(map(time_left, bounds))})"
     said = [f"{time_left(row['remaining_seconds'])} left{between}", f"loss {number(losses(row)[0], '{:.3f}')}"]
@@ -78,7 +77,7 @@ def progress_words(row: dict[str, Any]) -> str:
     if (accuracy := row.get(f"{first.removesuffix('_loss')}_accuracy")) is not None:
         said.append(f"{accuracy:.1%} right")
     said.append(f"{number(row['tokens_per_second'], '{:,.0f}')} tokens/s")
-    # A tiny network computes so little that the number would be 0.00.
+    # For a tiny network the number would be shown as 0.00.
     if (speed := row.get("tflops_per_second")) is not None and speed >= 0.005:
         said.append(f"{speed:.3g} TFLOP/s")
     return ", ".join(said)
@@ -89,7 +88,7 @@ def _cell(cells: dict[str, Any], key: str, form: str) -> str:
 
 
 def number(value: float | None, form: str) -> str:
-    """A number of a metrics row; None, which is no finite number, as NaN."""
+    """A number of a metrics row; None, which stands for a non-finite number, as NaN."""
     return "NaN" if value is None else form.format(value)
 
 
@@ -105,8 +104,8 @@ def time_left(seconds: float | None) -> str:
 
 
 def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
-    """A line for each fact, values in one column; dictionaries, numbered where they are several, and texts of several
-    lines stand below their name."""
+    """One line per fact, with the values aligned in a column; dictionaries (numbered if several) and multi-line texts
+    go below their name."""
     rows = list(_rows(facts, ""))
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
@@ -114,7 +113,7 @@ def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, its first two columns to the left and the numbers to the right."""
+    """Lines of a table: the first two columns left-aligned, all others right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     return [
         "  ".join(
@@ -125,7 +124,7 @@ def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    """Print them for people, or as JSON for a program."""
+    """Print facts for people, or as JSON for programs."""
     if as_json:
         print(json_line(facts))
     else:

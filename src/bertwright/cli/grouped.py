@@ -1,4 +1,4 @@
-"""Options that a verb takes together, as one parameter: a dataclass whose fields are the options."""
+"""Groups options of a verb into one parameter: a dataclass whose fields are the options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 
 def grouped(verb: Callable[..., None]) -> Callable[..., None]:
-    """`verb` as typer reads it: in the place of each parameter that is a dataclass stand its fields, in their order."""
+    """`verb` with a signature for typer: the fields of each dataclass parameter replace it, in their order."""
     hints = get_type_hints(verb, include_extras=True)
     groups: dict[str, type[Any]] = {
         name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)

@@ -1,4 +1,4 @@
-"""`init`: five questions, or options, and a commented recipe for exactly that."""
+"""`init`: write a commented recipe from the answers to five questions, or from options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def init(
     out: Annotated[str, typer.Option(metavar="FILE", help="The recipe; without it CODE.toml.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Write a commented recipe for a language, a machine and so many hours; what no option says is asked."""
+    """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
     from bertwright.core.files import make_folder, write_atomic
     from bertwright.init.answers import machine_named
     from bertwright.init.choose import choose, text_of
@@ -50,7 +50,7 @@ def init(
 
 
 def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:
-    """The answers of options and, where one is missing, of whoever sits at the terminal."""
+    """The answers from options and, for those that are missing, from the user at the terminal."""
     from bertwright.init.answers import QUALITIES, Answers, hours_of, language_of, machine_named, out_of, quality_of
 
     code = language_of(_asked(given["--language"], "Code of the Wikipedia (hu, uk, zh-yue ...)", "", language_of))
@@ -63,7 +63,7 @@ def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:
 
 
 def _asked(given: str, question: str, default: str, read: Callable[[str], object]) -> str:
-    """An option's value, or what is typed; asked again until it can be read."""
+    """The value of an option, or what the user types; asks again until it is valid."""
     if given:
         read(given)
     while not given:
@@ -76,7 +76,7 @@ def _asked(given: str, question: str, default: str, read: Callable[[str], object
             read(typed)
             given = typed
         except RecipeError as error:
-            # The option that the sentence begins with was not typed.
+            # Without the option that the sentence begins with: the user did not type it.
             print(visible(str(error).partition(": ")[2]), file=sys.stderr)
     return given
 

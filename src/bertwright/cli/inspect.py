@@ -1,4 +1,4 @@
-"""`inspect`: what something is, what is in it, and how another one differs."""
+"""`inspect`: say what something is, show some of its content, or compare it with another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertwright.core.errors import DataError, RecipeError
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of a run, to be shown."""
+    """Options for showing a batch of a run."""
 
     batch: Annotated[
         int | None,
@@ -28,7 +28,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class MadeElsewhere:
-    """How data made elsewhere is looked at."""
+    """Options for data made elsewhere."""
 
     vocab: Annotated[Path | None, typer.Option(help="Of data made elsewhere: its vocab.txt.")] = None
     limit: Annotated[int | None, typer.Option(min=1, help="Of such data: most to read of each file.")] = None
@@ -37,13 +37,13 @@ class MadeElsewhere:
 
 @dataclass(frozen=True)
 class Other:
-    """What it is compared with."""
+    """What to compare with."""
 
     diff: Annotated[
         Path | None, typer.Option(help="Say how this one differs: vocabularies, artifacts of one stage, recipes.")
     ] = None
     against: Annotated[str | None, typer.Option(hidden=True)] = None
-    """The old name, hidden: a script of before is told the new one."""
+    """The old name, kept hidden: scripts that use it are told the new one."""
 
 
 @grouped

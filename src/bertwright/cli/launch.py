@@ -1,4 +1,4 @@
-"""`launch`: the same recipe on another machine, a cluster or a cloud. Printed first, submitted when asked."""
+"""`launch`: run the same recipe on another machine, a cluster or a cloud. Prints the job, and submits it on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TargetName = Annotated[
 
 @dataclass(frozen=True)
 class Place:
-    """Where: a file, and what comes after it."""
+    """Where to run: a file, and settings that override it."""
 
     place: Annotated[
         str,
@@ -40,14 +40,14 @@ class Place:
     ] = False
 
     def given(self) -> list[str]:
-        """The settings, those that have an option of their own among them."""
+        """The settings, including those that have their own option."""
         short = [*([f"nodes={self.nodes}"] if self.nodes else []), *(["shell=true"] if self.shell else [])]
         return [*(self.settings or []), *short]
 
 
 @dataclass(frozen=True)
 class Action:
-    """What is done with it."""
+    """What to do with the job."""
 
     submit: Annotated[
         bool, typer.Option("--submit", help="Submit what is described, or write it where you submit.")
@@ -57,7 +57,7 @@ class Action:
     stop: Annotated[bool, typer.Option("--stop", help="End what was submitted; training saves first.")] = False
 
     def name(self) -> str:
-        """The one that is given, without one "describe"; `RecipeError` where several are."""
+        """The action that is given, or "describe" if there is none; `RecipeError` if there are several."""
         given = [name for name, wanted in asdict(self).items() if wanted]
         if len(given) > 1:
             raise RecipeError("--submit, --status, --logs and --stop are four things to do. Give one of them.")
@@ -102,7 +102,7 @@ def _print_note(note: str) -> None:
 def _submit(where: Target, job: Job, as_json: bool) -> None:
     with Terminal() as log:
         sent = submit(where, job, log)
-    # What bertwright does not submit itself, its user does.
+    # The user submits what bertwright does not submit itself.
     left = None if isinstance(where, Submitter) else where.describe(job)
     commands = list(left.commands) if left else []
     if as_json:

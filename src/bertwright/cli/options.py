@@ -1,4 +1,4 @@
-"""What several verbs share: their arguments and options, the refusal of useless ones, the recipe and its folder."""
+"""Shared by several verbs: arguments and options, the refusal of useless options, the recipe and its run folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertwright.recipe import Recipe
 
 
 def _folder(text: str) -> Path:
-    # A variable that is not set gives an empty text in a script, and Path("") is the working folder.
+    # An unset variable in a script yields an empty text, and Path("") is the working folder.
     if not text.strip():
         raise RecipeError(
             "--out is empty. Give the path of a folder, or leave --out away for the one that --help names."
@@ -47,7 +47,7 @@ Scale = Annotated[
 
 @dataclass(frozen=True)
 class Run:
-    """What is to be run: options that verbs take together (`cli.grouped`)."""
+    """What to run: options that verbs take together (`cli.grouped`)."""
 
     recipe: RecipePath
     overrides: Overrides = None
@@ -56,7 +56,7 @@ class Run:
 
 @dataclass(frozen=True)
 class MaybeRun:
-    """What is to be run, which a download goes without."""
+    """What to run; the recipe is optional, because a download does not need one."""
 
     recipe: MaybeRecipe = None
     overrides: Overrides = None
@@ -64,14 +64,14 @@ class MaybeRun:
 
 
 def refuse_useless(where: str, options: dict[str, bool]) -> None:
-    """Raise `RecipeError` if one of these options, which would do nothing there, is given."""
+    """Raise `RecipeError` if one of these options, which would have no effect there, is given."""
     for option, given in options.items():
         if given:
             raise RecipeError(f"{option} {where} would do nothing. Leave it out.")
 
 
 def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:
-    """The recipe and its run folder; what training starts from need not be there any more once the run has begun."""
+    """The recipe and its run folder; once the run has begun, the folders that training starts from need not exist."""
     folder = out or Path("runs") / path.stem
     return Recipe.load(path, overrides or [], given=not RunFolder(folder).begun), folder
 
@@ -79,19 +79,19 @@ def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tu
 def load_at_scale(
     path: Path, overrides: list[str] | None, out: Path | None, scale: str
 ) -> tuple[Recipe, Path, list[str]]:
-    """As `load_recipe`, and a line for each value that `--scale` replaces; the run folder is then another one."""
+    """As `load_recipe`, and a line for each value that `--scale` replaces; the default run folder then differs."""
     if not scale:
         return (*load_recipe(path, overrides, out), [])
     if scale != "tiny":
         raise RecipeError(f"--scale {scale}: the one scale there is is tiny. Write --scale tiny, or leave it out.")
-    from bertwright.scale.tiny import load_tiny  # asks the machine, which other starts do not need
+    from bertwright.scale.tiny import load_tiny  # examines the machine, which other starts do not need
 
     scaled = load_tiny(path, overrides or [])
     return scaled.recipe, out or Path("runs") / f"{path.stem}-tiny", scaled.replaced
 
 
 def run_folders(first: Path, others: list[str]) -> list[Path]:
-    """Run folders to be compared, as they were typed; `RecipeError` where one of them is none."""
+    """The run folders to compare, as typed; `RecipeError` if one of them is no folder, or if there is only one."""
     for word in others:
         if not Path(word).is_dir():
             raise RecipeError(

@@ -1,6 +1,6 @@
-"""A rank on each socket, or memory node, of this machine: started, bound to its cores, and all ended together.
+"""Starts one rank on each socket, or memory node, of this machine, bound to its cores, and ends them all together.
 
-torchrun binds ranks to nodes by their GPUs alone, gives each one thread, and fails with exit code 1 whatever failed.
+torchrun binds ranks to nodes only by their GPUs, gives each one thread, and always fails with exit code 1.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from bertwright.recipe import Recipe
 
 PROGRAM = (sys.executable, "-m", "bertwright.cli")
 _IN_ORDER = (0, Interrupted.exit_code, 130)
-"""Exit codes of a rank that is done, or was asked to stop."""
+"""Exit codes of a rank that has finished, or was told to stop."""
 LOOK = 0.1
-"""Seconds between two looks at the ranks."""
+"""Seconds between two polls of the ranks."""
 TO_LEAVE = 20.0
-"""Seconds that the others have to end by themselves when one has failed, and then to obey a signal."""
+"""Seconds that the other ranks have to exit by themselves when one has failed, and then to obey a signal."""
 
 
 def refuse_other_ranks(recipe: Recipe) -> None:
-    """`RecipeError` where GPUs will train, or a launcher has started this process as a rank already."""
+    """Raise `RecipeError` if GPUs will train, or if a launcher has already started this process as a rank."""
     if given := launched():
         raise RecipeError(
             f"{given} in the environment says that a launcher has started this rank, and "
@@ -44,10 +44,10 @@ def refuse_other_ranks(recipe: Recipe) -> None:
 
 
 def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
-    """Run `bertwright ARGUMENTS` once for each group of processors, as the ranks of one training, to their end.
+    """Run `bertwright ARGUMENTS` once for each group of processors, as the ranks of one training, until they end.
 
-    Signals are handed on to all. Where a rank fails the others are ended; the error, or `SystemExit` after a signal,
-    has its exit code.
+    Signals are forwarded to all ranks. If a rank fails, the others are ended. The `RankError` raised, or `SystemExit`
+    after a signal, has the exit code of that rank.
     """
     ranks: list[subprocess.Popen[bytes]] = []
     heard: set[int] = set()
@@ -55,7 +55,7 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
     def hand_on(number: int) -> None:
         heard.add(number)
         for rank in ranks:
-            rank.send_signal(number)  # does nothing to one that has ended
+            rank.send_signal(number)  # no effect on a rank that has ended
 
     try:
         with handed_on(hand_on):
@@ -65,16 +65,16 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
             codes = _wait(ranks)
     finally:
         _end(ranks)
-    # One that was still loading is ended by the signal itself, before it listens.
+    # A rank that is still loading is ended by the signal itself, because it has no handler yet.
     codes = {number: Stopped(-code).exit_code if -code in heard else code for number, code in codes.items()}
     if (failed := _first_failed(codes)) is not None:
         raise _failure(failed, codes[failed], groups)
     if stopped := [code for code in codes.values() if code]:
-        raise SystemExit(stopped[0])  # the first rank has said why
+        raise SystemExit(stopped[0])  # rank 0 has said why
 
 
 def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:
-    """What to say of a rank that failed, with its exit code."""
+    """The error for a failed rank, with its exit code."""
     error = RankError(
         f"rank {rank} of {len(groups)} ({groups[rank].name}) failed with exit code {_shells(code)}, so the others were "
         "ended. Run the same command again when its fault is mended: training goes on from its newest checkpoint."
@@ -84,24 +84,24 @@ def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:
 
 
 def _shells(code: int) -> int:
-    """An exit code as a shell has it, also of a process that a signal ended."""
+    """An exit code as a shell reports it, also for a process that a signal ended."""
     return code if code >= 0 else 128 - code
 
 
 def _start(number: int, world: int, group: Processors, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """One rank, bound to the processors of its group."""
+    """Start one rank, bound to the processors of its group."""
     environment = {**os.environ, **told(number, world, port)}
-    # As many as cores, not as hardware threads, of which two share the units that multiply.
+    # One thread per core, not per hardware thread: two of those share the units that multiply.
     environment.setdefault("OMP_NUM_THREADS", str(group.cores))
     command = [*PROGRAM, *arguments]
     with _bound_to(group.processors):
-        # A group of its own: Ctrl-C reaches this process alone, which hands it on once.
+        # In its own process group, so that Ctrl-C reaches only this process, which forwards it once.
         return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, process_group=0)
 
 
 @contextmanager
 def _bound_to(processors: Sequence[int]) -> Iterator[None]:
-    """Processes started inside run on these processors alone."""
+    """Processes started inside run only on these processors."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, processors)
     try:
@@ -111,20 +111,20 @@ def _bound_to(processors: Sequence[int]) -> Iterator[None]:
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
-    """The exit codes of the ranks that have ended, when all have, or when one has failed."""
+    """The exit codes of the ranks that have ended, once all have, or `TO_LEAVE` seconds after one has failed."""
     until = None
     while True:
         codes = {number: code for number, rank in enumerate(ranks) if (code := rank.poll()) is not None}
         if len(codes) == len(ranks) or (until is not None and time.monotonic() > until):
             return codes
-        # They watch over one another, and the sentence of one that is lost is theirs to say.
+        # Ranks monitor one another, and report a lost one themselves.
         if until is None and _first_failed(codes) is not None:
             until = time.monotonic() + TO_LEAVE
         time.sleep(LOOK)
 
 
 def _end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End the ranks that still run."""
+    """Terminate the ranks that still run, and kill those that do not exit."""
     for end in (subprocess.Popen.terminate, subprocess.Popen.kill):
         for rank in ranks:
             end(rank)
@@ -134,7 +134,7 @@ def _end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _first_failed(codes: Mapping[int, int]) -> int | None:
-    """The rank that failed by itself, or else the first that ended because another was lost."""
+    """The rank that failed by itself, or else the first that ended because another was lost; None if none failed."""
     failed = [number for number, code in codes.items() if code not in _IN_ORDER]
     return min(failed, key=lambda number: codes[number] == RankError.exit_code, default=None)
 

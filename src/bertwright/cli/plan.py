@@ -1,4 +1,4 @@
-"""`plan`: what a run will take, before it starts."""
+"""`plan`: forecast what a run will take, before it starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Where:
-    """On what it would run."""
+    """The machines to plan for."""
 
     place: Annotated[
         str,
@@ -67,7 +67,7 @@ def plan(
 
 
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
-    """Measure the recipe's steps here, and say where that is kept."""
+    """Measure the recipe's steps here, and print where the result is kept."""
     from bertwright.pipeline.lineage import standing_artifacts
     from bertwright.plan.kept import keep
     from bertwright.plan.measure import measure  # torch

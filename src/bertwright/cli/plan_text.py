@@ -1,4 +1,4 @@
-"""A plan as lines of text."""
+"""Formats a plan as lines of text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BASIS = {
 
 
 def plan_lines(name: str, recipe: Recipe, plan: Plan) -> Iterator[str]:
-    """The plan of the recipe called `name`, for people."""
+    """The lines of the plan of the recipe called `name`, for people."""
     yield from _head(name, plan)
     yield ""
     yield from _phases(recipe, plan)
@@ -91,7 +91,7 @@ def _stages(plan: Plan) -> Iterator[str]:
         for stage in STAGE_NAMES
         if stage in hours or stage in disk
     ]
-    # What is not known is missing in the sums, which a plus says.
+    # A plus marks a sum that lacks unknown parts.
     sums = [giga(sum(filter(None, sizes.values()))) + "+" * (None in sizes.values()) for sizes in (disk, left)]
     known = plan["total_hours"] is not None and None in hours.values()
     rows.append(("together", *sums, _hours(plan["total_hours"]) + "+" * known))
@@ -131,12 +131,12 @@ def _remedies(plan: Plan) -> Iterator[str]:
 
 
 def _quoted(key: str) -> str:
-    """As a shell takes it."""
+    """The key, quoted for a shell if necessary."""
     return f"'{key}'" if set(key) & set('{}[]" ') else key
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table: the first column to the left, numbers to the right."""
+    """Lines of a table: the first column left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
@@ -170,7 +170,7 @@ def _large(value: float | None) -> str:
 
 
 def _amount(value: float) -> str:
-    """Three digits, and all before the point."""
+    """A number with three significant digits, or all digits before the point."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 0.001 else "under 0.001"
 
 

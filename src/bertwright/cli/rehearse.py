@@ -1,4 +1,4 @@
-"""`run --rehearse`: what became of each part, as a table or as JSON."""
+"""`run --rehearse`: print the outcome of each part, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from bertwright.recipe import Recipe
 
 
 def print_rehearsal(recipe: Recipe, folder: Path, as_json: bool) -> None:
-    """Rehearse the recipe beside its run folder, print what became of each part, and leave with the exit code of the
-    first that failed."""
+    """Rehearse the recipe next to its run folder, print the outcome of each part, and exit with the code of the first
+    that failed."""
     with Terminal() as log:
         planned, parts = rehearse(recipe, folder, log)
     _print(planned, parts, as_json)
 
 
 def _print(planned: Rehearsal, parts: list[Outcome], as_json: bool) -> None:
-    """The table, and the exit code of the first part that failed."""
+    """Print the outcomes, and exit with the code of the first part that failed."""
     code = next((part.code for part in parts if part.code), 0)
     if as_json:
         told = [{"part": part.name, "outcome": part.outcome, "text": part.text} for part in parts]

@@ -1,4 +1,4 @@
-"""`run` and a verb for each stage; of `corpus` and `vocab`, which can do more, what they have in common with these."""
+"""`run` and one verb per stage, and what `corpus` and `vocab`, which have more options, share with these."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ Profile = Annotated[
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the task lists of a stage."""
+    """Which processes do the task lists of a stage."""
 
     rank: Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")] = 0
     world: Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")] = 1
     dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")] = ""
 
     def given(self) -> dict[str, bool]:
-        """Which of the options are given."""
+        """Whether each of the options is given."""
         return {"--rank": self.rank != 0, "--world": self.world != 1, "--dask": bool(self.dask)}
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Where the ranks of a training run, unless a launcher says."""
+    """Where the ranks of a training run, unless a launcher decides."""
 
     per_socket: Annotated[
         bool, typer.Option("--per-socket", help="One rank on each socket of this machine, bound to its cores.")
@@ -59,7 +59,7 @@ class Ranks:
     ] = False
 
     def group_by(self) -> Kind | None:
-        """What gets a rank each, where one of the options asks for it."""
+        """What each get one rank (sockets or memory nodes), or None if no option is given."""
         if self.per_socket and self.per_node:
             raise RecipeError("--per-socket and --per-node are two ways to place the same ranks. Give one of them.")
         if self.per_socket:
@@ -121,7 +121,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Only this stage: `report.html` and `summary.json`; or, of several run folders, a page that compares them."""
-    # Not any folder: one may have the name of a recipe that is shipped.
+    # Not just any folder: one may have the name of a shipped recipe.
     if not (recipe / "recipe.toml").is_file():
         run_and_print(Run(recipe, others, out), ["report"], as_json)
         return
@@ -132,7 +132,7 @@ def report(
 
 
 def _train_on_groups(of: Run, kind: Kind, as_json: bool) -> None:
-    """Train with a rank on each socket or memory node of this machine, and print where the result lies."""
+    """Train with a rank on each socket or memory node of this machine, and print where the result is."""
     from bertwright.cli.per_socket import refuse_other_ranks, train_on
 
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
@@ -168,18 +168,18 @@ VERBS: dict[str, Callable[..., None]] = {
 
 
 def run_and_print(of: Run, stages: Sequence[str], as_json: bool, workers: Workers = Workers()) -> None:
-    """Run the stages, and print where the result lies: with --json, the numbers of the report beside it."""
+    """Run the stages, and print where the result is; with --json, also the numbers of the report."""
     _print_result(run_stages(of, stages, workers), stages, as_json)
 
 
 def _print_result(folder: Path, stages: Sequence[str], as_json: bool) -> None:
-    """Print where the result in this run folder lies: with --json, the numbers of the report beside it."""
+    """Print where the result in this run folder is; with --json, also the numbers of the report."""
     summary = folder / "summary.json"
     result = folder / ("report.html" if "report" in stages else stages[-1])
     if as_json:
         done = read_json(summary) if "report" in stages else {"stages": stages}
         print(json_line({"folder": str(folder), **done}))
-    elif result.exists():  # not yet, where other ranks share the stage
+    elif result.exists():  # not yet, if other ranks share the stage
         print(result)
 
 
@@ -198,5 +198,5 @@ def run_stages(of: Run, stages: Sequence[str], workers: Workers = Workers(), sca
         for row in read_rows(folder / "train" / "metrics.jsonl") if recipe.train.expected and "train" in stages else ():
             if OUTSIDE in row:
                 log.say(f"warning: {row[OUTSIDE]}")
-    # As the user wrote it: a relative path stays one that can be typed again.
-    return folder if ran == folder.absolute() else ran  # of an unfinished training: a folder of its own
+    # As the user wrote it, so that a relative path can be typed again.
+    return folder if ran == folder.absolute() else ran  # an unfinished training may have its own folder

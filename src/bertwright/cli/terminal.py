@@ -1,4 +1,4 @@
-"""What a run shows its user. The only file that imports rich."""
+"""What a run shows to the user. The only file that imports rich."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, time_left, visible
 
-if TYPE_CHECKING:  # rich takes longer to load than a recipe to be checked
+if TYPE_CHECKING:  # loading rich takes longer than checking a recipe
     from rich.progress import TaskID
 
 _WINDOW = 30.0
-"""Seconds whose speed counts."""
+"""Seconds over which rates are averaged."""
 
 
 class Throughput:
-    """Rates over the last half minute, of what is done and of anything else that is counted."""
+    """Rates over the last half minute, of the work done and of anything else that is counted."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, dict[str, float]]] = deque()
 
     def describe(self, now: float, done: float, total: float, unit: str, counts: dict[str, float]) -> str:
-        """Such as "0:14:02 left, 5.2 MB/s, 1,210 documents/s"; "" until a second has passed.
+        """Text such as "0:14:02 left, 5.2 MB/s, 1,210 documents/s"; "" until a second has passed.
 
-        `now` is in seconds, and not earlier than in the call before; what is left is unknown where `total` is 0.
+        `now` is in seconds, and not earlier than in the previous call; with `total` 0, the time left is unknown.
         """
         so_far = {unit: done, **counts}
-        if self._seen and done < self._seen[-1][1].get(unit, done):  # another list of the same stage
+        if self._seen and done < self._seen[-1][1].get(unit, done):  # another task list of the same stage
             self._seen.clear()
         self._seen.append((now, so_far))
-        # Two are kept whatever their age, or a slow list would never have a rate.
+        # Keep two whatever their age, or a slow task list would never have a rate.
         while now - self._seen[0][0] > _WINDOW and len(self._seen) > 2:
             self._seen.popleft()
         then, before = self._seen[0]
-        # A rate over less than a second jumps too much to be read.
+        # A rate over less than a second fluctuates too much to be readable.
         if now - then < 1:
             return ""
         rates = {name: (value - before.get(name, 0)) / (now - then) for name, value in so_far.items()}
@@ -45,13 +45,13 @@ class Throughput:
 
 
 class Terminal:
-    """What a run says, on standard error: sentences, an aligned row per held-out score, and progress.
+    """Shows a run on standard error: sentences, an aligned row per held-out score, and progress.
 
-    Progress is a live bar on a terminal, and elsewhere (files, job logs) a plain line now and then.
+    Progress is a live bar on a terminal, and elsewhere (files, job logs) a plain line at intervals.
     """
 
     def __init__(self, seconds: float = 10.0) -> None:
-        """`seconds` lie between two plain lines of progress."""
+        """`seconds` is the minimum time between two plain lines of progress."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Column
@@ -82,14 +82,14 @@ class Terminal:
     def say(self, message: str) -> None:
         """Print a sentence above the bars."""
         text = visible(message)
-        # A terminal would cut inside words. A word that is longer than a line, an address, could not be copied if cut.
+        # rich wraps between words, a terminal inside them. A word longer than a line (an address) must stay copyable.
         whole = not self._console.is_terminal or max(map(len, text.split()), default=0) > self._console.width
         self._console.print(text, markup=False, soft_wrap=whole)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
-        """Move the stage's bar, with its rates and the time that is left; a finished bar goes away.
+        """Update the stage's bar, with its rates and the time left; a finished bar is removed.
 
-        Of training the words are those of the last row of metrics: they know the whole run.
+        For training the text comes from the last metrics row, which covers the entire run.
         """
         throughput = self._throughputs.setdefault(stage, Throughput())
         rates = throughput.describe(time.monotonic(), done, total, unit, counts)
@@ -99,7 +99,7 @@ class Terminal:
         of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
         finished = bool(total) and done >= total
         if not self._console.is_terminal:
-            # A job log is read afterwards: a line now and then says where it stood, each step would fill it.
+            # A job log is read afterwards: lines at intervals show the progress, one per step would fill it.
             if not finished and time.monotonic() - self._last > self._seconds:
                 self._last = time.monotonic()
                 self.say(f"{stage}: {of}")
@@ -113,7 +113,7 @@ class Terminal:
         self._bars.update(self._tasks[stage], completed=done, total=total or None, words=of)
 
     def record(self, row: dict[str, Any]) -> None:
-        """Move the training bar; a row with held-out scores becomes a line of the table."""
+        """Update the training bar; a row with held-out scores also becomes a line of the table."""
         stage = f"phase {row['phase']}"
         self._rows[stage] = f"steps, {progress_words(row)}"
         self._show(stage, row["step"], row["steps"], self._rows[stage])

@@ -1,4 +1,4 @@
-"""`launch upload`: a run folder, or parts of it, at an address."""
+"""`launch upload`: copy a run folder, or parts of it, to a remote address."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def upload(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy what is finished of a run to a remote storage; again: what is missing there."""
+    """Copy the finished parts of a run to remote storage; run it again to send what is missing there."""
     from bertwright.pipeline.upload import upload as send
 
     with Terminal() as log:

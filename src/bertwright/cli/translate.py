@@ -1,4 +1,4 @@
-"""`translate`: the command line of another program as a recipe."""
+"""`translate`: turn the command line of another program into a recipe."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bertwright.cli.options import Json
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_atomic
 
-if TYPE_CHECKING:  # the tables of the other programs are for this verb alone
+if TYPE_CHECKING:  # only this verb needs the tables of the other programs
     from bertwright.translate.shell import ShellCommand
 
 MAX_SCRIPT = 2**20
-"""Most characters of a script that is translated."""
+"""Maximum number of characters of a script."""
 Script = Annotated[
     str,
     typer.Option(
@@ -43,7 +43,7 @@ def translate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the recipe that does what a command of another program does, and what became of each of its options."""
+    """Print the recipe that does what another program's command does, and what became of each of its options."""
     from bertwright.translate.text import place_text, start_line, text
     from bertwright.translate.translation import translate as translated
 

@@ -1,4 +1,4 @@
-"""Every hash below a path checked, for `bertwright inspect PATH --verify`."""
+"""Checks every hash below a path, for `bertwright inspect PATH --verify`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bertwright.pipeline.stage import STAGES
 
 
 def check_hashes(path: Path) -> int:
-    """Check every manifest below `path`, and that none is lost; returns how many files were read."""
+    """Check every manifest below `path`, and that none is missing; returns the number of files read."""
     paths = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
-    # A draft is nobody's result yet; its manifest is written before its folder has the final name.
+    # A draft is not a result yet; its manifest is written before its folder gets the final name.
     manifests = [m for m in paths if not any(part.startswith(".") for part in m.relative_to(path).parts)]
     if not manifests:
         raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
@@ -23,16 +23,16 @@ def check_hashes(path: Path) -> int:
 
 
 def _refuse_missing(path: Path) -> None:
-    """Raise `ArtifactError` where something finished in a run or training folder has lost its manifest."""
+    """Raise `ArtifactError` if something finished in a run or training folder has lost its manifest."""
     summary = path / "summary.json"
     stages = json_object(summary).get("stages", {}) if summary.is_file() else {}
     if not isinstance(stages, dict):
         raise ArtifactError(f"{summary} is not what it should be: stages. Run the stage report again.")
     begun = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
-    # A stage whose manifest is gone looks like one that was never made; its files, or the summary, say otherwise.
+    # A stage without a manifest looks as if it was never built; its files, or the summary, show that it was.
     for folder in [*begun, *path.rglob("step-*")]:
         training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
-        # Training that goes on after its end puts its manifest aside, and is not damaged.
+        # Training that is extended after its end sets its manifest aside, and is not damaged.
         extended = (folder / f".{MANIFEST}.before-extension").is_file()
         if not (folder / MANIFEST).is_file() and not training and not extended:
             raise ArtifactError(
@@ -42,7 +42,7 @@ def _refuse_missing(path: Path) -> None:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; `ArtifactError` where it holds something else."""
+    """The JSON object in a file; `ArtifactError` if it holds something else."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise ArtifactError(f"{path} is not what it should be: no JSON object. Restore the file.")

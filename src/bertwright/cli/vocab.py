@@ -1,4 +1,4 @@
-"""`vocab`: the stage; or a published vocabulary, fetched."""
+"""`vocab`: run the stage, or download a published vocabulary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertwright.core.errors import RecipeError
 
 @dataclass(frozen=True)
 class Published:
-    """A published vocabulary to be fetched."""
+    """Options for downloading a published vocabulary."""
 
     download: Annotated[
         str, typer.Option(metavar="NAME", help="Only fetch google-uncased, google-cased or google-multilingual-cased.")

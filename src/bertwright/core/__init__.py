@@ -1,1 +1,1 @@
-"""What every stage stands on: artifacts, files, tasks, random numbers, errors, the log. Knows no BERT and no torch."""
+"""The basis of every stage: artifacts, files, tasks, random numbers, errors, the log. Independent of BERT and torch."""

@@ -1,4 +1,4 @@
-"""Which addresses of other machines results may be written to."""
+"""Checks the remote addresses to which results are written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from bertwright.core.redact import has_credentials, is_url, is_web
 
 
 def check_address(url: str, what: str) -> None:
-    """Raise `ValueError` where `url`, the value of `what`, cannot be written to, or holds a secret.
+    """Raise `ValueError` if `url`, the value of `what`, cannot be written to or contains a secret.
 
-    The address itself is in no message: what is wrong with it may be a password.
+    No message contains the address itself: its faulty part may be a password.
     """
-    # It would be written to the recipe of the run folder, which people share, or stay in the history of a shell.
-    if has_credentials("".join(url.split())):  # white space would end an address in running text
+    # The secret would enter the recipe of the run folder, which people share, or stay in a shell's history.
+    if has_credentials("".join(url.split())):  # whitespace would end an address in running text
         raise ValueError(
             f"{what} has a name and a password in front of its @: take them out; credentials come from the environment"
         )

@@ -1,8 +1,8 @@
 """An artifact: a folder with a manifest, finished or absent.
 
-A stage builds into a draft beside its final place and `publish`es it: `manifest.json` is written last, fsynced,
-and the draft is renamed. The manifest holds the stage's identity, counts, and size and SHA-256 of each file; it is
-sealed by its own SHA-256.
+A stage builds into a draft next to its final place and `publish`es it: `manifest.json` is written last and fsynced,
+and the draft is renamed. The manifest holds the stage's identity, its counts, and the size and SHA-256 of each file;
+it is sealed by its own SHA-256.
 The same identity is never built twice. A changed identity moves the old folder aside under its fingerprint.
 Nothing finished is deleted.
 """
@@ -50,14 +50,14 @@ class Artifact:
         return sorted(name for name in self.manifest["files"] if name.startswith(prefix))
 
     def file(self, name: str) -> Path:
-        """The path of one of its files, after checking the SHA-256 (once per process)."""
+        """The path of one of its files, after checking its SHA-256 (once per process)."""
         path = self.path / name
         entry = self.manifest["files"].get(name)
         if entry is None:
             raise ArtifactError(
                 f"{self.path} has no file {name!r}; its manifest lists {', '.join(self.names()) or 'nothing'}."
             )
-        # Once per process: the files of a corpus are opened several times in a run, and a hash reads them whole.
+        # Once per process: a run opens the files of a corpus several times, and hashing reads them completely.
         if (path, entry["sha256"]) not in _verified:
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
@@ -67,7 +67,7 @@ class Artifact:
         return path
 
     def check_sizes(self) -> None:
-        """Raise `ArtifactError` when a file is missing or has another size than the manifest says."""
+        """Raise `ArtifactError` if a file is missing or its size differs from the manifest."""
         for name in self.manifest["files"]:
             self._check_size(name)
 
@@ -79,7 +79,7 @@ class Artifact:
             raise ArtifactError(f"{path} {state}. {remedy(self.path, self.manifest['stage'])}")
 
     def verify(self) -> int:
-        """Check every file's SHA-256 now; returns how many were read."""
+        """Check every file's SHA-256 now; returns the number of files read."""
         for name in self.manifest["files"]:
             _verified.discard((self.path / name, self.manifest["files"][name]["sha256"]))
             self.file(name)
@@ -87,7 +87,7 @@ class Artifact:
 
 
 def open_artifact(path: Path, stage: str | None = None) -> Artifact:
-    """The artifact in folder `path`: manifest sealed and whole, every file present with its size."""
+    """The artifact in folder `path`; `ArtifactError` unless its manifest is valid and all files have their sizes."""
     if not (path / MANIFEST).is_file():
         raise ArtifactError(
             f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first."
@@ -102,9 +102,9 @@ def open_artifact(path: Path, stage: str | None = None) -> Artifact:
 
 
 def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Artifact:
-    """The artifact of this identity at `out`: opened if it is there, else made by `make(draft) -> counts`.
+    """The artifact of this identity at `out`: opened if it exists, else built by `make(draft) -> counts`.
 
-    An interrupted build goes on in its draft; `seconds` in the manifest are those of all its attempts.
+    An interrupted build continues in its draft; `seconds` in the manifest is the total of all its attempts.
     """
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
     if existing is None or existing.fingerprint != identity.fingerprint:
@@ -118,7 +118,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
 
 def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Path:
-    # A setting that is changed and set back costs nothing: the folder of before is still there.
+    # Changing a setting and changing it back costs nothing: the earlier folder is still there.
     kept = aside(out, identity.fingerprint)
     if (kept / MANIFEST).is_file():
         log.say(f"{identity.stage}: {kept.name} has this identity and is taken back")
@@ -134,10 +134,10 @@ def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path]
 def seal(
     folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, without: Sequence[str] = ()
 ) -> None:
-    """Write `manifest.json`: the last file of an artifact, after every other one is on disk.
+    """Write `manifest.json`, the last file of an artifact, after every other file is on disk.
 
-    Sub-folders `without` are left out: what they hold is no part of the result. `disk` in the manifest says how many
-    bytes the files take, and what hidden scratch took beside them (it stays until the artifact is published).
+    The subfolders `without` are left out: they are not part of the result. `disk` in the manifest records the bytes of
+    the files and those of the hidden scratch files next to them (which stay until the artifact is published).
     """
     remove_leftovers(folder)
     everything = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
@@ -147,7 +147,7 @@ def seal(
     for name in names:
         path = folder / name
         with open(path, "rb") as handle:
-            # Before the manifest is written: after a power cut it must not speak of files that the disk never got.
+            # Before the manifest is written: after a power cut it must not list files that never reached the disk.
             os.fsync(handle.fileno())
         files[name] = {"size": path.stat().st_size, "sha256": sha256(path)}
     for parent in {(folder / name).parent for name in names}:
@@ -172,13 +172,13 @@ def seal(
 
 
 def changes(existing: Artifact, identity: Identity) -> list[str]:
-    """Why `existing` is not what `identity` describes, one phrase per differing key."""
+    """Why `existing` does not match `identity`, one phrase per differing key."""
     old = existing.manifest
     phrases = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
         old["version"] != identity.version
     )
     values = differences(old["config"], identity.config)
-    # `config` says what the values are, `changed` what was hashed: a default that moved is in the second alone.
+    # `config` holds all values, `changed` those that were hashed: a changed default differs only in the latter.
     for told in differences(old["changed"], identity.changed):
         phrases += [value for value in values if _of_one_key(value, told)] or [told]
     for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:
@@ -191,7 +191,7 @@ def changes(existing: Artifact, identity: Identity) -> list[str]:
 
 
 def _of_one_key(difference: str, other: str) -> bool:
-    """Whether one of two differences is of the other's key, or of a key inside it."""
+    """Whether two differences concern the same key, or one a key inside that of the other."""
     keys = sorted((phrase.partition(":")[0] + "." for phrase in (difference, other)), key=len)
     return keys[1].startswith(keys[0])
 

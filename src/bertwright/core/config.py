@@ -1,11 +1,10 @@
-"""The base of every recipe section, and the identity that the values of sections give to what is made with them.
+"""The base class of recipe sections, and the identity that their values give to the artifacts built from them.
 
-A field is *fingerprinted* (it decides the result, and is hashed where it differs from its default) or *runtime only*
-(workers, device, memory, logging: changes what is computed at most in the order of summation and in the elements that
-dropout takes, and is not hashed). A fingerprinted field may be
-*extendable*: raising it continues finished work instead of contradicting it. One that names a file is *known by
-content*: the hash of the file counts in its place. Hashed is what differs from the defaults, so that a new key that is
-off changes no fingerprint (docs/decisions/0022).
+A field is *fingerprinted* (it determines the result, and is hashed if it differs from its default) or *runtime only*
+(workers, device, memory, logging: it changes at most the order of summation and the elements that dropout drops, and
+is not hashed). A fingerprinted field may be *extendable*: raising it continues finished work instead of invalidating
+it. A field that names a file is *known by content*: the hash of the file counts instead of its path. Only values that
+differ from the defaults are hashed, so a new key that is off changes no fingerprint (docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256_of
 
 UserPath = Annotated[Path, AfterValidator(Path.expanduser)]
-"""A path; `~` is the user's home folder also where no shell has seen it."""
+"""A path in which `~` is expanded to the user's home folder, even where no shell has done so."""
 
 GIVEN = "given"
-"""What stands in a manifest for a file that is known by its content."""
+"""Placeholder in a manifest for a file that is known by its content."""
 Role = Literal["fingerprinted", "extendable", "runtime_only", "known_by_content"]
 
 
 def by_kind(value: Any) -> Any:
-    """A name alone as the section of that kind: `schedule = "linear"` is short for `schedule = {kind = "linear"}`."""
+    """Expand a name to the section of that kind: `schedule = "linear"` is short for `schedule = {kind = "linear"}`."""
     return {"kind": value} if isinstance(value, str) else value
 
 
@@ -41,7 +40,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
-        """Check the settings; one `RecipeError` lists every mistake, as it does for those of a file."""
+        """Validate the settings; one `RecipeError` lists every mistake, as for a recipe file."""
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -49,7 +48,7 @@ class Section(BaseModel):
 
             raise RecipeError(mistakes(type(self), error, type(self).__name__, {})) from None
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # sections inside others report to those
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # nested sections report to the outer one
 
 
 def runtime_only(default: Any, **constraints: Any) -> Any:
@@ -58,29 +57,29 @@ def runtime_only(default: Any, **constraints: Any) -> Any:
 
 
 def extendable(default: Any, **constraints: Any) -> Any:
-    """A field that may be raised after checkpoints exist: the work goes on from where it stands."""
+    """A field that may be raised after checkpoints exist: the work continues from its current state."""
     return Field(default, json_schema_extra={"role": "extendable"}, **constraints)
 
 
 def known_by_content(default: Any, **constraints: Any) -> Any:
-    """A field that names files: what they hold decides the result, not where they lie, so the stage that reads them
+    """A field that names files: their content determines the result, not their location, so the stage that reads them
     makes their hash one of its inputs.
     """
     return Field(default, json_schema_extra={"role": "known_by_content"}, **constraints)
 
 
 def role(field: FieldInfo) -> Role:
-    """What a field means to the fingerprint of an artifact."""
+    """How a field affects the fingerprint of an artifact."""
     extra = field.json_schema_extra
     return cast(Role, extra["role"]) if isinstance(extra, dict) and "role" in extra else "fingerprinted"
 
 
 def fingerprinted(value: Any, *, extendable: bool = True, defaults: bool = True) -> Any:
-    """The JSON form of a section, or of tables and lists of sections, with the fields that decide the result.
+    """The JSON form of a section, or of tables and lists of sections, with the fields that determine the result.
 
-    Files known by their content are "given", wherever they lie. `extendable=False` leaves out the fields that may grow.
-    `defaults=False` leaves out those that have their default: this is what is hashed, so a new key that is off makes
-    nothing stale. A changed default is no difference there; the version of the stage has to be raised with it.
+    Files known by content appear as "given", wherever they are. `extendable=False` leaves out extendable fields.
+    `defaults=False` leaves out fields that have their default value: this form is hashed, so a new key that is off
+    makes nothing stale. It does not show a changed default, so the version of the stage must be raised with it.
     """
     plain = partial(fingerprinted, extendable=extendable, defaults=defaults)
     if isinstance(value, BaseModel):
@@ -104,7 +103,7 @@ def _members(section: BaseModel, extendable: bool, defaults: bool) -> Iterator[t
 
 
 def _differs(field: FieldInfo, value: Any, extendable: bool) -> bool:
-    """Whether a value is not the default; the name of a union's member always counts."""
+    """Whether a value differs from the default; the kind of a union member always counts as different."""
     if field.is_required() or (get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1):
         return True
     default = field.get_default(call_default_factory=True)
@@ -130,26 +129,26 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Identity:
-    """What an artifact is a function of."""
+    """Everything that determines the content of an artifact."""
 
     stage: str
     version: int
-    """Raised when the stage's code changes its result."""
+    """Raised when a change of the stage's code changes its result."""
     sections: Mapping[str, Any]
-    """The sections of the recipe that the stage reads, by their names."""
+    """The recipe sections that the stage reads, by name."""
     inputs: Mapping[str, str]
     """Fingerprint of each input, by name."""
     extendable: bool = True
-    """Whether the fields that may grow are part of it."""
+    """Whether extendable fields are part of the identity."""
 
     @property
     def config(self) -> dict[str, Any]:
-        """Every setting that decides the result, as JSON."""
+        """Every setting that determines the result, as JSON."""
         return dict(fingerprinted(self.sections, extendable=self.extendable))
 
     @property
     def changed(self) -> dict[str, Any]:
-        """Those settings that have not their default: all that the fingerprint knows of them."""
+        """The settings that differ from their defaults: the only ones that enter the fingerprint."""
         return dict(fingerprinted(self.sections, extendable=self.extendable, defaults=False))
 
     @cached_property

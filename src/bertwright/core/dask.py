@@ -1,7 +1,7 @@
-"""Task lists on the workers of a Dask cluster (the extra `dask`).
+"""Runs task lists on the workers of a Dask cluster (the extra `dask`).
 
-A thin map: the scheduler hands each task to a worker, and to another one when that is lost. Tasks and outputs are
-paths, so the workers see the run folder and the sources where this process sees them, on a shared file system.
+A thin map: the scheduler hands each task to a worker, and to another one if that worker is lost. Tasks and outputs are
+paths, so workers need the run folder and the sources at the same paths as this process, on a shared file system.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.tasks import AHEAD, Result, Task, map_ahead
 
 RETRIES = 2
-"""How often a task that failed is done again, as a shared file system may fail for a moment."""
+"""How often a failed task is retried, because a shared file system may fail temporarily."""
 _SECONDS = 30
 
 
@@ -56,10 +56,10 @@ class Dask:
         stage: str,
         on_done: Callable[[Result], None] | None = None,
     ) -> list[Result]:
-        """As `Executor.map`; a task that was lost with several workers is a `DataError`."""
+        """As `Executor.map`; a task lost with several workers, or a lost scheduler, is a `DataError`."""
         from distributed import KilledWorker
 
-        # Not pure: Dask would answer an equal task from its memory although its output has been removed.
+        # Not pure: Dask would answer an equal task from its cache although its output has been removed.
         pool = self._client.get_executor(pure=False, retries=RETRIES)
         try:
             checked = partial(_do_in_version, __version__, function)
@@ -76,9 +76,9 @@ class Dask:
             ) from error
 
     def _workers(self) -> int:
-        """The number of workers, waiting for the first.
+        """The number of workers, after waiting for the first.
 
-        The scheduler is asked, not the workers: one that hangs or is dying must not hold up the others.
+        Asks the scheduler, not the workers: one that hangs or is dying must not delay the others.
         """
         try:
             self._client.wait_for_workers(1, timeout=_SECONDS)
@@ -88,7 +88,7 @@ class Dask:
                 "--nthreads 1 --nworkers N."
             ) from None
         threads: dict[str, int] = self._client.nthreads()
-        if shared := [worker for worker, number in threads.items() if number > 1]:  # they would share its caches
+        if shared := [worker for worker, number in threads.items() if number > 1]:  # tasks would share its caches
             raise DataError(
                 f"the Dask worker {shared[0]} has {threads[shared[0]]} threads; a task wants a process of its own. "
                 "Start the workers with --nthreads 1 (and --nworkers N for N of them)."
@@ -97,8 +97,8 @@ class Dask:
 
 
 def _do_in_version(version: str, function: Callable[[Task], Result], task: Task) -> Result:
-    """`function(task)` in a worker, which may have joined at any time, so each task looks at the version."""
-    # Another version may write other bytes under the same names, and nothing later could tell.
+    """`function(task)` in a worker; workers may join at any time, so each task checks the version."""
+    # Another version may write different bytes under the same names, and nothing could detect that later.
     if version != __version__:
         from distributed import get_worker
 

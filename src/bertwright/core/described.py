@@ -1,4 +1,4 @@
-"""The fields of a section with what is said of them: the docstring below each."""
+"""The fields of a section with their descriptions: the docstring below each field."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pydantic.fields import FieldInfo
 def described(section: type[BaseModel]) -> dict[str, FieldInfo]:
     """The fields by name, each with its `description`.
 
-    It is read from the source when somebody asks: pydantic's `use_attribute_docstrings` reads the source of every
-    section at every start, which takes a quarter of the time of `check`.
+    It is read from the source on request: pydantic's `use_attribute_docstrings` reads the source of every section at
+    every start, which takes a quarter of the time of `check`.
     """
     texts: dict[str, str] = {}
-    # A section inherits the docstrings of its base's fields, and its own win.
+    # A section inherits the docstrings of its base's fields; its own take precedence.
     for parent in reversed(section.__mro__):
         if issubclass(parent, BaseModel) and parent is not BaseModel:
             texts |= _docstrings(parent)
-    # Copies: the originals are the section's own, which everybody else sees.
+    # Copies: the originals belong to the section class, which everyone shares.
     fields = {name: copy.copy(field) for name, field in section.model_fields.items()}
     for name, field in fields.items():
         field.description = texts.get(name)
@@ -33,7 +33,7 @@ def described(section: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _docstrings(section: type[BaseModel]) -> dict[str, str]:
-    """The string that follows the annotation of each field in the body of the class."""
+    """The string below each field in the body of the class, by field name."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(section)))
     (defined,) = tree.body
     assert isinstance(defined, ast.ClassDef)

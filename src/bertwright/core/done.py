@@ -1,7 +1,7 @@
-"""Tasks that are done: what a task wrote, with the SHA-256 of each file beside it.
+"""Records of completed tasks: a note of what each task wrote, with the SHA-256 of each file.
 
-An attempt that goes on in the draft of another one takes nothing on trust: a part that is damaged is made again. The
-last file that a task writes is its note: the hashes of the others and what was counted, sealed by a hash of its own.
+An attempt that continues in the draft of an earlier one trusts nothing: a damaged part is made again. The note is the
+last file that a task writes: the hashes of the other files and the task's counts, sealed by its own hash.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ def mark_done(note: Path, files: Iterable[Path] = (), facts: Any = None) -> None
     """Write the note of a task that wrote `files` and counted `facts` (JSON)."""
     hashes = {os.path.relpath(path, note.parent): sha256(path) for path in files}
     content = {"files": hashes, "facts": facts}
-    # No fsync: a power cut leaves a note that does not fit its seal, and the task is done again.
+    # No fsync: after a power cut the note does not match its seal, and the task is done again.
     write_json(note, {**content, "sha256": sha256_of(content)}, sync=False)
 
 
 def is_done(note: Path) -> bool:
-    """Whether the task of this note is done, and everything it wrote is what it wrote then."""
+    """Whether the task of this note is done, and the files it wrote are unchanged."""
     try:
         hashes = _content(note)["files"]
-        # Not by time or size: the attempt before may have been killed while the disk still wrote.
+        # Not by time or size: the previous attempt may have been killed while the disk was still writing.
         return all(sha256(note.parent / name) == expected for name, expected in hashes.items())
     except (ArtifactError, FileNotFoundError):
         return False
 
 
 def read_done(note: Path) -> Any:
-    """The facts in a note; a damaged one is an `ArtifactError`."""
+    """The facts in a note; `ArtifactError` if the note is damaged."""
     return _content(note)["facts"]
 
 

@@ -1,4 +1,4 @@
-"""The end of a program that was started in a process group of its own, with everything that it started."""
+"""Ends a program that runs in its own process group, along with everything it started."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import suppress
 
 
 def end_group(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Have the program end, by SIGTERM, within `patience` seconds; then kill whatever is left of its group.
+    """Send SIGTERM and wait up to `patience` seconds for the program; then kill whatever is left of its group.
 
-    `process` was started with `process_group=0`. One that has ended already may have left others behind.
+    `process` must have been started with `process_group=0`. If it has already exited, its children may still run.
     """
     if process.poll() is None:
         process.terminate()

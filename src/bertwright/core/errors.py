@@ -1,4 +1,4 @@
-"""The exceptions of bertwright, one tree.
+"""The exception hierarchy of bertwright.
 
     BertwrightError
     ├── RecipeError         a recipe, an override or an argument is wrong        exit code 2
@@ -10,8 +10,8 @@
     ├── RankError           another rank of the training is lost                 exit code 6
     └── Interrupted         training was stopped by a signal after saving        exit code 75 (130 by Ctrl-C)
 
-Every message says what was wrong with which value, what would be right, and what to do.
-The command line prints the message alone; a traceback always means a fault of bertwright itself.
+Every message says which value is wrong and why, what is valid, and what to do.
+The command line prints only the message; a traceback always means a bug in bertwright itself.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from __future__ import annotations
 import errno
 
 _NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What a disk answers that lets nobody write, or not this user, or no more."""
+"""Errors of a file system that cannot be written to: read-only, no permission, full, or over a size limit."""
 _OURS = {None, errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE, errno.ENOTTY, errno.ECHILD}
-"""What no disk answers: a fault of this program, or of a library (None)."""
+"""Errors that no disk causes: a bug in this program, or in a library (None)."""
 
 
 class BertwrightError(Exception):
-    """Anything the user can mend; `exit_code` is what the command line returns."""
+    """Base class of all errors that the user can fix; the command line exits with `exit_code`."""
 
     exit_code = 1
 
@@ -43,7 +43,7 @@ class DataError(BertwrightError):
 
 
 class DivergedError(DataError):
-    """Training has diverged; raised by all ranks at the same step."""
+    """Training has diverged; all ranks raise it at the same step."""
 
 
 class ArtifactError(BertwrightError):
@@ -57,19 +57,19 @@ class CheckpointError(ArtifactError):
 
 
 class MissingExtraError(BertwrightError):
-    """An optional package is needed; the message carries the line that installs it."""
+    """An optional package is missing; the message contains the command that installs it."""
 
     exit_code = 5
 
 
 class RankError(BertwrightError):
-    """A rank of a training job is lost, or has not come: the others can only end, and be started again with it."""
+    """A rank of a training job is lost or never joined: the others must end, and all must be started again."""
 
     exit_code = 6
 
 
 class Interrupted(BertwrightError):
-    """The run was asked to stop and has saved its state; never exit code 0, so a scheduler requeues it."""
+    """A signal stopped the run, which saved its state; the exit code is never 0, so that a scheduler requeues it."""
 
     exit_code = 75
 
@@ -81,16 +81,14 @@ _NO_MEMORY = (
     "failed to map segment",
     "can't start new thread",
 )
-"""What libraries say of it in errors that are no `MemoryError`: torch, CUDA, the loader of shared objects, threads."""
+"""Phrases for it in errors other than `MemoryError`: torch, CUDA, the shared-object loader, threads."""
 
 
 def of_the_system(error: OSError) -> DataError | None:
-    """What the system said of a file or a disk, as one sentence: the path, the reason, what to do; None where it is no
-    matter of files and disks.
-    """
+    """Convert a file or disk error to one sentence: the path, the reason, what to do; None for any other error."""
     if error.errno in _OURS:
         return None
-    if error.errno == errno.ENOMEM:  # as of `mmap`: no disk is to be seen to
+    if error.errno == errno.ENOMEM:  # from `mmap`, for example: not a problem of the disk
         return of_memory(error)
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if error.errno in _NO_PLACE:
@@ -101,7 +99,7 @@ def of_the_system(error: OSError) -> DataError | None:
 
 
 def of_memory(error: Exception) -> DataError | None:
-    """One sentence where the error says that there is no memory left, whoever says it; None where it does not."""
+    """Convert an out-of-memory error of any library to one sentence; None for any other error."""
     text = str(error).lower()
     short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
     if not short and not any(words in text for words in _NO_MEMORY):

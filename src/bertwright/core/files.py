@@ -1,4 +1,4 @@
-"""Files that are whole or absent: atomic writes, bounded reading, JSON files, and SHA-256."""
+"""Files that are complete or absent: atomic writes, bounded reads, JSON files, and SHA-256."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from bertwright.core.json_values import parse_json
 Shape = TypeVar("Shape")
 
 MAX_JSON = 32 * 2**20
-"""Most bytes of a JSON file; the manifest of a corpus of 100,000 shards has 25 MB."""
+"""Maximum size of a JSON file in bytes; the manifest of a corpus of 100,000 shards has 25 MB."""
 
 
 def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
     """Write `data` to a temporary sibling, fsync it and rename it to `path`; a crash leaves the old file or none.
 
-    Processes on several machines may write the same file at once: one of them wins. Without `sync` a power cut may
-    leave a damaged file: for scratch whose hash is kept elsewhere.
+    If processes on several machines write the same file at once, one of them wins. Without `sync`, a power cut may
+    leave a damaged file: use it only for scratch files whose hash is kept elsewhere.
     """
     with atomic_file(path, sync) as temporary:
         temporary.write_bytes(data)
@@ -36,36 +36,36 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
 
 @contextmanager
 def atomic_file(path: Path, sync: bool = True) -> Iterator[Path]:
-    """A temporary sibling of `path` to be written and closed inside, for libraries that want a path; then as
-    `write_atomic`.
+    """Yield a temporary sibling of `path` to write and close, for libraries that need a path; then rename it to `path`.
 
-    When the body fails it is removed and `path` is as before. `DataError` when the folder cannot be written.
+    Guarantees are those of `write_atomic`. If the body fails, the temporary file is removed and `path` is unchanged.
+    `DataError` if the folder is not writable.
     """
-    # A name may have 255 bytes, a character up to 4.
+    # A file name may have 255 bytes, and a character up to 4.
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.tmp")
     try:
-        # Before a library is given the path: a folder that cannot be written is an error of ours then.
+        # Created before a library gets the path, so that an unwritable folder is reported as our own error.
         temporary.touch(exist_ok=False)
         mode = temporary.stat().st_mode
         yield temporary
         with suppress(OSError):  # a file system without modes
-            temporary.chmod(mode)  # safetensors gives its files 600, and a group may share the folder
+            temporary.chmod(mode)  # safetensors creates files with mode 600, but a group may share the folder
         if sync:
             with open(temporary, "rb") as handle:
-                # On the disk before it has its name: a power cut would leave an empty file of that name.
+                # Before the rename: otherwise a power cut could leave an empty file under the final name.
                 os.fsync(handle.fileno())
-        # In one step on POSIX: a reader sees the old file or the new one.
+        # Atomic on POSIX: a reader sees the old file or the new one.
         os.replace(temporary, path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
-        # Also where the body raised: nothing is left of a writer that failed.
+        # Also when the body raised: a failed writer leaves nothing behind.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:
-    """Remove what killed writers left in `folder`, where nobody else writes now."""
+    """Remove the temporary files of killed writers from `folder`, to which no other process may be writing."""
     for leftover in folder.glob(pattern):
         leftover.unlink(missing_ok=True)
 
@@ -81,7 +81,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Create `path` and its parents; an error says which path cannot be written, or is an address."""
+    """Create `path` and its parents; `DataError` if it cannot be written, `RecipeError` if it is an address."""
     refuse_address(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def make_folder(path: Path) -> Path:
 
 
 def refuse_address(path: Path) -> None:
-    """Raise `RecipeError` for an address of another machine, which as a path would be a local folder `s3:`."""
+    """Raise `RecipeError` for an address of another machine; used as a path, it would become a local folder `s3:`."""
     if scheme := re.match(r"([a-z][a-z0-9+]+:)/+", str(path), re.IGNORECASE):
         raise RecipeError(
             f"{scheme[1]}//{str(path)[scheme.end() :]} is an address, and results are written to local folders only. "
@@ -100,7 +100,7 @@ def refuse_address(path: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> DataError:
-    """The error for a path that cannot be written; for a lack of memory that which says so."""
+    """The error for a path that cannot be written, or for a lack of memory if that is the cause."""
     if error.errno == errno.ENOMEM and (full := of_memory(error)):
         return full
     reason = error.strerror or str(error)
@@ -111,7 +111,7 @@ def cannot_write(path: Path, error: OSError) -> DataError:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system inside carry the name of `path`: a failed `read` does not say of which file."""
+    """Add `path` to the `OSError`s raised inside: a failed `read` does not name its file."""
     try:
         yield
     except OSError as error:
@@ -121,9 +121,9 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int | None = None) -> bytes:
-    """The content of a file; a `ValueError` when there are more than `most` bytes, an `OSError` that names it."""
+    """The content of a file; `ValueError` if it has more than `most` bytes, `OSError` naming it if reading fails."""
     with naming(path), open(path, "rb") as handle:
-        # One byte more than allowed tells a file that is too large without reading it whole.
+        # Reading one byte more than allowed detects a file that is too large without reading all of it.
         data = handle.read() if most is None else handle.read(most + 1)
     if most is not None and len(data) > most:
         raise ValueError(f"it is larger than {most:,} bytes")
@@ -131,8 +131,8 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
 
 
 def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
-    """The text of a file of at most `most` bytes, its line ends as newlines; else as `read_bytes`, and a `ValueError`
-    when it is not in `encoding`."""
+    """The text of a file of at most `most` bytes, with line ends converted to newlines; errors as for `read_bytes`,
+    and `ValueError` if it is not in `encoding`."""
     return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -143,9 +143,9 @@ def sha256(path: Path) -> str:
 
 
 def sha256_of(value: Any) -> str:
-    """The SHA-256 of a JSON value in its canonical form (sorted keys, no blanks)."""
+    """The SHA-256 of a JSON value in canonical form (sorted keys, no whitespace)."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    # Names of files need not be UTF-8: Python keeps such a byte as half of a pair, which JSON can only escape.
+    # File names need not be UTF-8: Python represents such bytes as lone surrogates, which JSON can only escape.
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -156,7 +156,7 @@ def write_json(path: Path, value: Any, sync: bool = True) -> None:
 
 
 class Known(dict[str, Any]):
-    """An object of a JSON file that knows which; a key that it lacks is an `ArtifactError`."""
+    """A JSON object that knows its file; looking up a missing key raises `ArtifactError`."""
 
     path: Path
 
@@ -165,9 +165,9 @@ class Known(dict[str, Any]):
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON of at most `MAX_JSON` bytes; a file that is none, as `parse_json` says, is an `ArtifactError`.
+    """Read JSON of at most `MAX_JSON` bytes; `ArtifactError` if the file is missing or `parse_json` rejects it.
 
-    Its objects are `Known`. What the disk says while it is read is an `OSError` that names the file.
+    Objects are returned as `Known`. A disk error while reading is an `OSError` that names the file.
     """
 
     def known(values: dict[str, Any]) -> Known:
@@ -182,8 +182,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_typed(path: Path, shape: TypeAdapter[Shape]) -> Shape:
-    """Read JSON of at most `MAX_JSON` bytes as a `shape`; anything else is an `ArtifactError` that names file and
-    place."""
+    """Read JSON of at most `MAX_JSON` bytes as a `shape`; `ArtifactError` naming the file and the key if it differs."""
     try:
         return shape.validate_json(json.dumps(read_json(path)), strict=True)
     except ValidationError as error:
@@ -191,7 +190,7 @@ def read_typed(path: Path, shape: TypeAdapter[Shape]) -> Shape:
 
 
 def not_what_it_should_be(path: Path, error: ValidationError) -> ArtifactError:
-    """The error for a file whose values have other types or sizes than they should."""
+    """The error for a file whose values have the wrong types or sizes."""
     fault = error.errors(include_url=False)[0]
     place = ".".join(map(str, fault["loc"]))
     return ArtifactError(

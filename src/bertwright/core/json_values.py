@@ -1,4 +1,4 @@
-"""JSON values of bounded depth and size: a file may come from anywhere, and the parser of Python takes what it gets."""
+"""Parses JSON with bounded nesting and numbers: a file may come from anywhere, and Python's parser has no limits."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_DEPTH = 64
-"""Most levels of lists and objects in each other."""
+"""Maximum nesting depth of lists and objects."""
 _MAX_DIGITS = 20
-"""Most digits of a whole number: those of 2^64."""
+"""Maximum number of digits of an integer: those of 2^64."""
 
 
 def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """A JSON value; a `ValueError` when it is none, is nested deeper than `MAX_DEPTH`, or has numbers beyond 64 bits.
+    """Parse JSON; `ValueError` if it is invalid, nested deeper than `MAX_DEPTH`, or has numbers that are too large.
 
-    `known` is given each object. NaN and the infinities that Python writes are read.
+    Integers may have 20 digits; floats must be finite. `known` is called with each object and may replace it. NaN and
+    the infinities that Python writes are accepted.
     """
     try:
         value = json.loads(data, object_hook=known, parse_int=_integer, parse_float=_number)
-    # The parser recurses by itself before the depth can be looked at.
+    # The parser itself recurses before the depth can be checked.
     except RecursionError:
         raise _too_deep() from None
     refuse_depth(value)
@@ -28,8 +29,8 @@ def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None 
 
 
 def refuse_depth(value: Any) -> None:
-    """Raise `ValueError` when lists and objects stand in each other deeper than `MAX_DEPTH`."""
-    # Level by level, as a function that calls itself would fail at the very depth that is to be refused.
+    """Raise `ValueError` if lists and objects are nested deeper than `MAX_DEPTH`."""
+    # Level by level: a recursive function would fail at the very depth that must be refused.
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -54,7 +55,7 @@ def _integer(digits: str) -> int:
 
 
 def _number(digits: str) -> float:
-    # Python reads 1e999 as infinity, and every sum with it would be infinite.
+    # Python parses 1e999 as infinity, and every sum with it would be infinite.
     if not math.isfinite(value := float(digits)):
         raise ValueError(f"the number {digits[:_MAX_DIGITS]} is too large")
     return value

@@ -1,7 +1,7 @@
-"""The versions of the packages that an artifact's content depends on besides our own code.
+"""The versions of third-party packages that affect an artifact's content.
 
-They are noted in the manifest and are no part of the identity: an upgrade rebuilds nothing. But one artifact is never
-made with two versions.
+The manifest records them, but the identity does not include them, so an upgrade triggers no rebuild. However, a single
+artifact is never built with two versions.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _NOTE = ".libraries.json"
 
 
 def libraries(draft: Path, names: Sequence[str], log: Log, ranks: int = 1) -> dict[str, str]:
-    """The installed versions by name; what a draft holds that was begun with others is removed, and that is said.
+    """The installed versions by name; the folders in a draft begun with other versions are removed, which is logged.
 
-    Where several ranks share the work it is an `ArtifactError`: the others may be at work in that draft.
+    With several ranks such a draft is an `ArtifactError` instead: other ranks may be working in it.
     """
     now, note = {name: version(name) for name in names}, draft / _NOTE
     before: dict[str, str] = (read_done(note) if is_done(note) else {}) if note.is_file() else now

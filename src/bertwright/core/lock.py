@@ -1,4 +1,4 @@
-"""The lock of a run folder."""
+"""The lock file of a run folder."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from bertwright.core.files import cannot_write
 from bertwright.core.log import SILENT, Log
 
 LOCK = ".lock"
-"""The file in a run folder that is locked: every run folder has it from its first moment on."""
+"""Name of the lock file; every run folder contains it from the start."""
 
 
 class FolderLock:
-    """Hold `folder` between entering and leaving; the system lets go of it however this process ends.
+    """Lock `folder` inside a `with` block; the operating system releases the lock however this process ends.
 
-    One process holds it alone: `ArtifactError` if it is not free. Or several hold it shared (the ranks of a stage),
-    and wait while it is held alone. On a shared file system its locks must reach across machines (NFS 4, CephFS,
-    Lustre mounted with `flock`); one that has none is a `DataError`.
+    An exclusive lock belongs to one process: `ArtifactError` if the folder is busy. With `shared`, several processes
+    (the ranks of a stage) hold it together, and wait while it is held exclusively. On a shared file system, locks must
+    work across machines (NFS 4, CephFS, Lustre mounted with `flock`); `DataError` on a file system without locks.
     """
 
     def __init__(self, folder: Path, shared: bool = False, log: Log = SILENT, busy: str = "") -> None:
-        """`busy` is what the error says when the folder is not free, instead of the words for a run folder."""
+        """`busy` replaces the error message for a run folder that is already locked."""
         self._folder, self._shared, self._log = folder, shared, log
         self._busy = busy or f"another process is working in {folder}. Wait for it to end, or choose another --out."
 
     def __enter__(self) -> Self:
         path = self._folder / LOCK
         try:
-            # The file stays when the lock is gone: removing it would let two processes lock two files of one name.
+            # The file stays after release: removing it would let two processes lock two files of the same name.
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise cannot_write(path, error) from error
@@ -53,15 +53,15 @@ class FolderLock:
 
     @property
     def descriptor(self) -> int:
-        """The locked file: a process that it is passed on to holds the folder as well, until its end."""
+        """The descriptor of the locked file: a process that inherits it also holds the lock, until it exits."""
         return self._descriptor
 
     def release(self) -> None:
-        """Let go of it before leaving."""
+        """Release the lock before the block ends."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def take_alone(self) -> None:
-        """Hold it alone, having released it, once no other process holds it."""
+        """After `release`: wait until no other process holds the lock, then lock exclusively."""
         self._await(fcntl.LOCK_EX)
 
     def _await(self, kind: int) -> None:
@@ -70,9 +70,9 @@ class FolderLock:
             self._take(kind)
 
     def _take(self, kind: int) -> bool:
-        """Whether the lock is held now; always, unless `kind` says not to wait."""
+        """Take the lock; returns False only if `kind` says not to wait and another process holds it."""
         try:
-            # Of the system and not a file that says "locked": kill -9 leaves none of these behind.
+            # A lock of the kernel rather than a file that says "locked": kill -9 leaves no stale lock behind.
             fcntl.flock(self._descriptor, kind)
         except BlockingIOError:
             return False

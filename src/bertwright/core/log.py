@@ -1,7 +1,7 @@
-"""What a stage may tell its user: a sentence, progress, or a row of training metrics.
+"""How a stage reports to its user: a sentence, progress, or a row of training metrics.
 
-Stages receive a `Log` and never print. The command line gives them a live terminal or plain lines;
-the Python API may pass anything with these three methods.
+Stages receive a `Log` and never print. The command line passes a live terminal or plain lines;
+Python callers may pass any object with these three methods.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any, Protocol
 
 
 class Log(Protocol):
-    """Three ways of saying something."""
+    """The interface through which stages report to the user."""
 
     def say(self, message: str) -> None:
-        """One sentence for the user."""
+        """Show one sentence to the user."""
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
-        """How far a stage is: `done` of `total` `unit`s, total 0 when unknown; `counts` are shown as rates."""
+        """Show that `done` of `total` `unit`s are finished (`total` 0: unknown); `counts` are shown as rates."""
 
     def record(self, row: dict[str, Any]) -> None:
-        """One row of training metrics, as written to metrics.jsonl."""
+        """Show one row of training metrics, as written to metrics.jsonl."""
 
 
 class Silent:
-    """Says nothing."""
+    """A log that discards everything."""
 
     def say(self, message: str) -> None:
         """Ignore."""

@@ -1,4 +1,4 @@
-"""Reading the manifest of an artifact, and what to advise where something is damaged."""
+"""Reads and checks the manifest of an artifact, and advises what to do if something is damaged."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _REMEDIES = {
     "checkpoint.",
     "checkpoint": "An older whole checkpoint is used instead.",
 }
-"""For the stages whose folders hold what cannot be built anew from the inputs."""
+"""Advice for stages whose folders contain what cannot be rebuilt from the inputs."""
 
 
 def _inside(name: str) -> str:
     parts = PurePosixPath(name).parts
-    # A manifest may come from anywhere: a name in it must not lead out of the folder, to be read or linked.
+    # A manifest may come from anywhere: no name in it may point outside the folder, to be read or linked.
     if not name.isprintable() or "/".join(parts) != name or {"/", "..", "."} & {*parts, *parts[:1]} or "\\" in name:
         raise ValueError(f"{name[:80]!r} is no file inside the folder")
     return name
@@ -47,38 +47,38 @@ class _Disk(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a manifest holds, besides its seal."""
+    """The content of a manifest, besides its seal."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
     stage: Word
     version: Count
     fingerprint: Hash
     config: dict[Word, Any]
-    """The settings that decide the result."""
+    """The settings that determine the result."""
     changed: dict[Word, Any]
-    """Those of them that had not their default."""
+    """Those settings that differed from their defaults."""
     inputs: dict[Word, Word]
-    """The fingerprint of each input."""
+    """The fingerprint of each input, by name."""
     counts: dict[Word, Any]
-    """What the stage counted; `shapes.py` of the stage has the types."""
+    """What the stage counted; the stage's `shapes.py` has the types."""
     seconds: Annotated[Number, Field(ge=0)]
     disk: _Disk
     files: dict[Name, _Entry]
 
 
 def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
-    """The manifest of `folder`, which a `stage` (None: any) made; one that does not match its seal is refused."""
-    # A manifest that cannot be read does not say whose it is; the name of its folder does, for the advice.
+    """The manifest of `folder`; `ArtifactError` if it is damaged, with the advice for `stage` (None: unknown)."""
+    # An unreadable manifest does not name its stage; the name of its folder does, for the advice.
     stage = stage or ("checkpoint" if folder.name.startswith("step-") else folder.name)
     try:
         manifest = read_json(folder / MANIFEST)
     except ArtifactError as error:
         raise ArtifactError(f"{folder / MANIFEST} is damaged: {error.__cause__}. {remedy(folder, stage)}") from error
     seal = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
-    # A manifest lists the hashes of all other files; its own is in it, as nobody else would know it.
+    # A manifest lists the hashes of all other files, and contains its own because nothing else records it.
     if seal is None or seal != _hash(manifest):
         raise ArtifactError(f"{folder / MANIFEST} is damaged: it does not match its own seal. {remedy(folder, stage)}")
-    # Once every setting was hashed: such an artifact is whole, and of other settings than any recipe's.
+    # Older manifests hashed every setting: such an artifact is valid, but matches the settings of no recipe.
     result: dict[str, Any] = {"changed": manifest.get("config"), **manifest}
     try:
         checked = Manifest.model_validate(result)
@@ -86,7 +86,7 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
             counts.validate_python(result["counts"])
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
-    # Whoever edits the settings and the seal, and not this, would have old files taken for those of other settings.
+    # If someone edits the settings and the seal but not this, old files would pass for those of other settings.
     if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
         raise ArtifactError(
             f"{folder / MANIFEST} is damaged: its fingerprint is not that of its settings and inputs. "
@@ -103,5 +103,5 @@ def remedy(folder: Path, stage: str) -> str:
 def _hash(value: Any) -> str:
     try:
         return sha256_of(value)
-    except UnicodeEncodeError:  # halves of characters
+    except UnicodeEncodeError:  # lone surrogates
         return ""

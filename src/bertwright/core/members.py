@@ -1,4 +1,4 @@
-"""The classes that may stand at a key, and the field that a key leads to."""
+"""The classes allowed at a recipe key, and the field that a key refers to."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from bertwright.core.described import described
 
 
 def members(annotation: Any) -> list[Any]:
-    """The classes inside unions, tuples, lists and Annotated types."""
+    """The classes inside unions, tuples, lists, dicts and Annotated types."""
     if get_origin(annotation) in (Union, UnionType, tuple, list, dict) or hasattr(annotation, "__metadata__"):
         return [m for a in get_args(annotation) for m in members(a)]
     return [annotation]
 
 
 def is_model(candidate: Any) -> bool:
-    """Whether it is a class of sections, with fields of its own."""
+    """Whether `candidate` is the class of a section, with fields of its own."""
     return isinstance(candidate, type) and issubclass(candidate, BaseModel)
 
 
 def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str], FieldInfo | None]:
-    """The dotted keys of a pydantic location without union tags, the keys allowed where it ends, and its field."""
+    """The keys of a pydantic error location without union tags, the keys allowed at its end, and its field."""
     keys: list[str] = []
     choices: list[Any] = [model]
     known: list[str] = []
     field: FieldInfo | None = None
     for part in loc:
-        if isinstance(part, int):  # an element of a list: the choices stay the same
+        if isinstance(part, int):  # a list index: the choices stay the same
             keys.append(str(part))
             continue
         models = [c for c in choices if is_model(c)]
-        # pydantic names the member of a union by its kind, which the user wrote as a value and not as a key.
+        # pydantic adds the kind of a union member to the location; the user wrote it as a value, not as a key.
         tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
         if tagged and part not in models[0].model_fields:
             choices = tagged
             continue
         known = sorted({name for m in models for name in m.model_fields})
         if not models:
-            continue  # the name of a union member, which no user wrote
+            continue  # the name of a union member, which the user did not write
         keys.append(part)
         fields = [f for m in models if (f := described(m).get(part))]
         field = fields[0] if fields else None

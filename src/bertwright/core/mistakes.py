@@ -1,7 +1,7 @@
-"""Mistakes in the values of a recipe as sentences: what was wrong with which value, and what would be right.
+"""Turns mistakes in the values of a recipe into sentences: which value is wrong and why, and what is valid.
 
-pydantic finds them; here each becomes `where: key: sentence`, with the nearest right key or value and, for a number out
-of bounds, what the field means.
+pydantic finds them; each becomes `where: key: sentence`, with the nearest valid key or value and, for a number out of
+bounds, the meaning of the field.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bertwright.core.members import field_at, is_model, members
 from bertwright.core.renamed import renamed
 
 WhereIs = Callable[[type[BaseModel], str], str]
-"""Where a name that is no key at its place is one, as the end of a sentence; "" where nowhere."""
+"""Says where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
 Lines = Mapping[str, int]
-"""The line of each dotted key; 0 is the command line."""
+"""The line number of each dotted key; 0 is the command line."""
 
 _INDEXED = re.compile(r"(\w+)\[(\d+)\]")
 _BOUNDS = {
@@ -49,9 +49,9 @@ _WRONG_TYPE = {
 def mistakes(
     model: type[BaseModel], error: ValidationError, file: str, lines: Lines, where_is: WhereIs | None = None
 ) -> str:
-    """A line for each mistake in the values of a `model`: where it stands, the key, what is wrong, what is right."""
+    """One line for each mistake in the values of a `model`: its location, the key, what is wrong, what is valid."""
     details = error.errors(include_url=False)
-    # A list whose elements are wrong is also reported as too short; the elements say it better.
+    # A list whose elements are wrong is also reported as too short; the errors of the elements say more.
     inner = [d["loc"][:n] for d in details for n in range(len(d["loc"]))]
     details = [d for d in details if d["type"] != "too_short" or d["loc"] not in inner]
     sentences: dict[str, list[tuple[bool, str]]] = {}
@@ -60,7 +60,7 @@ def mistakes(
         dotted = ".".join(keys)
         sentence = _sentence(model, detail, keys, known, field, where_is)
         sentences.setdefault(dotted, []).append((detail["type"].endswith("_type"), sentence))
-    # Of a value that may be one thing or another, the one that it nearly was says it.
+    # For a value of a union, keep the errors of the members whose type it matches, if there are any.
     kept = (
         (key, s) for key, all_of in sentences.items() for other, s in all_of if not other or all(o for o, _ in all_of)
     )
@@ -68,9 +68,9 @@ def mistakes(
 
 
 def place(dotted: str, file: str, lines: Lines) -> str:
-    """`file:line` of a dotted key, or of the nearest key above it that has a line; line 0 is the command line.
+    """`file:line` of a dotted key, or of the nearest parent key that has a line; line 0 is the command line.
 
-    What is wrong with a whole section is the fault of the command line where that changed a key of it.
+    A mistake of an entire section is attributed to the command line if an override changed one of its keys.
     """
     if any(line == 0 and key.startswith(f"{dotted}.") for key, line in lines.items()):
         return "command line"
@@ -82,7 +82,7 @@ def place(dotted: str, file: str, lines: Lines) -> str:
 
 
 def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
-    """`did you mean 'this'?` where something known is near, else ""; `cutoff` is as in `difflib`."""
+    """`did you mean 'this'?` if a known word is similar, else ""; `cutoff` is as in `difflib`."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else ""
 
@@ -100,7 +100,7 @@ def _sentence(
         return _unknown_key(model, keys, known, where_is)
     if kind == "missing":
         return "this key is required."
-    # Our own validators already say what to do; pydantic only puts two words before it.
+    # Our own validators already say what to do; pydantic only adds a prefix.
     if kind == "value_error":
         return str(detail["msg"]).removeprefix("Value error, ") + _got(value)
     if kind == "union_tag_invalid":
@@ -137,7 +137,7 @@ def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[st
         return f"unknown key {name!r}; an element of a list is written {'.'.join([*keys[:-1], *indexed.groups()])}"
     if new := renamed(".".join(keys), known):
         return f"unknown key {name!r}; it is called {new} now."
-    # A slip of the fingers first, then the very word in another section, then whatever is near.
+    # First a likely typo, then the exact word in another section, then any similar word.
     if near := nearest(name, known, 0.75):
         return f"unknown key {name!r}; {near}"
     if where_is and (elsewhere := where_is(model, name)):
@@ -160,7 +160,7 @@ def _section(keys: Sequence[str], value: Any, field: FieldInfo | None) -> str:
 
 
 def _share(value: Any, context: Mapping[str, Any]) -> str:
-    """What a share is, where a percentage or a number of things stands in its place."""
+    """A hint that a share is expected, if the value looks like a percentage or an absolute number."""
     limit = context.get("le", context.get("lt"))
     if limit != 1 or not isinstance(value, int | float) or value <= 0:
         return ""

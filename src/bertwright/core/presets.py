@@ -1,7 +1,7 @@
-"""Presets of a recipe: named sets of keys in its file, of which `preset` chooses one.
+"""Presets of a recipe: named sets of keys in its file, one of which `preset` selects.
 
-They take the place of the file's other values, and what is said on the command line wins over both. The resolved recipe
-has the values alone, so a run does not know by which name they were chosen.
+A preset overrides the file's other values, and the command line overrides both. The resolved recipe contains only the
+values, so a run does not record the name of its preset.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from bertwright.core.toml import set_key
 
 
 def apply_preset(values: dict[str, Any], lines: dict[str, int], overrides: Sequence[str], file: str) -> list[str]:
-    """Put the chosen preset's keys into `values`, where presets are no more; returns the other overrides.
+    """Merge the chosen preset into `values` and remove the presets from it; returns the other overrides.
 
-    A key of a preset stands in `lines` where the preset says it. `RecipeError` for a name that no preset has.
+    `lines` maps each merged key to its line in the preset. `RecipeError` for an unknown or malformed preset.
     """
     presets, name = values.pop("presets", {}), values.pop("preset", "")
     rest = []

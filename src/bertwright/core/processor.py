@@ -1,4 +1,4 @@
-"""The processors of this machine, how many there are and what they can do. Knows no torch."""
+"""The processors of this machine: how many this process may use, and their capabilities. Independent of torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bertwright.core.cgroup import processor_bounds
 
 @cache
 def processor_flags() -> frozenset[str]:
-    """The words of /proc/cpuinfo, names of instruction sets (such as `avx2`) among them; empty where it is absent."""
+    """The words of /proc/cpuinfo, which include instruction sets (such as `avx2`); empty if the file is absent."""
     try:
         return frozenset(Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split())
     except OSError:
@@ -19,7 +19,6 @@ def processor_flags() -> frozenset[str]:
 
 
 def default_workers() -> int:
-    """The processors this process may use: those it is bound to, or fewer where a job or a container bounds its
-    time."""
+    """Number of processors this process may use: its affinity, or less if a job or container limits its time."""
     bound_to = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min([bound_to, *processor_bounds()])

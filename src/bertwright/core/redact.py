@@ -1,4 +1,4 @@
-"""Addresses without secrets, as they may be printed and written down; nothing here asks the network."""
+"""Removes secrets from addresses, so that they can be printed and stored; never accesses the network."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import hashlib
 import re
 
 _WHO = re.compile(
-    # To the last @, for there may be one in a password.
-    r"(?:(?<=http://)|(?<=https://))[^/?\s]+@"  # a name, a token
-    r"|(?<=://)[^/?\s@:]*:[^/?\s]*@",  # name and password; `abfs://box@account` is a place
+    # Up to the last @, because a password may contain one.
+    r"(?:(?<=http://)|(?<=https://))[^/?\s]+@"  # a user name, a token
+    r"|(?<=://)[^/?\s@:]*:[^/?\s]*@",  # user name and password; `abfs://box@account` is a location
     re.IGNORECASE,
 )
 _QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"]+")
@@ -16,7 +16,7 @@ _SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
 _WEB = re.compile("https?://", re.IGNORECASE)
 _HIDDEN = "hidden-"
 _QUERY_NAME = re.compile(r"[?&;]([\w.-]+)=")
-# SECRET and the like anywhere (PGPASSWORD); KEY and TOKEN as words: TOKENIZERS_PARALLELISM is none.
+# SECRET and the like match anywhere (PGPASSWORD); KEY and TOKEN only as words, unlike TOKENIZERS_PARALLELISM.
 _SECRET = re.compile(
     r"SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|"
     r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS|SIG(?:NATURE)?)(?:_|$)",
@@ -30,49 +30,49 @@ def is_url(path: str) -> bool:
 
 
 def is_web(url: str) -> bool:
-    """Whether a web server has the file."""
+    """Whether `url` is an HTTP or HTTPS address."""
     return _WEB.match(url) is not None
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable or an option of this name holds a secret."""
+    """Whether a variable or option with this name holds a secret."""
     return _SECRET.search(name.replace("-", "_")) is not None
 
 
 def secret_in_query(url: str) -> bool:
-    """Whether the query of an address has a name that holds a secret."""
+    """Whether the query of an address has a parameter that holds a secret, by its name."""
     return any(map(is_secret, _QUERY_NAME.findall(url)))
 
 
 def has_credentials(url: str) -> bool:
-    """Whether a name, a token or a password stands in front of an @."""
+    """Whether the address has a user name, a token or a password in front of an @."""
     return _WHO.search(url) is not None
 
 
 def shown(text: str) -> str:
-    """`text` as it may be printed: addresses in it without names, passwords and query strings (signatures)."""
+    """`text` for printing: addresses in it have no user names, passwords and query strings (signatures)."""
     return _QUERY.sub("", _WHO.sub("", text))
 
 
 def redact_credentials(path: str) -> str:
-    """`path` as it may be written down: if it is an address, without name, password and query.
+    """`path` for storing: if it is an address, without user name, password and query.
 
-    A query with a signature says who may read, not what; any other is replaced by its hash, so that two stay two. The
-    "?" of a storage is a pattern and stays. What is redacted already stays as it is.
+    A query with a signature is removed: it says who may read, not what. Any other is replaced by its hash, so that
+    different addresses stay different. The "?" of a storage path is a pattern and stays. Redacting twice is harmless.
     """
     if not is_url(path):
         return path
     url = _WHO.sub("", path)
     place, _, query = url.partition("?")
-    # A signature is a secret, and expires: the hash of one would change with every new one for the same file.
+    # A signature is a secret and expires: its hash would change with every new signature for the same file.
     if _SIGNED.search(url):
         return place
-    # In `s3://box/part-?.txt` the "?" is a pattern and no query.
+    # In `s3://box/part-?.txt` the "?" is a pattern, not a query.
     if not is_web(url) or not query or is_redacted(url):
         return url
     return f"{place}?{_HIDDEN}{hashlib.sha256(query.encode()).hexdigest()[:8]}"
 
 
 def is_redacted(url: str) -> bool:
-    """Whether `redact_credentials` left a query out that is needed to ask for the file."""
+    """Whether `redact_credentials` replaced a query that is needed to request the file."""
     return url.partition("?")[2].startswith(_HIDDEN)

@@ -1,7 +1,7 @@
-"""Files from other machines: fetched once, whole or not at all.
+"""Downloads files from other machines: each one once, completely or not at all.
 
-A file grows beside its final place as `.NAME.part`, with a note of the size and version (ETag, time of change) that the
-server gave; a broken transfer goes on where it stopped, as long as both are still the same.
+A partial file is stored next to its target as `.NAME.part`, with a note of the size and version (ETag, modification
+time) that the server reported; an interrupted transfer resumes where it stopped if both are still the same.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from bertwright.core.redact import shown
 from bertwright.core.servers import Answer, Version, ask
 
 _PAUSES = (1.0, 4.0, 15.0)
-"""Seconds before each new try of a transfer that brought nothing."""
+"""Seconds to wait before each retry of a transfer that made no progress."""
 
 
 def fetch(url: str, target: Path, log: Log, sha1: str = "", sha256: str = "") -> Path:
-    """Copy the file at `url` to `target` unless it is there, and return `target`.
+    """Download the file at `url` to `target` unless it exists, and return `target`.
 
-    A transfer that was broken off, also by kill -9, goes on where it stopped; processes that want the same target wait
-    for each other. With `sha1` or `sha256` (hexadecimal) the content is checked, also of a file that is there already:
-    one that fails is moved to `NAME.bad` and is a `DataError`, as is a transfer that cannot be finished.
+    An interrupted transfer, even one ended by kill -9, resumes where it stopped; processes that want the same target
+    wait for each other. With `sha1` or `sha256` (hexadecimal) the content is checked, including that of an existing
+    file: a file that fails is moved to `NAME.bad` and raises `DataError`, as does a transfer that cannot be finished.
     """
     make_folder(target.parent)
     sums = {"sha1": sha1, "sha256": sha256}
@@ -40,7 +40,7 @@ def fetch(url: str, target: Path, log: Log, sha1: str = "", sha256: str = "") ->
         return target
     part, note = (target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "part.json"))
     with _alone(part) as handle:
-        if target.is_file():  # made by another process while this one waited
+        if target.is_file():  # downloaded by another process while this one waited
             part.unlink()
         else:
             _transfer(url, handle, note, log)
@@ -53,16 +53,16 @@ def fetch(url: str, target: Path, log: Log, sha1: str = "", sha256: str = "") ->
 
 @contextmanager
 def _alone(path: Path) -> Iterator[BinaryIO]:
-    """The file at `path`, open to append, for this process alone."""
+    """The file at `path`, open for appending and locked for this process."""
     while True:
         try:
             handle = open(path, "ab")  # noqa: SIM115 (closed below)
         except OSError as error:
             raise cannot_write(path, error) from error
         with handle:
-            # Processes on one machine that want the same file: one fetches it, the others wait and find it.
+            # If processes on one machine want the same file, one downloads it; the others wait and find it.
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is_at(handle, path):  # not moved or removed by the process that this one waited for
+            if _is_at(handle, path):  # not moved or removed by the process that held the lock
                 yield handle
                 return
 
@@ -75,7 +75,7 @@ def _is_at(handle: BinaryIO, path: Path) -> bool:
 
 
 def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
-    """Append to `handle` until the file is whole; what breaks off is tried again as long as that brings something."""
+    """Append to `handle` until the file is complete; gives up only after `len(_PAUSES)` retries without progress."""
     furthest, tries = handle.tell(), 0
     log.say(f"download: {shown(url)}{f', from byte {furthest:,} on' if furthest else ''}")
     while True:
@@ -83,7 +83,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
             _append(url, handle, note, log)
             return
         except OSError as error:
-            # As long as each try brings something, slow and shaky connections get there; only standstill counts.
+            # Slow and unreliable connections finish as long as attempts make progress; only stalls count.
             if handle.tell() > furthest:
                 furthest, tries = handle.tell(), 0
                 continue
@@ -101,11 +101,11 @@ def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
     start = handle.tell() if known and known.url == shown(url) and known.size else 0
     if not (known and start and start == known.size):
         answer = ask(url, start)
-        if answer.start and answer.version != known:  # another file by now
+        if answer.start and answer.version != known:  # the file has changed since
             answer.stream.close()
             answer = ask(url, 0)
         if not answer.start:
-            # A server that cannot begin in the middle, or another version: what is here does not fit before it.
+            # The server cannot resume, or has another version: the partial file does not match, so start over.
             handle.seek(0)
             handle.truncate()
             write_json(note, asdict(answer.version))

@@ -1,5 +1,5 @@
-"""A folder at an address, as fsspec sees it: artifacts are put there with their manifest last, and taken away with it
-first, so that what has a manifest is whole.
+"""A folder at a remote address, accessed through fsspec. An artifact's manifest is written last and removed first, so
+an artifact with a manifest is complete.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from bertwright.core.redact import shown
 from bertwright.core.servers import file_system
 
 BLOCK = 2**24
-"""Bytes of a file that are read at once: a request each."""
+"""Bytes of a file that are read per request."""
 Send = Callable[[str, Path], None]
-"""Has the file of this machine, the second, at the place there, the first."""
+"""Uploads a local file (the second argument) to a place in the remote folder (the first)."""
 
 
 class RemoteFolder:
-    """The storage as it is now; its methods raise what its package raises."""
+    """The current state of the storage; methods raise the exceptions of the storage's own package."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._system, self._root = file_system(url)
-        # Only these have folders that must be there before a file is; a bucket is never made.
+        # Only local file systems need a folder before a file can be written; a bucket is never created.
         self._folders = "file" in (self._system.protocol, *self._system.protocol)
 
     def folders(self, place: str) -> list[str]:
-        """The names of what lies directly in the folder `place`, sorted."""
+        """The sorted names of the entries directly in the folder `place`."""
         with suppress(FileNotFoundError):
             found = self._system.ls(self._at(place), detail=False)
             return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
         return []
 
     def sizes(self, place: str) -> dict[str, int]:
-        """The bytes of each file below the folder `place`, by its name there."""
-        # fsspec remembers listings.
+        """The size in bytes of each file below the folder `place`, by its path relative to it."""
+        # fsspec caches listings.
         self._system.invalidate_cache()
         root = self._at(place)
         with suppress(FileNotFoundError):
@@ -50,25 +50,25 @@ class RemoteFolder:
         return {}
 
     def size(self, place: str) -> int | None:
-        """The bytes of a file; None where there is none."""
+        """The size of a file in bytes; None if there is none."""
         self._system.invalidate_cache()
         with suppress(FileNotFoundError):
             return int(self._system.size(self._at(place)))
         return None
 
     def manifest(self, place: str, stage: str) -> Mapping[str, Any] | None:
-        """The manifest of the artifact at `place`, which `stage` made; None where there is none that is whole."""
+        """The manifest of the artifact at `place`, expected to be of `stage`; None if there is no valid one."""
         with tempfile.TemporaryDirectory() as scratch, suppress(ArtifactError):
             (Path(scratch) / MANIFEST).write_bytes(self.content(f"{place}/{MANIFEST}") or b"")
             return read_manifest(Path(scratch), stage)
         return None
 
     def has(self, artifact: Artifact, place: str) -> bool:
-        """Whether this very artifact is at `place`; "" is the folder itself."""
+        """Whether exactly this artifact is at `place`; "" is the folder itself."""
         return self.content(f"{place}/{MANIFEST}".lstrip("/")) == (artifact.path / MANIFEST).read_bytes()
 
     def holds(self, place: str, sha256: str, read: Callable[[int], None] = lambda _: None) -> bool:
-        """Whether the file at `place` has that SHA-256: it is read, and `read` told of each block's bytes."""
+        """Whether the file at `place` has this SHA-256: reads it and calls `read` with the bytes of each block."""
         digest = hashlib.sha256()
         try:
             with self._system.open(self._at(place), "rb", block_size=BLOCK, cache_type="readahead") as handle:
@@ -80,7 +80,7 @@ class RemoteFolder:
         return digest.hexdigest() == sha256
 
     def put(self, artifact: Artifact, place: str, beside: Mapping[str, bytes], send: Send | None = None) -> None:
-        """Copy an artifact's files, by `send`, and those `beside` them, to `place`, which is no artifact until then."""
+        """Upload an artifact's files with `send`, and the extra files `beside`, to `place`; the manifest goes last."""
         manifest, within = (artifact.path / MANIFEST).read_bytes(), f"{place}/" if place else ""
         self._remove_file(f"{within}{MANIFEST}")
         for name in artifact.names():
@@ -90,11 +90,11 @@ class RemoteFolder:
         self.write(f"{within}{MANIFEST}", manifest)
 
     def send(self, place: str, path: Path, **options: Any) -> None:
-        """Copy a file of this machine to `place`; `options` are those of fsspec's `put_file`."""
+        """Upload a local file to `place`; `options` are those of fsspec's `put_file`."""
         self._system.put_file(str(path), self._ready(place), **options)
 
     def write(self, place: str, data: bytes) -> None:
-        """Make these bytes the file at `place`; `DataError` where it does not hold them then."""
+        """Write `data` to the file at `place` and read it back; `DataError` if it differs."""
         self._system.pipe_file(self._ready(place), data)
         if self.content(place) != data:
             raise DataError(
@@ -103,16 +103,16 @@ class RemoteFolder:
             )
 
     def get(self, place: str, target: Path) -> None:
-        """Copy a file to this machine."""
+        """Download the file at `place` to `target`."""
         self._system.get_file(self._at(place), str(target))
 
     def remove(self, place: str) -> None:
-        """Remove a folder."""
+        """Remove a folder, its manifest first."""
         self._remove_file(f"{place}/{MANIFEST}")
         self._system.rm(self._at(place), recursive=True)
 
     def content(self, place: str) -> bytes | None:
-        """The bytes of a file; None where there is none."""
+        """The content of a file; None if there is none."""
         with suppress(FileNotFoundError):
             data: bytes = self._system.cat_file(self._at(place))
             return data

@@ -1,4 +1,4 @@
-"""Keys of the recipe that have another name now: an old one is refused with the new one's name, never taken for it."""
+"""Renamed recipe keys: an old key is refused with an error that names the new one, never accepted as an alias."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ RENAMED = {
     "train.phases.0.documents": "train.phases.0.document_range",
     "train.phases.0.masking.frozen": "train.phases.0.masking.static",
 }
-"""What keys were called, and what they are called now: an old one is refused with the new one's name."""
+"""Old keys and their new names."""
 
 
 def renamed(dotted: str, known: Sequence[str] = ()) -> str:
-    """What an old key is called now, else ""; one without its section (`init`) is told by the new one among `known`."""
+    """The new name of an old key, else ""; one without its section (`init`) counts if its new name is in `known`."""
     bare = _without_numbers(dotted)
     for old, new in RENAMED.items():
         last = new.rpartition(".")[2]

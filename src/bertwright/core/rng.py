@@ -1,9 +1,9 @@
-"""One counter hash for every random decision on the data path: no generator objects, no state to save.
+"""A counter-based hash for every random decision on the data path: no generator objects, no state to save.
 
 The hash is SplitMix64 (Steele, Lea, Flood 2014, "Fast Splittable Pseudorandom Number Generators", fig. 17):
 `bits(key, i)` is output number i of the generator seeded with `key`, so the published test vectors of
 SplitMix64 are test vectors of this module. Because the i-th number is computed without the ones before it,
-a decision is a pure function of what it is about: (seed, phase, epoch, row, position).
+a decision is a pure function of its coordinates: (seed, phase, epoch, row, position).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Bits = NDArray[np.uint64]
 
 def key(*parts: int | str) -> int:
     """A 64-bit key for a named stream, e.g. `key(seed, "mask", phase)`: the first 8 bytes of a BLAKE2b hash."""
-    # The type stands with the value: key(1) and key("1") are two streams.
+    # The type is hashed with the value: key(1) and key("1") are different streams.
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def fold(key: ArrayLike, counter: ArrayLike) -> Bits:
-    """One new key for each (key, counter) pair; both broadcast. It is `bits`, under the name of its other use."""
+    """One new key for each (key, counter) pair; both broadcast. The same function as `bits`, named for this use."""
     return bits(key, counter)
 
 
 def bits(key: ArrayLike, counter: ArrayLike) -> Bits:
     """64 random bits for each (key, counter) pair; both broadcast as uint64 arrays."""
-    # One dimension at least: arrays wrap around in silence, single numbers warn of it.
+    # At least one dimension: arrays wrap around silently, scalars warn about it.
     z = (np.atleast_1d(_u64(counter)) + _ONE) * _GOLDEN + _u64(key)
     z ^= z >> _S30
     z *= _MIX1
@@ -53,7 +53,7 @@ def uniform(key: ArrayLike, counter: ArrayLike) -> NDArray[np.float64]:
 
 def unit_interval(bits: Bits) -> NDArray[np.float64]:
     """Random bits as uniform numbers in [0, 1), of the same shape and order."""
-    # 53 bits are what a float64 holds exactly: no number is rounded up to 1.
+    # A float64 holds 53 bits exactly, so no number is rounded up to 1.
     return (bits >> _S11).astype(np.float64) * _TO_UNIT
 
 

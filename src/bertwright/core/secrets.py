@@ -1,7 +1,7 @@
-"""How a text holds a secret: by the name beside a value, in a header of HTTP, or in an address.
+"""Finds and hides secrets in text: values assigned to a telling name, HTTP headers, and addresses.
 
-One rule for what is refused (descriptions of jobs) and what is hidden (commands of other programs). A name alone, as
-that of a variable or a query, is judged by `core.redact.is_secret`.
+The same rules decide what is refused (job descriptions) and what is hidden (commands of other programs). A bare name,
+such as that of a variable or a query parameter, is judged by `core.redact.is_secret`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from bertwright.core.redact import has_credentials, is_secret, redact_credentials
 
 HIDDEN = "hidden"
-"""What stands for a secret that is left out."""
+"""Placeholder for a secret that is left out."""
 _NAME = r"[A-Za-z_][\w-]*"
-# A value that begins with $ is asked for where the line is run.
+# A value that begins with $ is a variable, which is expanded only where the line runs.
 _GIVEN = r"(?![\"']?\$)"
 _ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}(?=[^\s;&|])")
 _OPTION = re.compile(rf"(?:^|\s)--({_NAME})\s+{_GIVEN}[^\s;&|-]")
@@ -30,15 +30,15 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s'\"]+", re.IGNORECASE)
 
 
 def has_address(text: str) -> bool:
-    """Whether `text` is, or has in it, an address with a password, a token or a query."""
+    """Whether `text` is or contains an address with a password, a token or a query."""
     addresses = [text, *_ADDRESS.findall(text)]
     return has_credentials(text) or any(redact_credentials(address) != address for address in addresses)
 
 
 def secret_in(text: str, before: str = "") -> str:
-    """What is secret in a text, without the secret; "" where nothing is.
+    """A description of the secret in a text, without the secret itself; "" if there is none.
 
-    `before` is the word before it where the text is a word of a command, "" elsewhere.
+    If the text is a word of a command, `before` is the preceding word; otherwise it is "".
     """
     if has_address(text):
         return "an address with a password, a token or a query"
@@ -50,7 +50,7 @@ def secret_in(text: str, before: str = "") -> str:
 
 
 def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
-    """The words of a command with `HIDDEN` for each secret, and addresses without name, password and query."""
+    """The words of a command with `HIDDEN` for each secret, and addresses without user name, password and query."""
     return tuple(
         HIDDEN if _asks(before) and not word.startswith("-") else _hidden(word)
         for before, word in zip(("", *words), words, strict=False)
@@ -58,19 +58,19 @@ def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def hidden_value(name: str, value: str) -> str:
-    """The value of a variable, with `HIDDEN` for what is secret."""
+    """The value of a variable, with `HIDDEN` in place of secrets."""
     return HIDDEN if is_secret(name) else _hidden(value)
 
 
 def _asks(word: str) -> bool:
-    """Whether a word of a command is an option whose value, the next word, is a secret."""
+    """Whether a word of a command is an option whose value (the next word) is a secret."""
     name = _NAME_ALONE.fullmatch(word)
     return name is not None and is_secret(name[1])
 
 
 def _hidden(word: str) -> str:
     whole = _WHOLE.fullmatch(word)
-    if whole:  # of `--env=TOKEN=...` the second name is the secret's
+    if whole:  # in `--env=TOKEN=...` the second name is the one of the secret
         return whole[1] + (HIDDEN if is_secret(whole[2]) else _hidden(whole[3]))
     word = _HEADER.sub(rf"\g<1>{HIDDEN}", word)
     return _ADDRESS.sub(lambda found: redact_credentials(found[0]), word)

@@ -1,7 +1,7 @@
-"""How a file on another machine is asked for: web servers with the standard library, all others with fsspec.
+"""Requests files from other machines: web servers with the standard library, all other storage with fsspec.
 
-fsspec takes the credentials of object stores (`s3://`, `az://`, …) from the environment. None are taken from
-addresses, and what could be one there is neither printed nor written down.
+fsspec takes the credentials of object stores (`s3://`, `az://`, …) from the environment. Credentials are never taken
+from addresses, and anything in an address that could be one is neither printed nor stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EXTRAS = {"s3": "s3", "s3a": "s3", "az": "azure", "abfs": "azure", "abfss": "az
 
 @dataclass(frozen=True)
 class Version:
-    """What a server says of a file: transfers of the same version can be joined."""
+    """What a server reports about a file: transfers of the same version can be joined."""
 
     url: str
     size: int | None
@@ -38,21 +38,21 @@ class Answer:
 
     version: Version
     start: int
-    """Offset of the first byte: the one asked for, or 0 where the server cannot begin elsewhere."""
+    """Offset of the first byte: the requested one, or 0 if the server cannot start elsewhere."""
     stream: Any
 
     def blocks(self) -> Iterator[bytes]:
-        """The bytes from `start` on; `OSError` when they break off."""
+        """The bytes from `start` on, in blocks; `OSError` if the transfer breaks off."""
         with self.stream:
             try:
                 while block := self.stream.read(_BLOCK):
                     yield block
-            except Exception as error:  # each storage has exceptions of its own
+            except Exception as error:  # each storage has its own exceptions
                 raise OSError(str(error)) from None
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The fsspec file system of an address, and its path there; `MissingExtraError` names the package it needs."""
+    """The fsspec file system of an address, and its path there; `MissingExtraError` names a package that is missing."""
     _refuse_credentials(url)
     scheme = url.partition("://")[0]
     try:
@@ -62,17 +62,17 @@ def file_system(url: str) -> tuple[Any, str]:
     except ImportError as error:
         needed = f"pip install 'bertwright[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else str(error)
         raise MissingExtraError(f"{shown(url)}: {scheme}:// needs another package: {needed}.") from error
-    except Exception as error:  # credentials that are missing or malformed, of any vendor
+    except Exception as error:  # missing or malformed credentials, of any vendor
         raise _unusable(url, error) from None
-    # fsspec remembers listings: a file that was replaced meanwhile would keep its old size.
+    # fsspec caches listings: a file that was replaced in the meantime would keep its old size.
     system.invalidate_cache()
     return system, path
 
 
 def ask(url: str, start: int) -> Answer:
-    """Begin to read the file at `url`, from the byte `start` on where the server can.
+    """Start reading the file at `url`, from byte `start` if the server supports it.
 
-    `DataError` where it never will be readable; `OSError` where it may be another time.
+    `DataError` if the failure is permanent; `OSError` if a retry may succeed.
     """
     return _ask_web(url, start) if is_web(url) else _ask_storage(url, start)
 
@@ -84,20 +84,20 @@ def _ask_web(url: str, start: int) -> Answer:
         answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
     except urllib.error.HTTPError as error:
         error.close()
-        # The file has become shorter than what is here of it: another version, so from the beginning.
+        # The file is now shorter than the partial copy: it is another version, so start from the beginning.
         if error.code == 416 and start:
             return _ask_web(url, 0)
-        # A 404 stays one; a busy server (408, 429, 5xx) may answer the next time.
+        # A 404 is permanent; a busy server (408, 429, 5xx) may answer the next time.
         if error.code in _FINAL and error.code not in _LATER:
             raise _unusable(url, error) from None
         raise
     except (ValueError, http.client.InvalidURL) as error:
         raise _unusable(url, error) from None
-    except http.client.HTTPException as error:  # an answer that is no HTTP
+    except http.client.HTTPException as error:  # not a valid HTTP response
         raise OSError(repr(error)) from None
     told = answer.headers
     size = int(told["Content-Length"]) if "Content-Length" in told else None
-    # A server may ignore Range and send everything: appending that would damage the file.
+    # A server may ignore Range and send the entire file: appending that would corrupt the partial copy.
     if answer.status != 206:
         start = 0
     elif size is not None:
@@ -112,7 +112,7 @@ def _ask_storage(url: str, start: int) -> Answer:
         tag = str(facts.get("ETag") or facts.get("etag") or system.ukey(path))
         stream = system.open(path, "rb", cache_type="readahead")
         stream.seek(start)
-    except Exception as error:  # each storage has exceptions of its own
+    except Exception as error:  # each storage has its own exceptions
         raise _unusable(url, error) from None
     return Answer(Version(shown(url), facts["size"], tag), start, stream)
 

@@ -1,7 +1,7 @@
-"""The types of the numbers and texts in JSON files that stages write, and where a stage says what it counts.
+"""Types of the numbers and texts in the JSON files that stages write, and access to the types of a stage's counts.
 
-What a stage writes down is typed in its own `shapes.py`. A count may be absent, as a stage of another version had it
-not, and others may stand beside these. One that is needed and absent is refused where it is read (`files.Known`).
+Each stage types what it writes in its own `shapes.py`. A count may be absent, because other versions of the stage
+lacked it, and extra counts are allowed. A required count that is absent is refused where it is read (`files.Known`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Number = Annotated[float, Field(strict=True, ge=-1e15, le=1e15)]
 Score = Annotated[float, Field(strict=True)] | None
-"""None where there is none, or where it is no number."""
+"""None if there is no score, or if it is not a finite number."""
 Text = Annotated[str, Field(strict=True, max_length=2**16)]
 Flag = Annotated[bool, Field(strict=True)]
 
@@ -25,11 +25,11 @@ _PACKAGE = __name__.partition(".")[0]
 
 @cache
 def counts_of(stage: str) -> TypeAdapter[Any] | None:
-    """What the counts of a stage must be, `Counts` in its `shapes.py`; None where they are not looked at.
+    """The type of a stage's counts, `Counts` in its `shapes.py`; None if they are not checked.
 
-    Made when first asked for: it takes longer than importing the types.
+    Built on first use, because building it takes longer than importing the types.
     """
-    # The name is what a manifest says, which anyone may have written: nothing but a shapes.py of ours is imported.
+    # The name comes from a manifest, which is untrusted: nothing but a shapes.py of this package is imported.
     if not stage.isidentifier() or not files(_PACKAGE).joinpath(stage, "shapes.py").is_file():
         return None
     counts = getattr(import_module(f"{_PACKAGE}.{stage}.shapes"), "Counts", None)

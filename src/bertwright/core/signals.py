@@ -1,8 +1,8 @@
-"""The signals that ask to stop, and what they do: in training a checkpoint first, elsewhere an end at once.
+"""The signals that request a stop: training saves a checkpoint first, everything else ends at once.
 
-SIGTERM is what schedulers send, SIGHUP tells that a terminal or a connection is gone, SIGUSR1 and SIGUSR2 are early
-warnings (Slurm's `--signal`, SGE, LSF), SIGINT is Ctrl-C. One that was ignored when the program started (nohup, a job
-in the background) stays ignored. Worker processes hear none of them: the process that started them ends them.
+Schedulers send SIGTERM; SIGHUP means that a terminal or connection is gone; SIGUSR1 and SIGUSR2 are early warnings
+(Slurm's `--signal`, SGE, LSF); SIGINT is Ctrl-C. A signal that was ignored when the program started (nohup, a
+background job) stays ignored. Worker processes receive none of them: the process that started them ends them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any
 from bertwright.core.errors import Interrupted
 
 ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Those that lead to exit code 75; SIGINT leads to 130."""
+"""Signals that lead to exit code 75; SIGINT leads to 130."""
 ALL = (*ASKING, signal.SIGINT)
 PATIENCE = 5.0
-"""Seconds that a library may go on computing after a signal, before the process ends all the same."""
+"""Seconds that a library may keep computing after a signal before the process is ended anyway."""
 _BY_CTRL_C = 130
 _leaving = threading.Event()
-"""Set when the program is about to end by a signal, or by what ended its training."""
+"""Set when the program is about to end because of a signal, or of an exception that ended training."""
 
 Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(BaseException):
-    """Raised in the main thread by a signal; no `KeyboardInterrupt`, which the command line's library would swallow."""
+    """Raised in the main thread by a signal; no `KeyboardInterrupt`, which the command-line library would swallow."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -39,7 +39,7 @@ class Stopped(BaseException):
 
 
 def farewell(stop: Stopped) -> tuple[str, int]:
-    """What to say at the end, and the exit code."""
+    """The final message and the exit code."""
     if stop.exit_code == _BY_CTRL_C:
         return "interrupted. Run the same command again to continue.", stop.exit_code
     return f"stopped by {stop}. What is finished is kept: run the same command again.", stop.exit_code
@@ -47,10 +47,11 @@ def farewell(stop: Stopped) -> tuple[str, int]:
 
 @contextmanager
 def end_on_signals() -> Iterator[None]:
-    """For the length of the block, signals raise `Stopped` in the main thread.
+    """Inside the block, signals raise `Stopped` in the main thread.
 
-    Once one of them, or the end of training, makes the program leave, only SIGINT is heard: schedulers repeat theirs. A
-    library that computes for long does not let Python raise anything: then the process ends after `PATIENCE`.
+    Once a signal, or an exception that ended training, makes the program exit, only SIGINT is handled, because
+    schedulers repeat their signals. A library that computes for long prevents Python from raising: the process is then
+    ended after `PATIENCE`.
     """
     raised = threading.Event()
     _leaving.clear()
@@ -68,28 +69,29 @@ def end_on_signals() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """Whether a signal has asked to stop, for the length of the block; a second SIGINT does what it did before.
+    """Yield a function that tells whether a signal has requested a stop.
 
-    An `Interrupted` that leaves the block has the exit code of the first signal: 130 after SIGINT, else 75.
+    A SIGINT after the first signal calls the handler that was installed before. An `Interrupted` that leaves the block
+    gets the exit code of the first signal: 130 after SIGINT, else 75.
     """
     asked_by, on_interrupt = 0, signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked_by
-        # Who presses Ctrl-C twice wants no checkpoint.
+        # A user who presses Ctrl-C twice wants no checkpoint.
         if asked_by and number == signal.SIGINT and callable(on_interrupt):
             on_interrupt(number, frame)
         asked_by = asked_by or number
 
     main = threading.current_thread() is threading.main_thread()
-    watched = signal.set_wakeup_fd(-1) if main else -1  # here nobody is hurried: a checkpoint may take a while
+    watched = signal.set_wakeup_fd(-1) if main else -1  # no time limit here: a checkpoint may take a while
     try:
         with _handled(ask):
             try:
                 yield lambda: asked_by != 0
             except BaseException as error:
                 _leaving.set()
-                # A scheduler requeues after 75; who pressed Ctrl-C wants neither that nor the next line of a script.
+                # 75 makes a scheduler requeue; after Ctrl-C the user wants neither that nor the script's next line.
                 if isinstance(error, Interrupted) and asked_by == signal.SIGINT:
                     error.exit_code = _BY_CTRL_C
                 raise
@@ -100,8 +102,8 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def handed_on(take: Callable[[int], None]) -> Iterator[None]:
-    """For the length of the block, signals are given to `take` by their numbers and do nothing else here."""
-    watched = signal.set_wakeup_fd(-1)  # who takes them may need a while
+    """Inside the block, `take` is called with the number of each signal, which has no other effect here."""
+    watched = signal.set_wakeup_fd(-1)  # no time limit here: `take` may need a while
     try:
         with _handled(lambda number, frame: take(number)):
             yield
@@ -111,8 +113,8 @@ def handed_on(take: Callable[[int], None]) -> Iterator[None]:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Processes started inside never hear of the signals; this one hears of them afterwards."""
-    # A process inherits the mask of the one that starts it, so there is no moment at which it would hear one.
+    """Processes started inside never receive the signals; this process receives them after the block."""
+    # A process inherits its parent's signal mask, so there is no moment at which it could receive one.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     try:
         yield
@@ -122,9 +124,9 @@ def unheard() -> Iterator[None]:
 
 @contextmanager
 def _handled(handler: Handler) -> Iterator[None]:
-    """Handle all signals that are not ignored; only the main thread can be asked."""
+    """Install `handler` for all signals that are not ignored; only the main thread can do that."""
     main = threading.current_thread() is threading.main_thread()
-    # nohup and jobs in the background set signals to be ignored, and mean it.
+    # nohup and background jobs ignore signals on purpose.
     heard = [number for number in ALL if main and signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in heard}
     try:
@@ -140,7 +142,7 @@ def _restore(handlers: Iterable[tuple[signal.Signals, Any]]) -> None:
 
 @contextmanager
 def _watched(raised: threading.Event) -> Iterator[None]:
-    """End the process if a signal has come and `raised` does not follow."""
+    """End the process if a signal has arrived and `raised` is not set within `PATIENCE`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

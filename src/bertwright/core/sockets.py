@@ -1,8 +1,8 @@
-"""The sockets and memory nodes of this machine, with the processors of each that this process may use.
+"""The sockets and memory (NUMA) nodes of this machine, with the processors of each that this process may use.
 
-Read from the files of Linux (Documentation/ABI/stable/sysfs-devices-system-cpu and -node): a processor is a hardware
-thread, several of which share a core where the machine has SMT. What a container's cpuset or taskset leaves out is not
-there. Knows no torch.
+Read from Linux sysfs (Documentation/ABI/stable/sysfs-devices-system-cpu and -node). A processor is a hardware thread;
+with SMT, several share a core. Processors that a container's cpuset or taskset excludes are left out. Independent of
+torch.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Processors:
     """Processors that share a socket, or a memory node."""
 
     name: str
-    """Such as "socket 0"; numbers are those of the machine, and need not follow one another."""
+    """Such as "socket 0"; the number is the machine's, and numbers may have gaps."""
     processors: tuple[int, ...]
-    """The hardware threads that may be used, rising."""
+    """The hardware threads that may be used, in ascending order."""
     cores: int
-    """How many cores they are of."""
+    """The number of cores that they belong to."""
 
 
 def processors_of(kind: Kind) -> tuple[Processors, ...]:
-    """The sockets or memory nodes of which this process may use a processor, in the order of their numbers.
+    """The sockets or memory nodes with at least one processor that this process may use, ordered by number.
 
-    `RecipeError` where the system does not tell them.
+    `RecipeError` if the system does not report them.
     """
     if not hasattr(os, "sched_getaffinity") or not (SYSTEM / "cpu").is_dir():
         raise RecipeError(
@@ -50,7 +50,7 @@ def processors_of(kind: Kind) -> tuple[Processors, ...]:
 
 
 def processors_in(text: str) -> set[int]:
-    """The numbers in a list as Linux writes it, such as "0-3,8-11": ends included; empty for no number."""
+    """The numbers in a Linux list such as "0-3,8-11", ends included; empty for an empty list."""
     numbers: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -63,8 +63,8 @@ def _group(name: str, cpus: list[int]) -> Processors:
 
 
 def _core(cpu: int) -> int:
-    """A number of the core that a processor is of: that of its first thread."""
-    # Not core_id, which is counted anew in each socket, and in some machines in each part of one.
+    """A number that identifies the core of a processor: that of the core's first thread."""
+    # Not core_id, which restarts in each socket, and on some machines in each part of a socket.
     for name in ("core_cpus_list", "thread_siblings_list"):  # the newer name first
         path = SYSTEM / "cpu" / f"cpu{cpu}" / "topology" / name
         if path.is_file():
@@ -73,13 +73,13 @@ def _core(cpu: int) -> int:
 
 
 def _topology(cpu: int, name: str) -> int:
-    """A number of a processor's topology; 0 where there is none, as in some virtual machines."""
+    """A number from a processor's topology; 0 if the system does not report it, as in some virtual machines."""
     path = SYSTEM / "cpu" / f"cpu{cpu}" / "topology" / name
     return max(int(path.read_text(encoding="ascii")), 0) if path.is_file() else 0
 
 
 def _nodes(allowed: Collection[int]) -> dict[int, int]:
-    """The memory node of each processor; empty where the kernel knows no nodes, and all memory is one."""
+    """The memory node of each processor; empty if the kernel reports no nodes, so all memory is one node."""
     return {
         cpu: int(folder.name.removeprefix("node"))
         for folder in (SYSTEM / "node").glob("node[0-9]*")

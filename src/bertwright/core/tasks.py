@@ -1,7 +1,7 @@
 """Task lists, and the process pool that works through them.
 
-A task is a picklable value; a function turns it into one named output, skips it if that is there already, and returns
-what it counted. An executor never decides anything: who does which task leaves no trace in the output.
+A task is a picklable value; a function turns it into one named output, skips it if the output exists, and returns what
+it counted. An executor decides nothing about the result: which worker does which task leaves no trace in the output.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 AHEAD = 4
-"""Tasks per worker that are taken from the list before the first of them is done."""
+"""Maximum number of unfinished tasks per worker that are taken from the list."""
 TO_LEAVE = 2.0
 """Seconds that a worker has to clean up after itself."""
 
 
 class Executor(Protocol):
-    """Something that works through task lists, between entering and leaving it."""
+    """Works through task lists inside a `with` block."""
 
     def map(
         self,
@@ -47,10 +47,10 @@ class Executor(Protocol):
         stage: str,
         on_done: Callable[[Result], None] | None = None,
     ) -> list[Result]:
-        """`[function(task) for task in tasks]`, in task order; `on_done` is called here as each task ends.
+        """`[function(task) for task in tasks]`, in task order; this process calls `on_done` as each task ends.
 
-        The tasks are taken one by one, a few per worker ahead, so they may be made while others are done. The first
-        failure is raised unchanged and no further task is begun. Errors name the recipe section `stage`.
+        Tasks are taken one by one, a few per worker ahead, so they may be generated while others run. The first
+        failure is raised unchanged and no further task is started. Errors name the recipe section `stage`.
         """
 
     def __enter__(self) -> Self: ...
@@ -61,9 +61,9 @@ class Executor(Protocol):
 
 
 class Pool:
-    """An executor of so many processes on this machine (1: this one; 0: one per processor it may use).
+    """An executor with `workers` processes on this machine (1: this process; 0: one per processor it may use).
 
-    They start when there are two tasks to do, and are gone at the end, whatever ends it.
+    The processes start once there are two tasks to do, and are gone at the end, whatever ends it.
     """
 
     def __init__(self, workers: int) -> None:
@@ -115,7 +115,7 @@ def map_ahead(
     ahead: int,
     on_done: Callable[[Result], None] | None,
 ) -> list[Result]:
-    """Submit the tasks with at most `ahead` of them unfinished; the results in task order."""
+    """Submit the tasks with at most `ahead` of them unfinished; returns the results in task order."""
     results: dict[int, Result] = {}
     running: dict[Future[Result], int] = {}
 
@@ -140,15 +140,15 @@ def _noted(result: Result, on_done: Callable[[Result], None] | None) -> Result:
 class _Worker(SpawnProcess):
     """A spawned process that does not import the caller's main module.
 
-    Python would run a script without a main guard once more in every worker, and has nothing to import of a notebook
-    or of standard input. Tasks are functions of this package and need neither. Nor does it hear the signals that ask to
-    stop: its parent does.
+    Python would run a script without a main guard again in every worker, and has nothing to import for a notebook or
+    standard input. Tasks are functions of this package and need neither. The process does not receive stop signals
+    either: its parent handles them.
     """
 
     def start(self) -> None:
         with _starting:
             main = sys.modules["__main__"]
-            sys.modules["__main__"] = ModuleType("__main__")  # says no name and no file, so none is handed on
+            sys.modules["__main__"] = ModuleType("__main__")  # has no name and no file to pass to the child
             try:
                 with unheard():
                     super().start()
@@ -164,13 +164,13 @@ _starting = threading.Lock()
 
 
 def _begin(stop: Connection) -> None:
-    """In a new worker: watch over the other end of `stop`."""
+    """Initialize a new worker: watch the other end of `stop`."""
     signal.signal(signal.SIGALRM, _vanish)
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
 
 
 def _in_worker(function: Callable[[Task], Result], task: Task) -> Result:
-    """Do a task; a worker that is asked to leave meanwhile leaves it as by an error, so what it began is removed."""
+    """Run a task; a worker told to exit meanwhile leaves it as by an error, so that partial output is removed."""
     signal.signal(signal.SIGALRM, _leave)
     try:
         return function(task)
@@ -179,7 +179,7 @@ def _in_worker(function: Callable[[Task], Result], task: Task) -> Result:
 
 
 def _end_in_time(stop: Connection) -> None:
-    """Leave when the parent says so, or dies, however it dies: a worker would otherwise wait for work for ever."""
+    """Exit when the parent says so or dies, however it dies: a worker would otherwise wait for work forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     if stop in wait_for([parent.sentinel, stop]):
@@ -189,7 +189,7 @@ def _end_in_time(stop: Connection) -> None:
 
 
 def _vanish(number: int, frame: FrameType | None) -> None:
-    os._exit(1)  # outside of a task there is nothing to remove, and what is raised there would be printed
+    os._exit(1)  # outside a task there is nothing to clean up, and an exception would be printed
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,6 @@
-"""The head of a safetensors file, looked at before the library is given the file.
+"""Checks the header of a safetensors file before the library opens the file.
 
-The format (https://huggingface.co/docs/safetensors): 8 bytes with the size of the head, the head in JSON, the tensors.
+The format (https://huggingface.co/docs/safetensors): 8 bytes with the header size, the header as JSON, the tensors.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from bertwright.core.files import naming
 from bertwright.core.json_values import parse_json
 
 MAX_HEAD = 16 * 2**20
-"""Most bytes of a head; one of 1,000 tensors has 100 kB."""
+"""Maximum size of a header in bytes; the header of 1,000 tensors has 100 kB."""
 _SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2}
 _SIZES |= {"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8}
-"""Bytes of an element."""
+"""Bytes per element, by dtype."""
 Size = Annotated[int, Field(strict=True, ge=0, lt=2**48)]
 _ENTRY = TypeAdapter(dict[str, Any])
 _SHAPE = TypeAdapter(Annotated[list[Size], Field(max_length=8)])
@@ -27,7 +27,7 @@ _PLACE = TypeAdapter(tuple[Size, Size])
 
 
 def check_tensors(path: Path) -> None:
-    """Raise `ArtifactError` when `path` is no safetensors file whose tensors fill it one after another."""
+    """Raise `ArtifactError` unless `path` is a safetensors file that its tensors fill without gaps or overlaps."""
     try:
         _check(path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -42,7 +42,7 @@ def _check(path: Path) -> None:
     size = path.stat().st_size
     with naming(path), path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
-        # Eight bytes of a damaged file can name a head of exabytes.
+        # The first eight bytes of a corrupt file can announce a header of exabytes.
         if size < 8 or length > min(MAX_HEAD, size - 8):
             raise ValueError(f"its head should have {length:,} bytes, the file has {size:,}")
         head = parse_json(handle.read(length))

@@ -1,4 +1,4 @@
-"""TOML into a frozen model, with errors that name the line, the key and the nearest right one.
+"""Reads TOML into a frozen model, with errors that name the line, the key and the nearest valid one.
 
 All independent mistakes are reported at once, each as `file:line: key: what is wrong`.
 """
@@ -19,7 +19,7 @@ from bertwright.core.files import read_bytes
 from bertwright.core.json_values import refuse_depth
 
 MAX_BYTES = 4 * 2**20
-"""Most bytes of a TOML file."""
+"""Maximum size of a TOML file in bytes."""
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\-\"']+)\s*=")
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -29,11 +29,11 @@ _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": 
 
 
 def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[str, int]]:
-    """The values of a TOML file and the line of each dotted key that stands at the start of a line; `noun` says what it
-    should be."""
+    """The values of a TOML file, and the line number of each dotted key that starts a line; `noun` is what errors call
+    the file."""
     try:
-        # The path of a dump may be given in the place of a recipe.
-        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # Windows' editors put a byte order mark before it
+        # Bounded, because a user may give the path of a dump instead of a recipe.
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # Windows editors add a byte order mark
     except (OSError, ValueError) as error:
         raise RecipeError(f"cannot read the {noun} {path}: {error}. Give the path of a TOML file in UTF-8.") from error
     try:
@@ -46,9 +46,9 @@ def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[st
 
 
 def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
-    """Set each `key=value` in place; the value is read as TOML, or as a plain string if it is none.
+    """Set each `key=value` in place; the value is read as TOML, or as a plain string if it is not valid TOML.
 
-    An empty value (`key=`) takes the key out, so that its default applies.
+    An empty value (`key=`) removes the key, so that its default applies.
     """
     for override in overrides:
         dotted, equals, text = override.partition("=")
@@ -64,7 +64,7 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
 
 
 def set_key(values: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set a dotted key in place, or, where `value` is None, take it out if it is there."""
+    """Set a dotted key in place; if `value` is None, remove the key if it exists."""
     *above, last = dotted.split(".")
     holder = _descend(values, above, dotted)
     if value is None and isinstance(holder, dict):
@@ -74,7 +74,7 @@ def set_key(values: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def override_key(override: str) -> str:
-    """The dotted key of `key=value`; `phases[0]` is `phases.0`."""
+    """The dotted key of `key=value`; `phases[0]` becomes `phases.0`."""
     return _INDEX.sub(r".\1", override.partition("=")[0])
 
 
@@ -85,8 +85,8 @@ def validate(
     lines: Mapping[str, int],
     where_is: Callable[[type[BaseModel], str], str] | None = None,
 ) -> Any:
-    """`model` made of `values`, or one `RecipeError` that lists every mistake; `where_is` helps with unknown keys."""
-    # Before pydantic: it would fail on these with errors that name neither the file nor the key.
+    """Build `model` from `values`, or raise one `RecipeError` with every mistake; `where_is` explains unknown keys."""
+    # Before pydantic, whose errors for these would name neither the file nor the key.
     _refuse_monsters(values, file)
     try:
         return model.model_validate(values)
@@ -97,7 +97,7 @@ def validate(
 
 
 def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:
-    """Raise `RecipeError` for what TOML can say and no setting means: deep nesting, numbers beyond 64 bits, NUL."""
+    """Raise `RecipeError` for valid TOML that no setting accepts: deep nesting, integers beyond 64 bits, NUL."""
     try:
         refuse_depth(dict(values))
     except ValueError as error:
@@ -139,7 +139,7 @@ def _lines(text: str) -> dict[str, int]:
 
 
 def _remedy(text: str, fault: str) -> str:
-    """What to write in the line that tomllib names, where a habit from elsewhere explains it."""
+    """What to write in the line that tomllib names, if a habit from another language explains the error."""
     line = re.search(r"at line (\d+)", fault)
     written = text.splitlines()[int(line[1]) - 1] if line and int(line[1]) <= text.count("\n") + 1 else ""
     if yaml := _YAML.match(written):
@@ -148,7 +148,7 @@ def _remedy(text: str, fault: str) -> str:
         key, value = plain.groups()
         if value in ("None", "null", "~"):
             return f"Leave {key} out: there is no null in TOML."
-        # Of a language `no` is Norwegian.
+        # As a language code, `no` is Norwegian.
         word = None if key.endswith("language") else _WORDS.get(value)
         return f"Write {key} = {word or json.dumps(value, ensure_ascii=False)}."
     if "\\" in written:
@@ -158,14 +158,14 @@ def _remedy(text: str, fault: str) -> str:
 
 def _value(text: str) -> Any:
     try:
-        # So that `model.size=mini` needs no quotes, which a shell would take away.
+        # So that `model.size=mini` needs no quotes, which a shell would remove.
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 
 def _descend(values: Any, keys: Sequence[str], override: str) -> Any:
-    """The table or list under `keys`; tables that are missing are made."""
+    """The table or list under `keys`; missing tables are created."""
     for key in keys:
         try:
             values = values[int(key)] if isinstance(values, list) else values.setdefault(key, {})

@@ -1,9 +1,8 @@
-"""One stage on several machines without a scheduler of ours: Slurm arrays, Kubernetes jobs, several shells.
+"""One stage on several machines without a scheduler of our own: Slurm arrays, Kubernetes jobs, several shells.
 
-The ranks share the run folder. Rank R of W does the tasks R, R + W, R + 2W, ... of the stage's first and longest list.
-A task's output is one named file, whole or absent, so the ranks need not know of each other: whoever finds the outputs
-of all of them completes the stage. They may run at the same time or one after another, and a killed one is started
-again.
+The ranks share the run folder. Rank R of W does tasks R, R + W, R + 2W, ... of the stage's first and longest task list.
+A task's output is one named file, complete or absent, so the ranks do not communicate: the rank that finds all outputs
+completes the stage. Ranks may run concurrently or one after another, and a killed rank can be started again.
 """
 
 from __future__ import annotations
@@ -17,35 +16,35 @@ from bertwright.core.lock import FolderLock
 
 
 class StageIncomplete(Exception):
-    """This rank has done its share, and other processes complete the stage; the message says so. Not a failure."""
+    """This rank has done its share, and another process completes the stage; the message says so. Not a failure."""
 
 
 @dataclass(frozen=True)
 class WorkSplit:
-    """How the tasks of a stage are split over ranks, and which of them are this process's."""
+    """How the tasks of a stage are split over ranks, and which rank this process is."""
 
     rank: int = 0
     world: int = 1
     lock: FolderLock | None = None
-    """The lock of the run folder: several ranks hold it together, the one that completes the stage alone."""
+    """The lock of the run folder: shared while ranks work, exclusive for the rank that completes the stage."""
 
     def owns(self, number: int) -> bool:
-        """Whether the task of this number is for this rank."""
+        """Whether the task with this number belongs to this rank."""
         return number % self.world == self.rank
 
     def complete(self, stage: str, draft: Path, outputs: Sequence[Path]) -> None:
-        """Return in the process that is to complete the stage, which is then alone in the run folder.
+        """Return in the process that must complete the stage, which then holds the run folder exclusively.
 
-        Raises `StageIncomplete` where it is another: some of `outputs` (the notes of tasks) are missing, or what they
-        tell of is damaged, or somebody else has published the stage. Whoever finds them all waits until the folder is
-        free, as the one that is in it may be stopped, or may be there for another reason.
+        Raises `StageIncomplete` in any other process: some of `outputs` (the notes of tasks) are missing or list
+        damaged files, or another rank has published the stage. A rank that finds all outputs waits for the folder,
+        because the process that holds it may be stopped, or may be there for another reason.
         """
         if self.world == 1:
             return
         assert self.lock is not None, "several ranks need a lock"
-        # Let go before looking: of two ranks that end together one then gets the lock alone, and completes the stage.
+        # Release before checking: if two ranks end together, one of them then gets the lock and completes the stage.
         self.lock.release()
-        # Cheap first: hashing the outputs of all ranks is worth it only when none is missing.
+        # Cheap check first: hashing the outputs of all ranks is worthwhile only if none is missing.
         missing = sum(not path.is_file() for path in outputs) or sum(not is_done(path) for path in outputs)
         done = f"{stage}: rank {self.rank} of {self.world} is done"
         if missing and draft.is_dir():
@@ -60,4 +59,4 @@ class WorkSplit:
 
 
 SINGLE = WorkSplit()
-"""The split of a process that works alone: all is its own."""
+"""The split of a process that works alone: every task belongs to it."""
