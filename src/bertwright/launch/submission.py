@@ -32,7 +32,10 @@ def submit(target: Target, job: Job, log: Log) -> Submitted:
 
 
 def _refuse_second(target: Target, job: Job) -> None:
-    """Two chains would write to one run folder, and the first chain's jobs could no longer be monitored or stopped."""
+    """Raise `RecipeError` if jobs of an earlier submission wait or run.
+
+    Two chains would write to one run folder, and the first chain's jobs could no longer be monitored or stopped.
+    """
     kept = _noted(job)
     if not isinstance(target, Scheduler) or kept.get("target") != target.kind:
         return
