@@ -87,7 +87,7 @@ def _table(header: str, keys: Mapping[str, Key]) -> Iterator[str]:
         for name, key in keys.items():
             line = f"{name} = {value_text(key.value)}"
             beside = f"{line:<{COLUMN - 1}} # {key.why}" if key.why else line
-            # A long value leaves no room for its origin, which then goes on the line above.
+            # A long value leaves no room for its origin, which is then on the line above.
             yield from [beside] if len(beside) <= WIDTH else [*_wrapped("# ", key.why), line]
         yield ""
 
