@@ -1,1 +1,1 @@
-"""What makes files of the package; not installed with it."""
+"""Programs that generate files of the package; not installed with it."""

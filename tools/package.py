@@ -1,7 +1,7 @@
-"""An archive for machines without the internet: every wheel, every licence, and a script that installs them.
+"""Build an archive for machines without internet access: every wheel, every licence, and a script that installs them.
 
 `python -m tools.package` writes dist/bertwright-VERSION-offline.tar.gz. The same commit and the same wheels give the
-same bytes: names are sorted, times are the commit's, owners are nobody.
+same bytes: names are sorted, times are the commit's, and no owners are recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def time_of_commit() -> int:
-    """Seconds since 1970: SOURCE_DATE_EPOCH, or the time of the newest commit."""
+    """Return seconds since 1970: SOURCE_DATE_EPOCH, or the time of the newest commit."""
     if given := os.environ.get("SOURCE_DATE_EPOCH"):
         return int(given)
     done = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -55,19 +55,19 @@ def time_of_commit() -> int:
 
 
 def collect(folder: Path, made: int) -> list[Path]:
-    """The wheels of bertwright and of all that it needs, in the versions of constraints.txt, in `folder`."""
+    """Build the wheels of bertwright and its dependencies in `folder`, in the versions of constraints.txt."""
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--wheel-dir", str(folder)]
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(made)}  # hatchling takes it as the time of its files
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(made)}  # hatchling uses it as the time of its files
     subprocess.run([*pip, *constraints, f"{ROOT}[{EXTRAS}]"], env=environment, check=True)
     return sorted(folder.glob("*.whl"))
 
 
 def write_archive(target: Path, wheels: list[Path], made: int) -> None:
-    """Write the archive of these wheels; it has its name only when it is whole."""
+    """Write the archive of these wheels; it gets its final name only when it is complete."""
     texts = {"install.sh": INSTALL, **licences(wheels)}
     draft = target.with_suffix(".draft")
-    # gzip writes a time and a name of its own into its head, unless they are given.
+    # Without these arguments, gzip writes the current time and the file name into its header.
     with (
         draft.open("wb") as raw,
         gzip.GzipFile("", "wb", 6, raw, mtime=made) as packed,
@@ -83,14 +83,14 @@ def write_archive(target: Path, wheels: list[Path], made: int) -> None:
 
 
 def member(name: str, size: int, made: int) -> tarfile.TarInfo:
-    """The head of a file in the archive, which says nothing of who made it."""
+    """Return the header of a file in the archive, without an owner."""
     info = tarfile.TarInfo(f"{NAME}/{name}")
     info.size, info.mtime, info.mode = size, made, 0o755 if name.endswith(".sh") else 0o644
     return info
 
 
 def licences(wheels: list[Path]) -> Mapping[str, str]:
-    """THIRD-PARTY.tsv, with a line for each package, and the texts of their licences."""
+    """Return THIRD-PARTY.tsv, with a line for each package, and the texts of their licences, by path."""
     lines, texts = ["package\tversion\tlicence\tfiles"], dict[str, str]()
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
@@ -106,9 +106,9 @@ def licences(wheels: list[Path]) -> Mapping[str, str]:
 
 
 def _licence(expression: str | None, text: str | None, classifiers: list[str]) -> str:
-    """What a package says of its licence, on one line."""
+    """Return the licence that a package states, on one line."""
     named = [line.rpartition(" :: ")[2] for line in classifiers if line.startswith("License :: ")]
-    # Some have the whole text in this field.
+    # Some packages have the full licence text in this field.
     short = text.strip().splitlines()[0] if text and text.strip() else ""
     return expression or "; ".join(named) or short or "see its files"
 

@@ -1,7 +1,7 @@
-"""Writes the JSON Schemas of recipes and places, by which editors complete and check TOML.
+"""Write the JSON Schemas of recipes and places, with which editors complete and check TOML.
 
-`python -m tools.schemas` writes them into the package; a test compares them with the sections. They say what can be
-said of a key by itself; what one key asks of another is said by `bertwright check`.
+`python -m tools.schemas` writes them into the package; a test compares them with the sections. They describe each key
+on its own; `bertwright check` also checks conditions between keys.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from bertwright.shipped import schema_file
 
 
 class Machines(Section):
-    """Machines that only a forecast is for (`bertwright plan --place`)."""
+    """Machines that are described only for a forecast (`bertwright plan --place`)."""
 
     hardware: HardwareConfig
-    """What one machine there has, how many there are, and what they cost."""
+    """Hardware of one machine, the number of machines, and their cost."""
 
 
 MODELS: dict[str, Sequence[type[BaseModel]]] = {"recipe": (Recipe,), "place": (*TARGETS.values(), Machines)}
-"""What such a file may be: one of these."""
+"""The models of each file: a file matches one of them."""
 DIALECT = "http://json-schema.org/draft-07/schema#"
-"""Not the newest: every editor's checker of TOML knows it."""
+"""An old draft, because every editor's TOML checker supports it."""
 _UNSAID = {"title", "role", "format", "discriminator"}
 _SAME_FORM = {"_preset_fills_in", "_size_or_file"}
-"""Validators that run before a section is checked and take no other form of it."""
+"""Validators that run before a section is validated and accept no other form of it."""
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's, with the short forms that sections take, and the kinds that a union's members must name."""
+    """pydantic's generator, with the short forms that sections accept, and the required kind of a union's members."""
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
-        """What is taken beside the section itself; a validator that is not known here is an error."""
+        """Return the forms accepted besides the section itself; an unknown validator is an error."""
         section = super().function_before_schema(schema)
         match schema["function"]["function"].__name__:
             case "by_kind":
@@ -61,7 +61,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 7) of the TOML files of that name, with the description of every key."""
+    """Return the JSON Schema (draft 7) of the TOML files of that name, with the description of every key."""
     made, found = models_json_schema([(model, "validation") for model in MODELS[name]], schema_generator=_Generator)
     sections = found["$defs"]
     named = {reference.rpartition("/")[2] for reference in _kinds(sections)}
@@ -78,12 +78,12 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def text(name: str) -> str:
-    """The schema as it is published."""
+    """Return the schema as a published file."""
     return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
 
 
 def _sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """The model and every section in it, each as often as it is held."""
+    """Yield the model and every section in it, each as often as it occurs."""
     yield model
     for field in model.model_fields.values():
         for held in members(field.annotation):
@@ -92,7 +92,7 @@ def _sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _kinds(value: Any) -> Iterator[str]:
-    """References to the sections that are told from others by their kind."""
+    """Yield references to the sections that a discriminator distinguishes by kind."""
     if isinstance(value, dict):
         yield from value.get("discriminator", {}).get("mapping", {}).values() if "oneOf" in value else ()
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -100,14 +100,14 @@ def _kinds(value: Any) -> Iterator[str]:
 
 
 def _describe(section: type[BaseModel], schema: dict[str, Any]) -> None:
-    """Say of each key what the section says of it."""
+    """Set each key's description to the docstring of its field."""
     for name, field in described(section).items():
         if field.description:
             schema["properties"][name]["description"] = " ".join(field.description.split())
 
 
 def _plain(value: Any) -> Any:
-    """In draft 7, without what only pydantic reads, and without null, which TOML does not have."""
+    """Convert to draft 7, without keywords that only pydantic reads, and without null, which TOML does not have."""
     if isinstance(value, list):
         return [_plain(inner) for inner in value if inner != {"type": "null"}]
     if not isinstance(value, dict):
@@ -120,14 +120,14 @@ def _plain(value: Any) -> Any:
         kept |= {"items": kept.pop("prefixItems"), "additionalItems": False}
     if len(kept.get("anyOf", ())) == 1:
         kept |= kept.pop("anyOf")[0]
-    # Beside a reference nothing else is read in draft 7.
+    # In draft 7, keywords next to a reference are ignored.
     if "$ref" in kept and len(kept) > 1:
         kept["allOf"] = [{"$ref": kept.pop("$ref")}]
     return kept
 
 
 def _empty_default(key: str, value: Any) -> bool:
-    """A default that is no value somebody would write: none, or a whole section."""
+    """Whether a default is nothing that a user would write: none, or an entire section."""
     return key == "default" and (value is None or isinstance(value, dict))
 
 

@@ -1,7 +1,7 @@
-"""Builds the sample wiki: a MediaWiki export (schema 0.11) in multistream bzip2, the same bytes each time.
+"""Build the sample wiki: a MediaWiki export (schema 0.11) in multistream bzip2, byte for byte reproducible.
 
-`python -m tools.sample.build [FOLDER]` writes the full and the small export into a folder, by default the one of the
-package that they are installed from.
+`python -m tools.sample.build [FOLDER]` writes the full and the small export into a folder, by default the folder of
+the package from which they are installed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def build_small(path: Path) -> None:
 
 
 def _repeated(contents: list[Page]) -> list[Page]:
-    """Copies of three pages under another title, for de-duplication to find."""
+    """Return copies of three pages under other titles, for de-duplication to find."""
     return [replace(page, title=REPEATED[page.title]) for page in contents if page.title in REPEATED]
 
 
 def _write(path: Path, contents: list[Page]) -> None:
-    """Header, then a hundred pages to a stream, then the closing tag: the layout of Wikimedia's multistream dumps.
+    """Write the header, then a hundred pages per stream, then the closing tag, as Wikimedia's multistream dumps do.
 
-    Pages of a kind stay together, which makes the file a third smaller than a drawn order would.
+    Pages of a kind stay together, which makes the file a third smaller than a random order would.
     """
     texts = [page_xml(number, page) for number, page in enumerate(contents, start=1)]
     blocks = ["".join(texts[i : i + PAGES_PER_STREAM]) for i in range(0, len(texts), PAGES_PER_STREAM)]

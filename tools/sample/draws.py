@@ -1,4 +1,4 @@
-"""A stream of choices in a fixed order: the sample is the same bytes on every machine."""
+"""A reproducible stream of random choices: the sample has the same bytes on every machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Draws:
         self._block: list[int] = []
 
     def below(self, n: int) -> int:
-        """The next integer in [0, n)."""
+        """Return the next integer in [0, n)."""
         position = self._counter % _BLOCK
         if position == 0:
             counters = range(self._counter, self._counter + _BLOCK)
@@ -29,10 +29,10 @@ class Draws:
         return self._block[position] * n >> 32
 
     def one(self, choices: Sequence[T]) -> T:
-        """One of the choices, each equally likely."""
+        """Return one of the choices, each equally likely."""
         return choices[self.below(len(choices))]
 
     def some(self, choices: Sequence[T], n: int) -> list[T]:
-        """`n` different choices in a drawn order (all of them when there are fewer)."""
+        """Return `n` different choices in random order (all of them if there are fewer)."""
         rest = list(choices)
         return [rest.pop(self.below(len(rest))) for _ in range(min(n, len(rest)))]

@@ -1,4 +1,4 @@
-"""Two pages too long for a document filter: one of too many sentences, one of too many words."""
+"""Two pages too long for a document filter: one has too many sentences, the other too many words."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _SOUNDS_LIKE_CONSONANT = ("useful", "unicorn", "one", "ewe")
 
 
 def suffixed(word: str, suffix: str) -> str:
-    """`word` as it is (""), in the plural ("s") or in the possessive ("of")."""
+    """Return `word` unchanged (""), in the plural ("s") or in the possessive ("of")."""
     if suffix == "s":
         return _plural(word)
     if suffix == "of":
@@ -25,7 +25,7 @@ def suffixed(word: str, suffix: str) -> str:
 
 
 def article(following: str) -> str:
-    """The indefinite article before a word, by its first sound."""
+    """Return the indefinite article before a word, by its first sound."""
     word = following.lower()
     if word.startswith(_SOUNDS_LIKE_CONSONANT):
         return "a"
@@ -33,7 +33,7 @@ def article(following: str) -> str:
 
 
 def _plural(word: str) -> str:
-    """The plural of the last word, or of the one before "of"; what ends in "man" takes -men."""
+    """Return the plural of the last word, or of the one before "of"; words that end in "man" take -men."""
     head, of, rest = word.partition(" of ")
     if of:
         return _plural(head) + of + rest

@@ -1,4 +1,4 @@
-"""Pages as XML: the MediaWiki export schema 0.11, as Wikimedia's article dumps use it."""
+"""Write pages as XML in the MediaWiki export schema 0.11, as in Wikimedia's article dumps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TAIL = "</mediawiki>\n"
 
 
 def page_xml(number: int, page: Page) -> str:
-    """One `<page>` element; `number` gives its ids and its time."""
+    """Return one `<page>` element; its ids and timestamp are derived from `number`."""
     text = page.text.encode("utf-8")
     digest = _base36(hashlib.sha1(text, usedforsecurity=False).digest())
     redirect = f"    <redirect title={quoteattr(page.redirect)} />\n" if page.redirect else ""
@@ -71,7 +71,7 @@ def page_xml(number: int, page: Page) -> str:
 
 
 def _base36(digest: bytes) -> str:
-    """A SHA-1 the way MediaWiki writes it: 31 digits of base 36."""
+    """Return a SHA-1 in MediaWiki's notation: 31 digits of base 36."""
     value, digits = int.from_bytes(digest, "big"), ""
     while value:
         value, digit = divmod(value, 36)

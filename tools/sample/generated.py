@@ -1,4 +1,4 @@
-"""The generated articles: a drawn choice of patterns about one thing, laid out as an ordinary wiki page."""
+"""The generated articles: randomly chosen patterns about one thing, laid out as an ordinary wiki page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.sample.world import Row, Tables, word
 
 @dataclass(frozen=True)
 class Amount:
-    """How many of the drawn things a language has; animals, trades and fruits are as many as its tables hold."""
+    """Numbers of generated things in a language; animals, trades and fruits are taken from its tables completely."""
 
     towns: int
     people: int
@@ -83,11 +83,11 @@ PARTS = {
     "tale": (("tale", "trade", 12), ("animal", "animal", 3)),
     "fair": (("fair", "town", 9), ("trade", "town.trade", 3), ("product", "", 3)),
 }
-"""What each kind of article speaks of: patterns, whose things they are bound to (by path), and how many."""
+"""The content of each kind of article: section of patterns, path of the thing they are about, number of patterns."""
 
 
 def pages(language: str) -> Iterator[Page]:
-    """All generated articles of a language, the same ones each time."""
+    """Yield all generated articles of a language, identical in every run."""
     amount = AMOUNTS[language]
     tables = world.load(language, amount.towns, amount.people)
     writer = _Writer(language, tables)
@@ -104,7 +104,7 @@ def _couples(tables: Tables, draws: Draws, count: int) -> list[tuple[Row, Row]]:
 
 
 class _Writer:
-    """Turns things of one language's world into pages."""
+    """Turns the things of one language's world into pages."""
 
     def __init__(self, language: str, tables: Tables) -> None:
         self.words = WORDS[language]
@@ -161,7 +161,7 @@ class _Writer:
         return title[0].upper() + title[1:]
 
     def _noted(self, sentence: str) -> str:
-        """The sentence, one time in sixteen with a footnote."""
+        """Return the sentence, with a footnote one time in sixteen."""
         if self.draws.below(16):
             return sentence
         return f"{sentence}<ref>{{{{cite|{self.words.source}|{self.draws.below(90) + 10}}}}}</ref>"
@@ -183,7 +183,7 @@ class _Writer:
 
 
 def _bound(path: str, section: str, topic: Mapping[str, Row]) -> dict[str, Row]:
-    """What a later section is about: the thing at the path, under the name its patterns use; nothing for no path."""
+    """Return the topic of a later section: the thing at the path, by the name in its patterns; empty without a path."""
     if not path:
         return {}
     root, *steps = path.split(".")

@@ -1,4 +1,4 @@
-"""Sentences from patterns: slots filled from the world, inflected, and made to agree.
+"""Sentences from patterns: slots are filled from the world, inflected, and made to agree.
 
 A pattern is a line of `sentences.hu.txt` or `sentences.en.txt`; its marks are explained at the top of the first.
 """
@@ -23,7 +23,7 @@ _FIRST_LETTER = re.compile(r"^(\W*(?:\[\[[^\]|]*\||\[\[)?\W*)(\w)")
 
 @dataclass(frozen=True)
 class Language:
-    """What a language adds to the patterns: noun endings, the plural's name, the article."""
+    """What differs between languages in a pattern: noun endings, the name of the plural, the article."""
 
     code: str
     suffixed: Callable[[str, str], str]
@@ -46,10 +46,10 @@ class Grammar:
     links: set[str] = field(default_factory=set)
 
     def sentence(self, pattern: str, topic: Mapping[str, Row], unlinked: set[str]) -> str:
-        """One sentence of wikitext.
+        """Return one sentence of wikitext.
 
-        `topic` fixes the things the article is about; the other slots are drawn. A word in `unlinked`
-        may become a link, and is then removed from it.
+        `topic` sets the things that the article is about; other slots are filled at random. A word in `unlinked` may
+        become a link, and is then removed from the set.
         """
         coin = self.draws.below(2)
         scene = dict(topic)
@@ -80,7 +80,7 @@ class Grammar:
         return form
 
     def _thing(self, table: str, nth: str, scene: dict[str, Row]) -> Row:
-        """The row a slot speaks of: the topic's or the one drawn before; else drawn, unlike the first."""
+        """Return the row for a slot: from the topic or drawn earlier; else draw one that differs from the first."""
         if table + nth not in scene:
             others = [row for row in self.tables[table] if row is not scene.get(table)]
             scene[table + nth] = self.draws.one(others)
@@ -88,12 +88,12 @@ class Grammar:
 
 
 def link(title: str, form: str) -> str:
-    """A wiki link to `title` shown as `form`, with the ending outside the brackets where that is enough."""
+    """Return a wiki link to `title` shown as `form`, with the ending outside the brackets if possible."""
     return f"[[{title}]]{form[len(title) :]}" if form.startswith(title) else f"[[{title}|{form}]]"
 
 
 def patterns(language: str) -> dict[str, list[str]]:
-    """The patterns of a language by section name ("town.open", "town", ...)."""
+    """Return the patterns of a language by section name ("town.open", "town", ...)."""
     sections: dict[str, list[str]] = {}
     path = Path(__file__).parent / f"sentences.{language}.txt"
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -1,6 +1,6 @@
 """Hungarian noun endings: vowel harmony, linking vowels, assimilation of -val/-vel, and the article a/az.
 
-The rules are those of any school grammar; stems that do not follow them are listed in `irregular.hu.txt`.
+The rules are those of school grammars; stems that do not follow them are listed in `irregular.hu.txt`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 _VOWELS = "aáeéiíoóöőuúüű"
 _DIGRAPHS = ("cs", "gy", "ly", "ny", "sz", "ty", "zs")
 _BACK = ("híd", "nyíl", "zsír", "gyík")
-"""Words with only i or í that take back endings all the same, alone or as the last part of a compound."""
+"""Words that take back endings although i or í is their only vowel, alone or as the last part of a compound."""
 _FRONT = ("tér", "szén", "lé")
 """Last parts of compounds that keep their front endings after a first part with back vowels."""
 
@@ -27,12 +27,12 @@ PLACES = {
     "lat": {"ban": "ba", "n": "ra"},
     "abl": {"ban": "bol", "n": "rol"},
 }
-"""Where, whither and whence, for places one is in ("ban") and places one is on ("n")."""
+"""Endings for place, direction and origin, for places one is in ("ban") and places one is on ("n")."""
 
 
 @cache
 def irregular() -> dict[str, tuple[str, str, str]]:
-    """Nominative to (plural, accusative, form on which something stands) of the irregular stems."""
+    """Return (plural, accusative, superessive form "on something") of each irregular stem, by its nominative."""
     lines = (Path(__file__).parent / "irregular.hu.txt").read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
     return {row[0]: (row[1], row[2], row[3] if len(row) > 3 else "") for row in rows}
@@ -40,7 +40,7 @@ def irregular() -> dict[str, tuple[str, str, str]]:
 
 @cache
 def harmony(word: str) -> str:
-    """The ending class of a word: "back", "front" or "round" (front with -höz and -ön)."""
+    """Return the ending class of a word: "back", "front" or "round" (front with -höz and -ön)."""
     if word.endswith(_BACK):
         return "back"
     if word.endswith(_FRONT):
@@ -55,10 +55,10 @@ def harmony(word: str) -> str:
 
 
 def suffixed(word: str, suffix: str) -> str:
-    """`word` with a case ending named by its back-vowel form without accents; "k" is the plural.
+    """Return `word` with a case ending, named by its back-vowel form without accents; "k" is the plural.
 
     Endings: k t ban ba bol n ra rol nal tol hoz nak val ert ig kent, and each after "k" (`kt`, `kban`).
-    Several words are inflected on the last one ("mákos tészta" gives "mákos tésztát").
+    In a phrase of several words, only the last is inflected ("mákos tészta" becomes "mákos tésztát").
     """
     first, space, last = word.rpartition(" ")
     if not suffix:
@@ -71,7 +71,7 @@ def suffixed(word: str, suffix: str) -> str:
 
 
 def article(following: str) -> str:
-    """The definite article before a word: "az" before a vowel, else "a"."""
+    """Return the definite article before a word: "az" before a vowel, else "a"."""
     return "az" if following[:1].lower() in _VOWELS else "a"
 
 
@@ -97,7 +97,7 @@ def _cased(word: str, suffix: str, kind: str, *, plural: bool) -> str:
 
 
 def _stem(word: str) -> str:
-    """Final a and e lengthen before an ending: róka, rókát; körte, körtét."""
+    """Lengthen a final a or e, as before an ending: róka, rókát; körte, körtét."""
     return word[:-1] + {"a": "á", "e": "é"}[word[-1]] if word[-1] in "ae" else word
 
 
@@ -118,7 +118,7 @@ def _accusative(word: str, kind: str, *, plural: bool) -> str:
 
 
 def _with(word: str, ending: str) -> str:
-    """-val/-vel: the v becomes the last consonant (kéz, kézzel; ács, áccsal), after a vowel it stays."""
+    """Add -val/-vel: v assimilates to a final consonant (kéz, kézzel; ács, áccsal), and stays after a vowel."""
     if word[-1] in _VOWELS:
         return _stem(word) + "v" + ending
     if len(word) > 2 and (word[-1] == word[-2] or (word[-2:] in _DIGRAPHS and word[-3] == word[-2])):

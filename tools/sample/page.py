@@ -1,4 +1,4 @@
-"""A page of the sample wiki before it becomes XML, and the hand-written pages read from `articles/`."""
+"""A page of the sample wiki before conversion to XML, and the hand-written pages in `articles/`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Page:
 
     @property
     def redirect(self) -> str | None:
-        """The title this page sends its reader to, or None for a page with a text of its own."""
+        """The title that this page redirects to, or None for a page with its own text."""
         match = _REDIRECT.match(self.text)
         return match[1].strip() if match else None
 
 
 def handwritten() -> list[Page]:
-    """The pages of `articles/*.wiki` by file name; each begins with `title:` and `ns:` lines and a blank line."""
+    """The pages of `articles/*.wiki` by file name; each has `title:` and `ns:` lines, then a blank line."""
     return [_read(path) for path in sorted((Path(__file__).parent / "articles").glob("*.wiki"))]
 
 

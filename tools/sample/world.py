@@ -1,6 +1,6 @@
-"""The little world the generated articles are about: tables of things, and facts drawn once about them.
+"""The small world that the generated articles are about: tables of things, and facts drawn at random about them.
 
-Each fact (a town's river, a person's trade) is drawn a single time, so it is true wherever it recurs.
+Each fact (a town's river, a person's trade) is drawn only once, so all articles agree on it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bertwright.core.errors import DataError
 from tools.sample.draws import Draws
 
 Row = dict[str, "Row | str"]
-"""One thing: column to a word, or to the row of another table."""
+"""One thing: maps a column to a word, or to the row of another table."""
 Tables = dict[str, list[Row]]
 
 _SEED = 2026
@@ -20,7 +20,7 @@ _PERSON_FACTS = ("town", "trade", "animal", "dish", "instrument", "colour", "vir
 
 
 def load(language: str, towns: int, people: int) -> Tables:
-    """The world of a language ("hu" or "en"), with so many towns and people drawn from its name tables."""
+    """Return the world of a language ("hu" or "en"), with `towns` and `people` drawn from its name tables."""
     tables = _read(Path(__file__).parent / f"world.{language}.txt")
     draws = Draws(_SEED, "world", language)
     tables["town"] = _towns(tables, draws, towns)
@@ -34,7 +34,7 @@ def load(language: str, towns: int, people: int) -> Tables:
 
 
 def word(value: Row | str) -> str:
-    """The word itself, or the name of a row."""
+    """Return the word itself, or the name of a row."""
     while isinstance(value, dict):
         value = value["name"]
     return value
@@ -57,7 +57,7 @@ def _read(path: Path) -> Tables:
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a line; a bar inside [one|other] is not a border, having no spaces around it."""
+    """Split a line into cells; the bar in [one|other] is no separator, because there are no spaces around it."""
     return line.split(" | ")
 
 

@@ -1,1 +1,1 @@
-"""Verdicts on a recipe and on the machine, before any work: the data, the packages, the machine, the run folder."""
+"""Verdicts on a recipe and the machine before any work starts: data, packages, hardware, the run folder."""

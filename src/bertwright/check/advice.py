@@ -1,4 +1,4 @@
-"""Settings that can be run and contradict what is published of them, or the data; all of them are warnings."""
+"""Warnings about settings that run but contradict published practice or the data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bertwright.recipe import Recipe
 from bertwright.train.phase_config import PhaseConfig
 
 READINGS = 40
-"""How often BERT's own training read its text (Devlin et al. 2019 §A.2)."""
+"""Number of times that BERT's own training read its text (Devlin et al. 2019 §A.2)."""
 _SHORT = 128
-"""The length that the published phases begin with."""
+"""Sequence length of the first published phase."""
 
 
 def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterator[Verdict]:
-    """Warnings about the training of `recipe`, if it is among `stages`; `text` is the bytes of its text, None where not
-    known.
+    """Yield warnings about the training of `recipe`, if it is among `stages`; `text` is the bytes of its text, None if
+    unknown.
     """
     if "train" not in stages:
         return
@@ -30,7 +30,7 @@ def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterato
 
 
 def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
-    """A bound on predictions that leaves less than half of the rate to a whole sequence."""
+    """Warn if the limit on predictions leaves less than half of the masking rate for a full-length sequence."""
     most, rate = phase.masking.most(phase.length), phase.masking.rate_at(0)
     if most < rate * phase.length / 2:
         wanted = phase.masking.model_copy(update={"max_predictions": 0}).most(phase.length)
@@ -42,7 +42,7 @@ def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
 
 
 def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
-    """Pairs of long segments for a network that has seen no short ones: the published phase 2 without its phase 1."""
+    """Warn about long pairs for a network that has seen no short ones: the published phase 2 without its phase 1."""
     shortest, train = min(phase.length for phase in recipe.train.phases), recipe.train
     if (
         recipe.model.kind == "bert"
@@ -59,16 +59,16 @@ def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
 
 
 def _read_often(recipe: Recipe) -> Iterator[Verdict]:
-    """Labelled texts that are read again and again: networks that are fine-tuned see them two to five times."""
+    """Warn about labelled texts that are read too often: fine-tuned networks see them two to five times."""
     for i, phase in enumerate(recipe.train.phases):
-        timed = phase.hours is not None  # then epochs are only the most
+        timed = phase.hours is not None  # then epochs are only an upper limit
         if recipe.labels and phase.epochs is not None and phase.epochs > READINGS and not timed:
             text = f"each labelled text is read {phase.epochs:,g} times, and repeated text teaches less and less."
             yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 
 
 def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:
-    """Text that is read more often than BERT's own training read its."""
+    """Warn about text that is read more often than BERT's own training read its text."""
     tokens = text / BYTES_A_TOKEN
     read = sum(_tokens(phase, tokens) for phase in recipe.train.phases if phase.data is None)
     if read > READINGS * tokens:
@@ -80,7 +80,7 @@ def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:
 
 
 def _tokens(phase: PhaseConfig, corpus: float) -> float:
-    """The most tokens of a phase, padding excluded; 0 of one that hours end, for that depends on the machine."""
+    """Return the maximum tokens of a phase, without padding; 0 if hours end it, because that depends on the machine."""
     low, high = phase.document_range
     if phase.hours is not None:
         return 0

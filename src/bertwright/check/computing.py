@@ -1,4 +1,4 @@
-"""Whether this machine, and the length of training, let it compute as the recipe says; without torch."""
+"""Check without torch whether this machine, and the length of training, support how the recipe computes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bertwright.train.phase_config import PhaseConfig
 
 
 def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """What of the graph, the attention kernel and the average of the weights is not supported.
+    """Yield an error for an unsupported graph, attention kernel or weight averaging.
 
-    Patterns of `optim.groups` are not looked at: names of tensors are known to the networks alone, which are torch's.
+    Patterns of `optim.groups` are not checked: only the networks know the names of tensors, and they need torch.
     """
     if "train" not in stages:
         return
     train = recipe.train
     device = "cuda" if training_gpus(recipe) else "cpu"
     yield from _graph(train.graph, device)
-    # What it takes beside a GPU is told of the recipe itself (`contradictions`).
+    # What the kernel needs besides a GPU is checked on the recipe itself (`contradictions`).
     if train.attention == "varlen" and device == "cpu":
         text = "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU."
         yield error("train.attention", text, "Set train.attention=auto.")
@@ -39,7 +39,7 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
 
 
 def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
-    # Most recipes have no graph compiled, and need nothing of what compilers need.
+    # Imported here, because most recipes compile no graph and need none of this.
     if isinstance(graph, CompiledConfig):
         from bertwright.train.graph.compiler import missing_compiler
 
@@ -57,7 +57,7 @@ def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
 
 
 def _most_steps(phase: PhaseConfig) -> int | None:
-    """The most steps that a phase can have; None where that takes its examples to know."""
+    """Return the maximum number of steps of a phase; None if that depends on its examples."""
     length = phase.steps
     if phase.samples is not None:
         length = BatchSizes(phase.batch, phase.batch_warmup).steps_of(phase.samples)

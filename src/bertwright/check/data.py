@@ -1,4 +1,4 @@
-"""Whether the data that a recipe names is there, and what it is: sources and files of a corpus, data of phases."""
+"""Check that the data a recipe names exists, and describe it: sources and files of a corpus, data of phases."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bertwright.examples.config import ImportedData
 from bertwright.recipe import Recipe
 
 _BUILT_IN = ("sample", "sample-small")
-# Bytes that a byte on disk unpacks to, about.
+# Approximate factor by which each compression format expands.
 _PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
 
 
 def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
-    """How many bytes of text the sources hold, about (None: not all of them are here), and the verdicts on them."""
+    """Return the approximate bytes of text in the sources (None: not all of them are here), and verdicts on them."""
     verdicts: list[Verdict] = []
     total: float | None = 0.0
     for number, source in enumerate(corpus.source):
         key = "corpus.source" if len(corpus.source) == 1 else f"corpus.source.{number}"
         size, verdict = _look(key, source, corpus)
-        # A sum that leaves out a source would call a disk large enough that is not.
+        # A sum without one source would accept a disk that is too small.
         total = None if size is None or total is None else total + size * source.weight
         verdicts.append(verdict)
     return total, [*verdicts, *_language(corpus), *_named(corpus)]
@@ -35,14 +35,14 @@ def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
 def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
     if source.path in _BUILT_IN:
         return 2e6, ok(key, f"{source.path} is built in")
-    # The built-in sample is known as it is; reading packed files loads much that a check of it does not need.
+    # The built-in sample needs no check; reading compressed files imports much that it does not need.
     from bertwright.corpus.errors import NoCopyError
     from bertwright.corpus.sources.known import format_of
     from bertwright.corpus.sources.source import open_source
 
     try:
         opened = open_source(source, corpus.cache_dir, SILENT, copying=False)
-    # Checking a recipe asks nothing of the network, so what is far away is no fault; a damaged copy of it here is one.
+    # Checking a recipe never uses the network, so remote data is no error; a damaged local copy of it is one.
     except NoCopyError:
         return None, ok(
             key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
@@ -68,7 +68,7 @@ def _language(corpus: CorpusConfig) -> Iterator[Verdict]:
 
 
 def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
-    """Files and programs that keys of the corpus name, and that are not there."""
+    """Yield an error for each file or program that the corpus section names and that does not exist."""
     named = {"corpus.wikitext.templates": corpus.wikitext.templates}
     named |= {f"corpus.contamination.{number}": path for number, path in enumerate(corpus.contamination)}
     for key, path in named.items():
@@ -80,18 +80,18 @@ def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
 
 
 def imported_data(recipe: Recipe) -> Iterator[Verdict]:
-    """A verdict for each phase with data in a format of the field; without a corpus also on what of it is held out."""
+    """Yield a verdict on each phase with data in an imported format; without a corpus also on its held-out part."""
     for phase in recipe.train.imported_data():
         if phase.texts:
             yield _labelled(phase, recipe)
             continue
-        # The formats need numpy, which a recipe without them does not.
+        # Imported here: the formats need numpy, which recipes without such data do not.
         from bertwright.formats.imported.phase_files import find, find_tests
 
         key = f"{phase.key}.data"
         try:
             data = find(phase)
-            # With a corpus its held-out documents are the test; data made elsewhere must bring its own.
+            # With a corpus, its held-out documents are the test set; imported data must bring its own.
             tests = () if recipe.corpus else find_tests(phase, data)
         except BertwrightError as cause:
             yield raised(key, cause)
@@ -109,8 +109,8 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
 
 
 def _labelled(phase: ImportedData, recipe: Recipe) -> Verdict:
-    """The verdict on the labelled texts of a phase, from the names of files."""
-    # As above: reading them needs more than a recipe without them.
+    """Return the verdict on the labelled texts of a phase, from the names of files."""
+    # Imported here, because only recipes with labelled texts need it.
     from bertwright.examples.labelled.read import find_files
 
     assert phase.texts is not None

@@ -1,4 +1,4 @@
-"""Whether there is the device that a recipe asks for, with units for its numbers; checked without torch."""
+"""Check without torch whether the device that a recipe selects exists and supports its precision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertwright.train.precision.units import Units, refusal
 
 
 def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """A verdict on each of `stages` that runs the network."""
+    """Yield a verdict on the device of each of `stages` that runs the network."""
     wanted = {"train": recipe.train.device, "evaluate": recipe.evaluate.device}
     for stage in (stage for stage in wanted if stage in stages):
         key, build = f"{stage}.device", torch_build()
@@ -29,12 +29,12 @@ def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
 
 
 def training_gpus(recipe: Recipe) -> tuple[int, ...]:
-    """Bytes of memory of each GPU that may train; () where a processor will."""
+    """Return the bytes of memory of each GPU that may train; () if training runs on the CPU."""
     return gpu_memory() if torch_build().accelerated and recipe.train.device != "cpu" else ()
 
 
 def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """Whether the GPU or the processor that will train has units for the precision."""
+    """Yield a verdict on whether the GPU or CPU that will train supports the precision."""
     if "train" not in stages:
         return
     key, wanted = "train.precision", recipe.train.precision
@@ -50,7 +50,7 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
 
 
 def instructions(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """Whether the processor has the instructions that the recipe lets it use at most."""
+    """Yield a verdict on whether the CPU has the instructions up to which the recipe allows."""
     key, wanted = "train.cpu_isa", recipe.train.cpu_isa
     if "train" not in stages or wanted == "auto":
         return

@@ -1,4 +1,4 @@
-"""Whether the parts of the machine will do, and whether packages beside the base are installed; none is imported."""
+"""Check whether the hardware is sufficient, and whether optional packages are installed, without importing them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bertwright.core.processor import default_workers
 from bertwright.needs import needs
 from bertwright.recipe import Recipe
 
-# The oldest torch that is supported.
+# The oldest supported version of torch.
 _TORCH = (2, 11)
 _EXTRAS = {
     "transformers": ("hf", "export"),
@@ -33,11 +33,11 @@ _EXTRAS = {
     "s3fs": ("s3", "sources and mirrors at s3://"),
     "adlfs": ("azure", "sources and mirrors at az://"),
 }
-"""Packages beside the base: the extra that has each, and what asks for it."""
+"""Optional packages: the extra that contains each, and what needs it."""
 
 
 def check_machine() -> list[Verdict]:
-    """Verdicts on processors, memory, the disk of this folder, Python, torch, the GPU, waiting threads and packages."""
+    """Return verdicts on CPUs, memory, disk of the current folder, Python, torch, GPUs, OpenMP threads and packages."""
     return [*_hardware(), _python(), *_torch(), _waiting(), *_packages()]
 
 
@@ -84,7 +84,7 @@ def _torch() -> Iterator[Verdict]:
         yield error("torch", f"{build.version} is too old.", f"pip install 'torch>={wanted}'.", MissingExtraError)
         return
     try:
-        # A torch that is installed may still fail to load: a CUDA build without its libraries raises here.
+        # An installed torch may still fail to load: a CUDA build without its libraries raises here.
         from bertwright.model.device import visible_gpus
 
         gpus = visible_gpus()
@@ -100,7 +100,7 @@ def _torch() -> Iterator[Verdict]:
             "torch sees none.",
             "Training runs on the processors; look at the driver (nvidia-smi) if there is one.",
         )
-    # The device file is there whatever torch was built for.
+    # The device file exists whatever torch was built for.
     elif os.path.exists("/dev/nvidia0"):
         yield warning("gpu", "there is one, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
     else:
@@ -108,14 +108,14 @@ def _torch() -> Iterator[Verdict]:
 
 
 def _waiting() -> Verdict:
-    """Whether waiting threads of OpenMP keep their cores busy, and whether others want those."""
+    """Return a verdict on whether waiting OpenMP threads spin while other processes need the cores."""
     policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
     load, cores = os.getloadavg()[0], default_workers()
     if policy == "passive":
         return ok(
             "waiting threads", "sleep (OMP_WAIT_POLICY=PASSIVE): half the speed on idle cores, right on shared ones"
         )
-    # Waiting threads that spin take the cores from the processes that use them.
+    # Waiting threads that spin take cores away from processes that would use them.
     if load > cores / 2:
         text = f"spin, while other processes use these cores (load {load:.1f} on {cores}): up to ten times slower."
         return warning("waiting threads", text, "Set OMP_WAIT_POLICY=PASSIVE in the environment, or train.threads=1.")
@@ -132,7 +132,7 @@ def _packages() -> Iterator[Verdict]:
 
 
 def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """An error for each package that one of `stages` will need and that is missing."""
+    """Yield an error for each missing package that one of `stages` needs."""
     for need in needs(recipe, stages):
         if find_spec(need.package) is None:
             text = f"{need.what}, which is not installed: pip install 'bertwright[{need.extra}]'."

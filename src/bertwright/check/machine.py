@@ -19,18 +19,18 @@ _MAJOR_MINOR = (75, 76)
 
 @dataclass(frozen=True)
 class TorchBuild:
-    """The torch that is installed."""
+    """The installed torch."""
 
     version: str
-    """Such as "2.13.0+cpu"; "" where there is none."""
+    """Version, such as "2.13.0+cpu"; "" if torch is not installed."""
     accelerated: bool
     """Whether it can use a GPU (CUDA or ROCm)."""
 
 
 @cache
 def torch_build() -> TorchBuild:
-    """The installed torch, by what it says of itself in `torch/version.py`."""
-    # A check never imports torch; what it needs of it stands in a file of text.
+    """Return the installed torch, read from its `torch/version.py`."""
+    # A check never imports torch; what it needs is in a text file.
     spec = find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
         return TorchBuild("", False)
@@ -44,12 +44,12 @@ def torch_build() -> TorchBuild:
 
 @cache
 def gpu_memory() -> tuple[int, ...]:
-    """Bytes of memory of each GPU that may be used, as NVIDIA's driver reports them; () where there is no driver.
+    """Return the bytes of memory of each usable GPU, as NVIDIA's driver reports them; () without a driver.
 
-    Without torch only the presence of an AMD GPU is known: its memory is given as 0.
+    Without torch, only the presence of an AMD GPU can be detected: its memory is reported as 0.
     """
     try:
-        # By the driver, which says what CUDA_VISIBLE_DEVICES leaves, and without torch.
+        # The driver respects CUDA_VISIBLE_DEVICES, and needs no torch.
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return (0,) if os.path.exists("/dev/kfd") else ()
@@ -66,7 +66,7 @@ def gpu_memory() -> tuple[int, ...]:
 
 @cache
 def gpu_names() -> tuple[str, ...]:
-    """What NVIDIA's driver calls each GPU that may be used, such as "NVIDIA H100 80GB HBM3"; () where it sees none."""
+    """Return NVIDIA's name of each usable GPU, such as "NVIDIA H100 80GB HBM3"; () if its driver finds none."""
     if not any(gpu_memory()):
         return ()
     driver, device, text = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(256)
@@ -80,11 +80,11 @@ def gpu_names() -> tuple[str, ...]:
 
 @cache
 def gpu_capability() -> tuple[int, int] | None:
-    """The compute capability of the first GPU, such as (9, 0), as NVIDIA's driver reports it; None where it says none.
+    """Return the compute capability of the first GPU, such as (9, 0), from NVIDIA's driver; None if unknown.
 
-    A training runs on the first one.
+    Training runs on the first GPU.
     """
-    if not any(gpu_memory()):  # no GPU, or one of AMD's
+    if not any(gpu_memory()):  # no GPU, or an AMD one
         return None
     driver, device, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_int()
     found = []
@@ -98,11 +98,11 @@ def gpu_capability() -> tuple[int, int] | None:
 
 
 def bf16_units() -> tuple[str, ...]:
-    """The instruction sets of this processor that multiply bfloat16, as Linux names them; () where none is known."""
+    """Return the CPU's instruction sets that multiply bfloat16, by their Linux names; () if none is known."""
     return tuple(unit for unit in ("amx_bf16", "avx512_bf16", "bf16", "svebf16") if unit in processor_flags())
 
 
 def disk_free(folder: Path) -> int:
-    """Bytes that may still be written where `folder` is, or will be."""
-    # The folder of a run may not be there yet: its disk is that of the nearest one that is.
+    """Return the bytes that can still be written where `folder` is, or will be."""
+    # The run folder may not exist yet: its disk is that of the nearest existing parent.
     return shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

@@ -1,4 +1,4 @@
-"""Whether the folder of a run may be used: nothing that is not ours is renamed or written over."""
+"""Check whether the run folder may be used: a run never renames or overwrites files that are not its own."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from bertwright.core.lock import LOCK
 from bertwright.core.stage_context import STAGE_NAMES
 
 _TRAINING = ("checkpoints", "metrics.jsonl")
-"""What `train` holds before it is finished."""
+"""Files in `train` before the stage is finished."""
 _BEFORE_A_RUN = ["launch"]
-"""What `launch --submit` puts there."""
+"""What `launch --submit` creates there."""
 _OTHER = "Choose another folder (--out DIR): a new or empty one, or that of a run."
 
 
 def run_folder(out: Path) -> Iterator[Verdict]:
-    """Whether a run may make, or go on in, the folder `out`."""
+    """Yield a verdict on whether a run may create, or resume in, the folder `out`."""
     try:
         refuse_address(out)
     except RecipeError as cause:
         yield raised("--out", cause)
         return
-    # A run makes its folder and those above it, so the nearest that is there must be writable.
+    # A run creates its folder and the missing parents, so the nearest existing one must be writable.
     above = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         reason = "is not to be written to" if above.is_dir() else "is a file"
@@ -38,12 +38,12 @@ def run_folder(out: Path) -> Iterator[Verdict]:
 
 
 def _content(out: Path) -> Verdict:
-    # Hidden files are nobody's work: .DS_Store and the like lie in empty folders.
+    # Ignore hidden files: .DS_Store and the like also appear in empty folders.
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) if out.is_dir() else []
     if not names or names == _BEFORE_A_RUN:
         return ok("--out", f"{out} is {'empty' if out.is_dir() else 'new'}")
     finished = [stage for stage in STAGE_NAMES if (out / stage / MANIFEST).is_file()]
-    # The lock is there from the first second of a run, before any stage is finished.
+    # The lock exists from the first second of a run, before any stage is finished.
     if not finished and not (out / LOCK).is_file():
         held = ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
         return error("--out", f"{out} is no folder of a run and holds {held}.", _OTHER)
@@ -56,11 +56,11 @@ def _content(out: Path) -> Verdict:
 
 
 def _is_foreign(stage: Path) -> bool:
-    """Whether there is something in the place of a stage that no run has put there."""
+    """Whether the folder of a stage contains something that no run created."""
     if not stage.exists() or (stage / MANIFEST).is_file():
         return False
     if not stage.is_dir():
         return True
     names = {path.name for path in stage.iterdir()}
-    # Other stages are made in a draft beside their place; training alone works in its own (decision 0001).
+    # Other stages are built in a draft next to their folder; only training works in its own (decision 0001).
     return bool(names) and not (stage.name == "train" and any(name in names for name in _TRAINING))

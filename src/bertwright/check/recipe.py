@@ -1,4 +1,4 @@
-"""Everything that can be checked of a run before it starts, without torch and without a network."""
+"""Everything that can be checked about a run before it starts, without torch and without the network."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from bertwright.recipe import Recipe
 
 
 def check_recipe(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int = 1) -> list[Verdict]:
-    """Verdicts on running `stages` of the recipe in the run folder `out`, each of `ranks` processes training.
+    """Return verdicts on running `stages` of the recipe in the run folder `out` with `ranks` training processes.
 
-    What a finished stage needed is not asked for again, apart from the sources, which every run looks at.
+    Requirements of finished stages are not checked again, apart from the sources, which every run reads.
     """
     return list(_verdicts(recipe, out, stages, ranks))
 
 
 def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> Iterator[Verdict]:
-    # A run on another machine need not have what only its finished stages took.
+    # A run continued on another machine does not need what only its finished stages needed.
     pending = [stage for stage in stages if not (out / stage / MANIFEST).is_file()]
     yield from run_folder(out)
     yield from packages(recipe, pending)
     size = None
-    # Every run looks at its sources, finished or not: they are a part of the corpus's identity.
+    # Every run checks its sources, finished or not: they are part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:
         size, of_sources = sources(recipe.corpus)
         yield from of_sources
     if "examples" in stages:
         yield from imported_data(recipe)
     if isinstance(recipe.train.objective, DistillationConfig):
-        from bertwright.check.teacher import teacher  # reads the folders of other programs
+        from bertwright.check.teacher import teacher  # reads folders of other programs
 
         yield from teacher(recipe, out, pending)
     yield from device(recipe, pending)

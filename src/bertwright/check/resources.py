@@ -1,12 +1,11 @@
-"""Whether the machine has the memory and the disk that a run takes; checked without torch.
+"""Check without torch whether the machine has the memory and the disk space that a run needs.
 
-Memory of training: `train/sizes.py`, and a teacher as `check.teacher` says; of other stages 0.25 GB a worker, and
-0.7 GB.
+Memory: for training see `train/sizes.py`, for a teacher `check.teacher`; other stages take 0.7 GB and 0.25 GB a worker.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
-examples take 2.1 bytes a token and 16 bytes a plan of each pass, and as much again while they are made. A checkpoint
-has 12 bytes a parameter; `train.keep_checkpoints`, the best one, one a phase and one being written are there at a time.
-The model and its export have 4 bytes a parameter each. Both rules are right within a factor of two.
+examples take 2.1 bytes a token and 16 bytes a plan of each pass, and the same again during the build. A checkpoint has
+12 bytes a parameter; at most `train.keep_checkpoints`, the best one, one a phase and one being written exist at a time.
+The model and its export have 4 bytes a parameter each. Both estimates are right within a factor of two.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from bertwright.recipe import Recipe
 from bertwright.train.sizes import averaged_copies, computing_of, training_bytes
 
 BYTES_A_TOKEN = 5
-"""Bytes of text that a token has about, with a vocabulary of usual size."""
+"""Approximate bytes of text per token, with a vocabulary of usual size."""
 DOUBT = 2
-"""By how much the rules may be wrong: beyond it a run is refused, within it a warning is given."""
+"""Factor by which the estimates may be wrong: beyond it a run is rejected, within it a warning is issued."""
 _WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
 _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
 
 def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Verdict]:
-    """Whether the stages fit in memory."""
+    """Yield verdicts on whether the stages fit in memory."""
     available = memory_size()
     for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
-        # Labelled texts are read by one process.
+        # One process reads labelled texts.
         if stage in stages and section is not None and not (stage == "examples" and recipe.labels):
             workers = section.workers or default_workers()
             remedy = f"Use fewer workers ({stage}.workers=1)."
@@ -49,19 +48,19 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
 
 
 def _training_memory(recipe: Recipe, ranks: int, available: int) -> Verdict:
-    """Whether a rank's training fits on its GPU, or in its part of the `available` bytes of this machine."""
+    """Return the verdict on whether a rank fits on its GPU, or in its share of the machine's `available` bytes."""
     gpus = training_gpus(recipe)
-    here = 1 if gpus else ranks_here()  # a GPU is one rank's; the machine's memory is that of all who train on it
-    # Of AMD's GPUs the memory cannot be read without torch; 0 stands for "unknown".
+    here = 1 if gpus else ranks_here()  # each rank has its own GPU; all ranks of a machine share its memory
+    # The memory of AMD GPUs cannot be read without torch; 0 stands for "unknown".
     place = (gpus[0] or None) if gpus else available / here
     bert = recipe.network()
     computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=bool(gpus)), recipe.train.phases
     needs = [training_bytes(bert, phase, computing) for phase in phases]
     if isinstance(recipe.train.objective, DistillationConfig):
-        from bertwright.check.teacher import teacher_bytes  # reads the folders of other programs
+        from bertwright.check.teacher import teacher_bytes  # reads folders of other programs
 
         needs = [need + teacher_bytes(recipe, bert, phase, ranks) for need, phase in zip(needs, phases, strict=True)]
-    # Phases run one after another, so the largest of them decides.
+    # Phases run one after another, so the largest one decides.
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"
     what += f" on each of the {here} ranks of this machine," if here > 1 else ""
@@ -69,9 +68,9 @@ def _training_memory(recipe: Recipe, ranks: int, available: int) -> Verdict:
 
 
 def _less_memory(recipe: Recipe, number: int, here: int) -> str:
-    """What would make phase `number` take less, on a machine with so many ranks."""
+    """Return what would reduce the memory of phase `number`, on a machine with `here` ranks."""
     phase, ways = recipe.train.phases[number], list[str]()
-    if phase.micro_batch != "auto":  # which is lowered by itself
+    if phase.micro_batch != "auto":  # auto is lowered automatically
         ways.append(f"lower train.phases.{number}.{'micro_tokens' if phase.micro_tokens else 'micro_batch'}")
     if not recipe.train.checkpoint_activations:
         ways.append("set train.checkpoint_activations=true")
@@ -93,7 +92,7 @@ def _memory_verdict(about: str, what: str, needed: float, available: float | Non
 
 
 def disk(recipe: Recipe, out: Path, stages: Sequence[str], text: float | None) -> Iterator[Verdict]:
-    """Whether what the stages write has room; `text` is the bytes of text of the sources, None where not known."""
+    """Yield the verdict on whether the stages' output fits on disk; `text` is the sources' bytes of text, or None."""
     parts = run_bytes(recipe, text)
     needed = {stage: size for stage, size in parts.items() if stage in stages}
     if not needed:
@@ -113,26 +112,26 @@ def disk(recipe: Recipe, out: Path, stages: Sequence[str], text: float | None) -
 
 
 def run_bytes(recipe: Recipe, text: float | None) -> dict[str, float]:
-    """Bytes that each stage has on disk at most, about; of the sources only where their text is known."""
+    """Return the approximate maximum bytes of each stage on disk; without `text`, corpus and examples are left out."""
     parameters, train = recipe.network().parameters, recipe.train
     sizes: dict[str, float] = {}
     if text is not None:
         sizes = {"corpus": 1.15 * text, "examples": 2 * examples_bytes(recipe, text)}
-    # The best one and the one that is being written stand beside those that are kept.
+    # Besides those that are kept, there are the best one and the one being written.
     checkpoints = train.keep_checkpoints + 2 + len(train.phases)
     size = checkpoint_bytes(recipe) * checkpoints + 4 * parameters
     return {**sizes, "train": size, "export": 4.0 * parameters}
 
 
 def examples_bytes(recipe: Recipe, text: float) -> float:
-    """Bytes of the finished examples of so many bytes of text, about."""
+    """Return the approximate bytes of the finished examples of `text` bytes of text."""
     tokens = text / BYTES_A_TOKEN
     plans = sum(tokens / plan.length for plan in recipe.plan_sets()) * recipe.examples.passes
     return 2.1 * tokens + 16 * plans
 
 
 def checkpoint_bytes(recipe: Recipe) -> float:
-    """Bytes of a checkpoint, beside the heads of its files."""
+    """Return the bytes of a checkpoint, without the headers of its files."""
     return (12.0 + 4 * averaged_copies(recipe.train.averaging)) * recipe.network().parameters
 
 

@@ -1,4 +1,4 @@
-"""Whether the teacher of a run has its vocabulary, and what it takes of memory beside the network; without torch."""
+"""Check without torch whether a teacher has the run's vocabulary, and estimate the memory that it adds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _KEY = "train.objective.teacher"
 
 
 def teacher(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
-    """Whether the teacher of a training that is to come answers in the words of the vocabulary in the run folder `out`;
-    whether it goes with the network is asked of the recipe itself (`contradictions`)."""
+    """Yield a verdict on whether the teacher of a pending training has the vocabulary of the run folder `out`.
+
+    Whether it matches the network is checked on the recipe itself (`contradictions`).
+    """
     if "train" not in stages or not isinstance(recipe.train.objective, DistillationConfig):
         return
     try:
@@ -35,7 +37,7 @@ def teacher(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdic
     if known or recipe.vocab.file is not None:
         yield ok(_KEY, f"{what}, with the vocabulary of this run")
     else:
-        # Known only when it is learnt: after the corpus, which may take hours.
+        # Known only once the vocabulary is trained: after the corpus, which may take hours.
         text = f"{what}; the vocabulary of this run is still to be learnt, and must turn out to be the teacher's."
         yield warning(
             _KEY, text, f"Set vocab.file={found.folder / 'vocab.txt'}, with the text settings it was made with."
@@ -43,10 +45,10 @@ def teacher(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdic
 
 
 def teacher_bytes(recipe: Recipe, network: NetworkConfig, phase: PhaseConfig, ranks: int = 1) -> float:
-    """Bytes that a teacher takes beside the network on each rank in a phase, about; 0 without one.
+    """Return the approximate bytes that a teacher adds on each rank in a phase; 0 without a teacher.
 
-    4 bytes a parameter; while it answers, one layer of states that no backward pass asks for; its logits, and the
-    gradient of the soft term, of each prediction.
+    4 bytes a parameter; one layer of states during its forward pass, none of which is kept for a backward pass; and for
+    each prediction its logits and the gradient of the soft term.
     """
     objective = recipe.train.objective
     if not isinstance(objective, DistillationConfig):
@@ -54,9 +56,9 @@ def teacher_bytes(recipe: Recipe, network: NetworkConfig, phase: PhaseConfig, ra
     try:
         theirs = read_teacher(objective.teacher).network
     except BertwrightError:
-        return 0.0  # there is a verdict on it, and nothing to add
+        return 0.0  # another verdict reports it
     share = share_of(phase, ranks)
-    # `auto` is refused beside a teacher.
+    # `auto` is rejected with a teacher.
     sequences = share if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
     tokens = phase.micro_tokens or sequences * phase.length
     predictions = phase.masking.most(phase.length) * tokens / phase.length

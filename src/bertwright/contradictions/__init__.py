@@ -1,1 +1,1 @@
-"""What keys of different sections of a recipe cannot be together; `Recipe.check` asks for all of it."""
+"""Combinations of keys in different sections of a recipe that contradict each other; `Recipe.check` runs all checks."""

@@ -1,4 +1,4 @@
-"""Contradictions of a recipe whose objective is a classification; `Recipe.check` asks for them among all others."""
+"""Contradictions in a recipe whose objective is classification; `Recipe.check` runs these checks with all others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
 _OF_TEXT = ("passes", "plan", "short_seq_prob", "random_next_prob", "random_label", "seed")
-"""Settings of examples that are made of running text."""
+"""Settings of examples that are built from running text."""
 _OF_MASKS = ("mask_rate", "cloze")
-"""Settings of scores of masked tokens."""
+"""Settings of scores on masked tokens."""
 
 
 def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: ExamplesConfig) -> Iterator[Mistake]:
-    """Settings that labelled texts have no use for, and data that is none of them."""
+    """Yield settings that have no effect on labelled texts, and data that is not labelled texts."""
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}"
         if phase.data is None:
@@ -52,7 +52,7 @@ def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: Ex
 
 
 def idle_corpus(corpus: CorpusConfig | None, vocab: VocabConfig) -> Iterator[Mistake]:
-    """A corpus that nothing reads, and a vocabulary that has nothing to be learnt from."""
+    """Yield a corpus that nothing reads, and a missing vocabulary that nothing can be trained on."""
     if corpus is not None and vocab.file is not None:
         text = "nothing reads it: a classification learns from the data of its phases, and vocab.file is finished"
         yield "corpus", f"{text}; leave the section out"

@@ -1,4 +1,4 @@
-"""Contradictions between a recipe and the folders that training starts from or reads; `Recipe.check` asks for them."""
+"""Contradictions between a recipe and the folders that training starts from or reads; `Recipe.check` runs these."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bertwright.train.config import TrainConfig
 
 
 def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
-    """What training starts from must be finished, of the right stage, and made for the same task (`examples.plan`)."""
-    deeper = bool(train.init_layers)  # of these `wrong_init_layers` knows
+    """Check that training starts from and reads finished folders of the right stage and task (`examples.plan`)."""
+    deeper = bool(train.init_layers)  # `wrong_init_layers` checks these
     if train.init_from is not None and not deeper and (wrong := wrong_folder(train.init_from, "train", "checkpoint")):
         yield "train.init_from", wrong
     for i, phase in enumerate(train.phases):
@@ -42,7 +42,7 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
 
 
 def wrong_folder(path: Path, *stages: str) -> str:
-    """Why `path` is not the finished folder of one of `stages`; "" if it is."""
+    """Return why `path` is not the finished folder of one of `stages`; "" if it is."""
     if not (path / MANIFEST).exists() and (path / "config.json").is_file():
         wanted = " or ".join(stages)
         read = "read with train.init_layers alone" if "train" in stages else "not read"

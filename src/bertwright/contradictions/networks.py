@@ -1,5 +1,5 @@
-"""Contradictions between a recipe and another network, which training starts from or learns from; `Recipe.check` asks
-for them among all others, where there is one."""
+"""Contradictions between a recipe and another network that training starts from or learns from; `Recipe.check` runs
+these checks with all others if there is one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertwright.vocab.config import VocabConfig
 
 
 def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """Layers to start from that the network in `init_from` does not have, or that are not those of the network here."""
+    """Yield `init_layers` that the network in `init_from` does not have, or that do not fit the one of `[model]`."""
     if not train.init_layers or train.init_from is None:
         return
     try:
@@ -40,7 +40,7 @@ def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mi
 
 
 def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
-    """A teacher that is none, or that does not go with the network, its data, or the given vocabulary."""
+    """Yield a teacher that is invalid, or does not match the network, its data, or the given vocabulary."""
     if not isinstance(config := train.objective, DistillationConfig):
         return
     for i, phase in enumerate(train.phases):
@@ -64,16 +64,16 @@ _SHAPE = ("num_hidden_layers", "hidden_size", "intermediate_size", "max_position
 _ATTENTION = ("num_attention_heads", "local_attention", "global_attn_every_n_layers")
 _NUMBERS = ("layer_norm_eps", "global_rope_theta", "local_rope_theta")
 _FUNCTION = _SHAPE + _ATTENTION + _NUMBERS
-"""What two networks, of which one is to start from the other's weights, must have in common. Of most of it the shapes
-of the weights say nothing: loaded all the same, they would be another function."""
+"""What two networks must have in common if one starts from the other's weights. The shapes of the weights do not reveal
+most of it: the weights would load, but compute another function."""
 
 
 def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """A network to start from that is none, or another than the one of `[model]`."""
+    """Yield a network to start from that is invalid, or differs from the one of `[model]`."""
     if train.init_from is None or train.init_layers:
         return
     if not network.labels and wrong_folder(train.init_from, "train", "checkpoint"):
-        return  # `wrong_folders` says it
+        return  # `wrong_folders` reports it
     try:
         other = _network_in(train.init_from)
     except BertwrightError as error:
@@ -84,7 +84,7 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mis
         yield "train.init_from", f"{text}; set model.kind={other.family}"
     for name in _FUNCTION:
         theirs, own = getattr(other, name, None), getattr(network, name, None)
-        # Positions of a ModernBERT are turned, not learnt.
+        # ModernBERT has rotary positions, which are not learnt.
         if theirs != own and not (name == "max_position_embeddings" and network.family == "modern"):
             text = f"{name} is {theirs} in {train.init_from} and {own} in [model]"
             yield "train.init_from", f"{text}; give the recipe that network's size, or its config.json as model.config"
@@ -92,7 +92,7 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mis
 
 
 def _network_in(path: Path) -> NetworkConfig:
-    """The network of a checkpoint, or of a folder as a teacher's."""
+    """Return the network of a checkpoint, or of a folder read like a teacher's."""
     if (path / MANIFEST).is_file() and (artifact := open_artifact(path)).manifest["stage"] == "checkpoint":
         return network_of(artifact.manifest["config"])
     return read_teacher(path).network

@@ -1,6 +1,6 @@
-"""Contradictions between sections of a recipe, each as a key and a sentence; `Recipe.check` asks for all of them.
+"""Contradictions between sections of a recipe, each as a key and a sentence; `Recipe.check` runs all checks.
 
-A section by itself is judged by its own validators. Here is what several must agree on.
+A section's own validators check it on its own. These checks compare several sections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Mistake = tuple[str, str]
 
 
 def missing_without_corpus(vocab: VocabConfig, train: TrainConfig) -> Iterator[Mistake]:
-    """What only a corpus can give must be given otherwise where there is none."""
+    """Yield what a recipe without a corpus must set, because only a corpus could supply it otherwise."""
     if vocab.file is None:
         text = "there is no [corpus] to learn a vocabulary from"
         yield "vocab.file", f"{text}; give the vocab.txt that the data was made with, or write a [corpus]"
@@ -38,7 +38,7 @@ def missing_without_corpus(vocab: VocabConfig, train: TrainConfig) -> Iterator[M
 
 
 def wrong_lengths(train: TrainConfig, scored: int, positions: int) -> Iterator[Mistake]:
-    """Lengths beyond the model's `positions`, and one to be `scored` (0: that of the last phase) that no phase has."""
+    """Yield lengths beyond the model's `positions`, and a `scored` length (0: the last phase's) that no phase has."""
     trained = sorted({p.length for p in train.phases})
     if scored and scored not in trained:
         yield "evaluate.length", f"{scored} is no phase's length, so nothing of it is held out; give one of {trained}"
@@ -50,7 +50,7 @@ def wrong_lengths(train: TrainConfig, scored: int, positions: int) -> Iterator[M
 
 
 def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mistake]:
-    """Examples of pairs for a family of networks that does not tell their segments apart."""
+    """Yield examples of pairs for a family of networks without segment embeddings."""
     if examples.pairs and not model.takes_pairs:
         text = f"{model.kind} has no segments and no next-sentence head, but examples.plan={examples.plan} makes pairs"
         yield "model.kind", f"{text}; set examples.plan=full-sentences or doc-sentences, or model.kind=bert"
@@ -59,7 +59,7 @@ def pairs_unseen(model: ModelConfig, examples: ExamplesConfig) -> Iterator[Mista
 def one_segment(
     model: ModelConfig, network: NetworkConfig, train: TrainConfig, examples: ExamplesConfig
 ) -> Iterator[Mistake]:
-    """A network read from a file, with one segment embedding, beside sentence pairs."""
+    """Yield a network read from a file that has one segment embedding, if there are sentence pairs."""
     if isinstance(network, BertConfig) and network.type_vocab_size < 2 and (examples.pairs or train.imported_data()):
         text = f"{model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
         remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if examples.pairs else "")
@@ -67,7 +67,7 @@ def one_segment(
 
 
 def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
-    """What a network that is compiled or exported for fixed shapes cannot have."""
+    """Yield what a network compiled or exported for fixed shapes does not support."""
     graph = f"train.graph={train.graph.kind}"
     if train.graph.kind == "eager":
         return
@@ -92,7 +92,7 @@ def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
 
 
 def _unexported(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
-    """What ONNX Runtime, in its last release that trains, cannot run."""
+    """Yield what ONNX Runtime does not support, in its last release that trains."""
     graph = "train.graph=ortmodule"
     if train.precision.kind != "fp32":
         text = f"{train.precision.kind} is torch's, and {graph} computes in float32"
@@ -110,7 +110,7 @@ def _unexported(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
 
 
 def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
-    """What the attention kernel for GPUs cannot do."""
+    """Yield what the attention kernel for GPUs does not support."""
     if train.attention != "varlen":
         return
     if train.precision.kind in ("fp32", "tf32", "bf32"):
@@ -122,12 +122,12 @@ def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
 
 
 def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
-    """What works on whole weights or gradients, where each rank holds parts of them."""
+    """Yield settings that need entire weights or gradients where each rank holds shards of them."""
     engine = train.engine.kind
     if engine not in ("fsdp", "deepspeed"):
         return
     low = train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32"
-    # DeepSpeed's network in float16 has weights in float16, and the float32 ones are in parts.
+    # DeepSpeed's network in float16 has weights in float16, and shards the float32 ones.
     parts = engine == "fsdp" or getattr(train.engine, "stage", 0) == 3 or train.precision.kind == "fp16"
     whole = {
         "train.averaging": parts and train.averaging.kind != "none",
@@ -143,7 +143,7 @@ def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
 
 
 def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """Patterns of `optim.groups` that name no tensor of the network, or one that another names too."""
+    """Yield patterns of `optim.groups` that match no tensor of the network, or one that another pattern matches too."""
     try:
         owners(list(network.tensors), optim.groups)
     except RecipeError as error:
@@ -152,7 +152,7 @@ def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake
 
 
 def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
-    """A global batch that does not give every rank a micro-batch, and an engine that is not for so many."""
+    """Yield a global batch too small for one micro-batch per rank, and an engine that does not support `ranks`."""
     if wrong := wrong_ranks(train.engine, ranks):
         yield "train.engine", wrong
     for i, phase in enumerate(train.phases):

@@ -1,1 +1,1 @@
-"""A commented recipe for a language, a machine, hours and a quality. Without torch, and without a network."""
+"""Draft a commented recipe for a language, a machine, hours and a quality. Uses neither torch nor the network."""

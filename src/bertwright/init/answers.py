@@ -1,4 +1,4 @@
-"""The five answers that a recipe is made for, and what each may be."""
+"""The five answers that a recipe is drafted from, and the valid values of each."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _GPUS = re.compile(r"(?:(\d{1,3}) ?x ?)?([a-z][a-z0-9-]*)")
 
 @dataclass(frozen=True)
 class Answers:
-    """What was asked for, checked."""
+    """The validated answers."""
 
     language: str
     """Code of a Wikipedia."""
     machine: str
-    """As it was written, such as "8xh100"."""
+    """The machine as typed, such as "8xh100"."""
     hours: float
-    """From the dump to the finished model."""
+    """Hours from the dump to the finished model."""
     quality: Quality
     out: Path
-    """Where the recipe is written."""
+    """Path that the recipe is written to."""
 
 
 def language_of(text: str) -> str:
-    """The code of a known Wikipedia; `RecipeError` with the one that was probably meant."""
+    """Return the code of a known Wikipedia; raise `RecipeError`, with the closest match if there is one."""
     try:
         code = wiki_code(text.strip())
     except ValueError as error:
@@ -55,7 +55,7 @@ def language_of(text: str) -> str:
 
 
 def machine_named(text: str) -> Machine:
-    """The machine that "here", "16-cores", "h100" or "8xh100" means; a `RecipeError` names the forms."""
+    """Return the machine that "here", "16-cores", "h100" or "8xh100" means; else a `RecipeError` lists the forms."""
     word = text.strip().lower()
     if word == "here":
         recipe = Recipe.load("wiki-mini")
@@ -72,7 +72,7 @@ def machine_named(text: str) -> Machine:
 
 
 def hours_of(text: str) -> float:
-    """Hours as a number above 0 and at most ten years."""
+    """Return the hours as a number above 0 and at most ten years."""
     try:
         hours = float(text)
     except ValueError:
@@ -83,7 +83,7 @@ def hours_of(text: str) -> float:
 
 
 def quality_of(text: str) -> Quality:
-    """One of `QUALITIES`."""
+    """Return one of `QUALITIES`."""
     if text not in get_args(Quality):
         known = "; ".join(f"{name} ({meaning})" for name, meaning in QUALITIES.items())
         raise RecipeError(f"--quality {text}: give one of {known}.")
@@ -91,7 +91,7 @@ def quality_of(text: str) -> Quality:
 
 
 def out_of(text: str) -> Path:
-    """A path that ends in .toml, of a file that is not there."""
+    """Return a path that ends in .toml and does not exist."""
     path = Path(text).expanduser()
     if path.suffix != ".toml":
         raise RecipeError(f"--out {text}: a recipe is a TOML file. Give a path that ends in .toml.")

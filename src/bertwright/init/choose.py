@@ -1,4 +1,4 @@
-"""The size of the network, and how much it is trained, by a forecast for the machine and the hours."""
+"""Choose the size of the network and how long it trains, from a forecast for the machine and the hours."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
 
 ENOUGH = 20
-"""Tokens that are trained on for each weight, at least, of the network that is chosen."""
+"""Minimum number of training tokens per weight of the chosen network."""
 _QUICK = 2
-"""How many of the sizes a first look may have."""
+"""Number of the smallest sizes that a first look may use."""
 _LEAST_SHARE = 0.1
-"""Share of the hours that training should have at least."""
+"""Minimum share of the hours that training should have."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Choice:
     sections: list[Section]
     plan: Plan
     preparing: float | None
-    """Hours of corpus, vocabulary and examples; None: the size of the text is not known."""
+    """Hours for corpus, vocabulary and examples; None: the size of the text is not known."""
     finishing: float
-    """Hours of scores and export."""
+    """Hours for scores and export."""
     training: float
-    """Hours of the phases."""
+    """Hours for the phases."""
 
 
 def choose(asked: Asked) -> Choice:
-    """The largest network that fits and sees enough tokens in the hours; else the smallest.
+    """Return the largest network that fits and trains on enough tokens in the hours; else the smallest one that fits.
 
-    Raises `RecipeError` where the hours are too few even to prepare the text, or no network fits on the machine.
+    Raises `RecipeError` if the hours are too few even to prepare the text, or if no network fits on the machine.
     """
     fitting = (tried for size in reversed(SIZES[: _QUICK if asked.quick else None]) if (tried := _tried(asked, size)))
     found = None
@@ -58,7 +58,7 @@ def choose(asked: Asked) -> Choice:
 
 
 def text_of(sections: Sequence[Section]) -> str:
-    """The sections as TOML, with their reasons as comments in one column."""
+    """Return the sections as TOML, with their reasons as comments in one column."""
     blocks = []
     for header, lines in sections:
         width = max(len(f"{key} = {value}") for key, value, _ in lines)
@@ -68,7 +68,7 @@ def text_of(sections: Sequence[Section]) -> str:
 
 
 def recipe_of(sections: Sequence[Section]) -> Recipe:
-    """The recipe that the sections are."""
+    """Return the recipe that consists of the sections."""
     recipe: Recipe = validate(Recipe, tomllib.loads(text_of(sections)), "the drafted recipe", {})
     recipe.check("the drafted recipe")
     return recipe
@@ -76,24 +76,24 @@ def recipe_of(sections: Sequence[Section]) -> Recipe:
 
 @dataclass(frozen=True)
 class _Tried:
-    """A network that fits, and what can be done with it in the hours."""
+    """A network that fits on the machine, and its forecast for the hours."""
 
     asked: Asked
     size: str
     recipe: Recipe
     phases: tuple[PhaseDraft, ...]
     speeds: tuple[float, ...]
-    """Tokens a second in each phase."""
+    """Tokens per second in each phase."""
     preparing: float | None
     finishing: float
 
     @property
     def training(self) -> float:
-        """Hours that are left for the phases."""
+        """Hours left for the phases."""
         return self.asked.answers.hours - (self.preparing or 0.0) - self.finishing
 
     def tokens(self, phase: PhaseDraft, speed: float, times: float = 1.0) -> float:
-        """What a phase sees in `times` its hours, and in no more passes over the text than help."""
+        """Return the tokens of a phase in `times` its hours, limited to the useful number of passes over the text."""
         most = times * speed * phase.share * self.training * 3600
         if text := self.asked.facts.text_bytes:
             most = min(most, READINGS * phase.share * KEPT * text / BYTES_A_TOKEN)
@@ -101,7 +101,7 @@ class _Tried:
 
 
 def _impossible(asked: Asked) -> RecipeError:
-    """Why not even the smallest network can be trained."""
+    """Return the error that says why not even the smallest network can be trained."""
     answers = asked.answers
     smallest = _tried(asked, SIZES[0], least=-math.inf)
     if smallest is None:
@@ -114,9 +114,9 @@ def _impossible(asked: Asked) -> RecipeError:
 
 
 def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | None:
-    """A network of this size; None where it does not fit in the memory of a device, or where less than the share
-    `least` of the hours is left to train it."""
-    # What fits, and how fast it is, follows from lengths and batches; how long it is trained, from that.
+    """Return a network of this size; None if it does not fit in the memory of a device, or if less than the share
+    `least` of the hours is left for training."""
+    # Lengths and batches determine memory and speed; these determine how long training may take.
     phases = tuple(PhaseDraft(length, share, 10**10, 1.0) for length, share in _lengths(asked))
     recipe = recipe_of(draft(asked, size, phases))
     plan = make_plan(recipe, {}, asked.machine)
@@ -128,8 +128,8 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
 
 
 def _choice(tried: _Tried) -> Choice:
-    """The recipe with its budget: the hours, and at most twice the tokens that the forecast has for them."""
-    # Batches follow from the tokens, and the speed from the batches: what was tried had those of few tokens.
+    """Return the recipe with its budget: the hours, and at most twice the tokens that the forecast expects in them."""
+    # Batches depend on the tokens, and speed on the batches: the speeds so far are for `_tried`'s placeholder tokens.
     first = make_plan(recipe_of(draft(tried.asked, tried.size, _budget(tried))), {}, tried.asked.machine)
     tried = replace(tried, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
     sections = draft(tried.asked, tried.size, _budget(tried))
@@ -139,10 +139,10 @@ def _choice(tried: _Tried) -> Choice:
 
 
 def _budget(tried: _Tried) -> list[PhaseDraft]:
-    """Hours and tokens of each phase, at the speeds that are known."""
+    """Return the phases with their hours and tokens, at the known speeds."""
     return [
-        # No more hours than the passes over the text take, since the rate falls with them. Two digits of tokens are
-        # all that is known.
+        # No more hours than the passes over the text take, because the learning rate decays over the hours. The token
+        # forecast is accurate to two digits at most.
         replace(
             phase, hours=tried.tokens(phase, speed) / speed / 3600, tokens=max(100_000, int(float(f"{tokens:.1e}")))
         )
@@ -152,7 +152,7 @@ def _budget(tried: _Tried) -> list[PhaseDraft]:
 
 
 def _lengths(asked: Asked) -> list[tuple[int, float]]:
-    """Length of the sequences and share of the time of each phase."""
+    """Return the sequence length and the share of the time of each phase."""
     if asked.quick:
         return [(128, 1.0)]
     if asked.modern:
@@ -162,7 +162,7 @@ def _lengths(asked: Asked) -> list[tuple[int, float]]:
 
 
 def _beside(asked: Asked, recipe: Recipe, speed: float) -> tuple[float | None, float]:
-    """Hours before training, None where the text is not known, and after it."""
+    """Return the hours before training (None if the size of the text is not known) and after it."""
     text = asked.facts.text_bytes
     data = Data("nothing", None if text is None else KEPT * text, None, {}, {}, {}, {})
     scoring = score_seconds(recipe.train.phases[-1].length / speed)

@@ -1,4 +1,4 @@
-"""The recipe as sections of keys, each with its value in TOML and why it has it."""
+"""Draft the recipe as sections of keys, each with its value in TOML and the reason for it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _RATE = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 4e-4
 _LEAST_BATCH = {"tiny": 16, "mini": 16, "small": 32, "medium": 64, "base": 128, "large": 256}
 _MOST_BATCH = 4096
 _STEPS = 50_000
-"""Updates that a training should have at least, before its batches grow."""
+"""Minimum number of updates before the batch is increased."""
 _CASED = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 _MANY_CHARACTERS = {"BOPOMOFO", "HIRAGANA", "HANGUL"}
 
 Line = tuple[str, str, str]
 """Key, value in TOML, reason."""
 Section = tuple[str, Sequence[Line]]
-"""Header with its brackets, and lines."""
+"""Header with its brackets, and the lines of the section."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """All that a recipe is drafted from."""
+    """Everything that a recipe is drafted from."""
 
     answers: Answers
     facts: Facts
@@ -38,7 +38,7 @@ class Asked:
 
     @property
     def quick(self) -> bool:
-        """Whether a first look was asked for."""
+        """Whether a first look is requested."""
         return self.answers.quality == "quick"
 
     @property
@@ -49,18 +49,18 @@ class Asked:
 
 @dataclass(frozen=True)
 class PhaseDraft:
-    """One phase: its sequences, and its part of the training time."""
+    """One phase: its sequence length, and its share of the training time."""
 
     length: int
     share: float
-    """Of the training time."""
+    """Share of the training time."""
     tokens: int
-    """The most that it may take."""
+    """Maximum number of tokens."""
     hours: float
 
 
 def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section]:
-    """The sections of the recipe with a network of this size."""
+    """Return the sections of the recipe with a network of this size."""
     tokens = sum(phase.tokens for phase in phases) // 2  # the forecast; the key has twice as many
     return [
         ("[corpus]", _corpus(asked)),
@@ -86,7 +86,7 @@ def _corpus(asked: Asked) -> list[Line]:
 def _vocab(asked: Asked) -> list[Line]:
     code, text = asked.answers.language, asked.facts.text_bytes
     written = scripts(code)
-    # A little text has few words that come often enough for an entry of their own.
+    # In a small text, few words are frequent enough for an entry of their own.
     size = next((size for least, size in ((2e8, 32_000), (2e7, 16_000), (2e6, 8_000)) if (text or 2e6) >= least), 4_000)
     why = "fewer than the usual 32,000, for a small text" if size < 32_000 else "the usual number of entries"
     if written & _MANY_CHARACTERS and size < 16_000:
@@ -140,7 +140,7 @@ def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line
 
 
 def _batch(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> int:
-    """The largest power of two that leaves enough updates; of long sequences fewer, so that updates stay as large."""
+    """Return the largest power of two that leaves enough updates; fewer long sequences, for equal tokens per update."""
     least, ranks = _LEAST_BATCH[size], asked.machine.ranks
     batch = least
     while batch < _MOST_BATCH and tokens / (2 * batch * 128) >= _STEPS:

@@ -1,4 +1,4 @@
-"""How large a Wikipedia is, by a table that says of which day: `dump_sizes.tsv`."""
+"""The size of a Wikipedia, from the dated table `dump_sizes.tsv`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from importlib.resources import files
 from bertwright.corpus.download import database
 
 DUMP_DATE, TEXT_DATE = "2019-03-01", "2023-09-01"
-"""Of the dumps whose size is known, and of those whose text was counted."""
+"""Dates of the dumps whose size is known, and of those whose text was counted."""
 _ADDRESS = 150
-"""Bytes of an article's title and address, about, which the table counts with its text."""
+"""Approximate bytes of an article's title and URL, which the table counts as text."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the table says of one Wikipedia; None where it does not say."""
+    """What the table contains about one Wikipedia; None for unknown values."""
 
     dump_bytes: int | None = None
-    """Of the packed dump of `DUMP_DATE`."""
+    """Size of the compressed dump of `DUMP_DATE`, in bytes."""
     text_bytes: int | None = None
-    """Of the articles without markup, of `TEXT_DATE`."""
+    """Size of the articles without markup on `TEXT_DATE`, in bytes."""
     articles: int | None = None
-    """Of `TEXT_DATE`."""
+    """Number of articles on `TEXT_DATE`."""
 
 
 @cache
@@ -34,7 +34,7 @@ def _table() -> dict[str, list[str]]:
 
 
 def facts(language: str) -> Facts:
-    """The sizes of the Wikipedia with this code; of an unknown one nothing."""
+    """Return the sizes of the Wikipedia with this code; all None for an unknown one."""
     row = _table().get(database(language).removesuffix("wiki"))
     if row is None:
         return Facts()

@@ -1,4 +1,4 @@
-"""The head of a drafted recipe: what it is, how it is run, and its forecast."""
+"""The header comment of a drafted recipe: what it is, how to run it, and its forecast."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bertwright.init.draft import Asked
 from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts
 
 _LITTLE = 2_000_000
-"""Bytes of text below which hardly anything is learnt."""
+"""Bytes of text below which a network learns hardly anything."""
 
 
 def head(asked: Asked, choice: Choice) -> str:
-    """The comment before the first section."""
+    """Return the comment above the first section."""
     answers, name = asked.answers, wikis()[asked.answers.language]
     family = "ModernBERT" if asked.modern else "BERT"
     lines = [
@@ -33,7 +33,7 @@ def head(asked: Asked, choice: Choice) -> str:
 
 
 def commands(answers: Answers, ranks: int) -> list[str]:
-    """What is typed, in order."""
+    """Return the commands to type, in order."""
     run = shlex.join([str(answers.out), "--out", f"runs/{answers.out.stem}"])
     fetch = f"bertwright corpus --download {answers.language}"
     if ranks == 1:

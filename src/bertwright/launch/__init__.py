@@ -1,1 +1,1 @@
-"""Where a recipe is run: a place, and what is given to its scheduler. Knows no torch, and no package of a target."""
+"""Where a recipe runs: a place, and what its scheduler receives. Imports neither torch nor any package of a target."""

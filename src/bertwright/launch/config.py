@@ -1,4 +1,4 @@
-"""The union of targets, and the reading of places."""
+"""The union of all targets, and loading of places."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from bertwright.plan.hardware import hardware_in
 from bertwright.shipped import find_shipped
 
 PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | AzuremlPlace | ContainerPlace | KubeflowPlace | SkypilotPlace
-"""A place: its target, and the settings of it."""
+"""A place: its target and that target's settings."""
 TARGETS: dict[str, type[PlaceConfig]] = {member.model_fields["kind"].default: member for member in members(PlaceConfig)}
-"""The targets by their names."""
+"""The targets by name."""
 
 
 def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Target:
-    """The place that a TOML file, or the name of one that comes with bertwright, describes; `settings` are `key=value`s
-    that come after it. Without a file it is what the target has by itself.
+    """Load the place that a TOML file, or the name of a place shipped with bertwright, describes.
 
-    One `RecipeError` lists every mistake, as `file:line: key: what is wrong`.
+    `settings` are `key=value` overrides applied after the file. Without a file, the target's defaults apply. One
+    `RecipeError` lists every mistake, as `file:line: key: what is wrong`.
     """
     if target not in TARGETS:
         hint = nearest(target, list(TARGETS)) or f"the targets are {', '.join(TARGETS)}."
@@ -43,7 +43,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     if kind != target:
         said = f"is a place of {kind}; write launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
-    # What `plan` reads of the same file; here its mistakes alone matter.
+    # `plan` uses this section of the file; here only its mistakes matter.
     hardware_in(values, lines, str(path))
     values.pop("hardware", None)
     validated: Target = validate(TARGETS[target], values, str(path or target), lines)

@@ -1,4 +1,4 @@
-"""A container on this machine, by docker or podman."""
+"""A container on this machine, run by docker or podman."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bertwright.launch.torchrun import stages_around
 
 SCRIPT = "container.sh"
 INSIDE = "/work"
-"""Where the current folder is seen in the container."""
+"""Where the container sees the current folder."""
 
 
 def _mounts(mounts: dict[str, str]) -> dict[str, str]:
@@ -39,39 +39,39 @@ def _mounts(mounts: dict[str, str]) -> dict[str, str]:
 
 
 class ContainerPlace(Section):
-    """A container that sees the current folder, and is gone when the run is done."""
+    """A container that sees the current folder and is removed when the run ends."""
 
     kind: Literal["container"] = "container"
     """Names this target."""
     program: Literal["docker", "podman"] = "docker"
-    """What runs containers here."""
+    """The program that runs containers on this machine."""
     image: str = Field("bertwright:cpu", min_length=1)
     """The image, built from container/Dockerfile."""
     gpus: str = Field("", pattern=r"^(all|\d+(,\d+)*)?$")
-    """GPUs of this machine for the container: "all", or numbers such as "0,1"; "": none."""
+    """GPUs of this machine that the container sees: "all", or numbers such as "0,1"; "": none."""
     ranks: int = Field(1, ge=1)
-    """Ranks that train in it: one for each GPU, or for each socket."""
+    """Ranks that train in the container: one for each GPU, or for each CPU socket."""
     restarts: int = Field(3, ge=0)
-    """How often several ranks are started again after one was lost (times)."""
+    """Maximum number of restarts of multi-rank training after a rank was lost (times)."""
     shm_size: SharedMemory = "1g"
-    """Shared memory (/dev/shm), by which ranks exchange gradients: a number and b, k, m or g."""
+    """Size of shared memory (/dev/shm), through which ranks exchange gradients: a number and b, k, m or g."""
     mounts: Annotated[dict[str, str], AfterValidator(_mounts)] = Field(default_factory=dict)
-    """Folders of this machine, by where the container sees them, such as {"/data/128" = "/disk/hdf5/128"}; they cannot
-    be written to. The current folder is seen as /work, and written to."""
+    """Folders of this machine to mount read-only, keyed by their path in the container, such as
+    {"/data/128" = "/disk/hdf5/128"}. The current folder is always mounted as /work, writable."""
     network: str = Field("", pattern=r"^[\w.-]*$")
-    """The network of the container: "none", "host" or the name of one; "": the program's own. Only recipes that
-    download need any."""
+    """Network of the container: "none", "host" or the name of a network; "": the program's default. Only recipes that
+    download need one."""
     shell: bool = False
-    """A shell in the container, to look around, instead of the run."""
+    """Whether to open an interactive shell in the container instead of starting the run."""
     options: Words = ()
-    """More options of docker's or podman's run, such as "--memory=64g"."""
+    """Further options of `docker run` or `podman run`, such as "--memory=64g"."""
     overrides: tuple[str, ...] = ()
-    """Overrides that the container asks of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe in this container; those on the command line are applied after them."""
     environment: Environment = Field(default_factory=dict)
-    """Variables in the container."""
+    """Environment variables in the container."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for a run folder or for ranks that cannot be."""
+        """As `Target.describe`; raises `RecipeError` for an invalid run folder or number of ranks."""
         job.require_relative_out("the container sees the current folder alone")
         job.check_ranks({"ranks": self.ranks})
         return Description(
@@ -81,7 +81,7 @@ class ContainerPlace(Section):
         )
 
     def _unseen(self, job: Job) -> str:
-        """What to say where the recipe reads what the container does not see."""
+        """Return a note naming the recipe's files that the container does not see; "" if it sees all."""
         seen = [PurePosixPath(folder) for folder in (INSIDE, *self.mounts)]
         whole = {
             key: PurePosixPath(os.path.normpath(f"{INSIDE}/{path}" if path[:1] not in "/~" else path))
@@ -96,7 +96,7 @@ class ContainerPlace(Section):
         )
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Submitter.submit`, to its end; `SystemExit` where the container fails."""
+        """As `Submitter.submit`, but waits for the container to end; raises `SystemExit` if it fails."""
         if shutil.which(self.program) is None:
             other = "podman" if self.program == "docker" else "docker"
             raise RecipeError(f"program = {self.program} is not installed here. Install it, or set program={other}.")
@@ -113,9 +113,9 @@ class ContainerPlace(Section):
         return f"#!/bin/sh\n# To be run in the folder that {job.out} lies in.\n{lines}\n"
 
     def _options(self) -> Iterator[str]:
-        """Options of `run`, each as it stands in a shell script."""
+        """Yield the options of `run`, each quoted for a shell script."""
         yield "--rm --init" + (" --interactive --tty" if self.shell else "")
-        # Files in the run folder shall belong to who started it, not to the user of the image.
+        # Files in the run folder must belong to the user who started the run, not to the user of the image.
         yield "--userns=keep-id" if self.program == "podman" else '--user "$(id -u):$(id -g)"'
         yield f'--volume "$PWD":{INSIDE} --workdir {INSIDE}'
         for inside, here in self.mounts.items():
@@ -133,11 +133,11 @@ class ContainerPlace(Section):
         if self.program == "podman":
             yield from (f"--device nvidia.com/gpu={gpu}" for gpu in self.gpus.split(","))
         else:
-            # Docker reads a list as CSV, whose commas inside a value need quotes of its own.
+            # Docker parses a list as CSV, so commas inside a value need their own quotes.
             yield "--gpus all" if self.gpus == "all" else f"""--gpus '"device={self.gpus}"'"""
 
     def _inside(self, job: Job) -> list[str]:
-        """The words after the image."""
+        """Return the words after the image."""
         if self.shell:
             return ["bash"]
         if self.ranks == 1:
@@ -149,13 +149,13 @@ class ContainerPlace(Section):
 _HANDING_ON = """\
 run() { "$@" & p=$!; while :; do wait $p; code=$?; kill -0 $p 2>/dev/null || return $code; done; }
 trap "kill -TERM \\$p" TERM INT"""
-"""A shell that gets a signal would end and leave its command to be killed. This one hands it on, and waits until all is
-saved; a `wait` that a signal has ended says nothing of the command."""
+"""A shell that receives a signal would exit and leave its command to be killed. This function forwards the signal and
+waits until everything is saved; a `wait` interrupted by a signal does not return the command's status."""
 
 
 def _path(here: str) -> str:
-    """A folder of the machine that runs the script, as a shell is told."""
+    """Return a folder of the machine that runs the script, quoted for the shell."""
     if here.startswith("~/"):
         return f'"$HOME"/{shlex.quote(here[2:])}'
-    # A relative path would be the name of a volume.
+    # Docker would treat a relative path as the name of a volume.
     return shlex.quote(here) if here.startswith("/") else f'"$PWD"/{shlex.quote(here)}'

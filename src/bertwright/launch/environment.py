@@ -1,4 +1,4 @@
-"""Variables of a place's environment: what may stand in a description, and how a shell is told."""
+"""Environment variables of a place: which ones a description may contain, and how a shell script sets them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
 
 
 Environment = Annotated[dict[str, str], AfterValidator(_without_secrets)]
-"""Variables by name; secrets are refused."""
+"""Environment variables by name; secrets are rejected."""
 
 
 def exports(variables: Mapping[str, str]) -> list[str]:
-    """Lines of a shell script that set them; the values are taken to the letter."""
+    """Return the lines of a shell script that set the variables; values are quoted literally."""
     return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]

@@ -1,4 +1,4 @@
-"""Commands one after another on this machine, to their ends."""
+"""Run commands one after another on this machine, each to completion."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _PROGRAMS = {
     "bertwright": (sys.executable, "-m", "bertwright.cli"),
     "torchrun": (sys.executable, "-m", "torch.distributed.run"),
 }
-"""Those of this interpreter, also where its environment is not the shell's."""
+"""Programs to run with this interpreter, even where the shell uses another environment."""
 
 
 def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run each command to its end; signals are handed on. `SystemExit` with the code of the first that fails."""
+    """Run each command to completion and forward signals; raise `SystemExit` with the code of the first that fails."""
     for line in commands:
         program, *arguments = shlex.split(line)
         command = [*_PROGRAMS.get(program, (program,)), *arguments]
-        # A group of its own: Ctrl-C reaches this process alone, which hands it on once.
+        # A separate process group: Ctrl-C reaches only this process, which forwards it once.
         process = subprocess.Popen(command, env={**os.environ, **environment}, process_group=0)
         with handed_on(process.send_signal):
             code = process.wait()
@@ -30,7 +30,7 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
 
 
 def run_on_terminal(line: str) -> None:
-    """Run a command that is talked to, to its end: keys, Ctrl-C among them, are its own. Ends as `run_in_order`."""
+    """Run an interactive command to completion; it receives all keys, Ctrl-C included. Exits as `run_in_order` does."""
     with handed_on(lambda number: None):
         _leave_if(subprocess.call(shlex.split(line)))
 

@@ -1,4 +1,4 @@
-"""Kubernetes with Kubeflow's training operator: a job that prepares, a PyTorchJob that trains, a job for the rest."""
+"""Kubernetes with Kubeflow's training operator: a Job that prepares, a PyTorchJob that trains, a Job for the rest."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ from bertwright.launch.target import Description
 from bertwright.launch.yaml_text import yaml_text
 
 INSIDE = "/work"
-"""Where pods see the volume."""
+"""Where pods mount the volume."""
 RECIPE_FOLDER = PurePosixPath("/launch")
-"""Where pods see the recipe: outside the volume, where the missing parents of a mount would belong to root."""
+"""Where pods mount the recipe: outside the volume, where missing parents of a mount would belong to root."""
 USER = 10001
-"""User and group of the image."""
+"""User and group ID of the image."""
 _LONGEST = 50
-"""Characters of a name: Kubernetes has 63, and the operator appends its own."""
+"""Maximum length of a name in characters: Kubernetes allows 63, and the operator appends suffixes."""
 Quantity = Annotated[str, Field(pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)?$")]
-"""An amount of memory, as Kubernetes writes it."""
+"""An amount of memory in Kubernetes notation."""
 
 
 class KubeflowPlace(Section):
-    """A Kubernetes cluster with Kubeflow's training operator (kubeflow.org/v1). Described only: `kubectl` submits."""
+    """A Kubernetes cluster with Kubeflow's training operator (kubeflow.org/v1). Description only: `kubectl` submits."""
 
     kind: Literal["kubeflow"] = "kubeflow"
     """Names this target."""
     volume: str = Field("bertwright", min_length=1)
-    """The claim (PersistentVolumeClaim) of a volume that all pods can write (ReadWriteMany); run folders lie in it."""
+    """PersistentVolumeClaim of the volume that holds the run folders; all pods must write to it (ReadWriteMany)."""
     image: str = Field("bertwright:cuda", min_length=1)
-    """The image, built from container/Dockerfile, as the cluster pulls it."""
+    """The image, built from container/Dockerfile, under the name by which the cluster pulls it."""
     nodes: int = Field(1, ge=1)
-    """Pods that train together."""
+    """Number of pods that train together."""
     gpus: int = Field(0, ge=0)
-    """GPUs of each pod, a rank for each; 0: processors train, one rank a pod."""
+    """GPUs of each pod, one rank each; 0: train on the CPU, with one rank a pod."""
     cpus: int = Field(8, ge=1)
-    """Processors of each pod."""
+    """CPUs of each pod."""
     memory: Quantity = "32Gi"
-    """Memory of each pod, as Kubernetes writes it."""
+    """Memory of each pod, in Kubernetes notation such as "32Gi"."""
     shm_size: Quantity = "8Gi"
-    """Shared memory (/dev/shm) of each pod; counts as memory that is used."""
+    """Size of shared memory (/dev/shm) of each pod; it counts towards the pod's memory."""
     restarts: int = Field(10, ge=0)
-    """How often pods are started again after they failed or were evicted (times)."""
+    """Maximum number of restarts of pods that failed or were evicted (times)."""
     namespace: str = Field("", pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")
     """The namespace; "": that of kubectl's context."""
     overrides: tuple[str, ...] = ()
-    """Overrides that the cluster asks of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe on this cluster; those on the command line are applied after them."""
     environment: Environment = Field(default_factory=dict)
-    """Variables of the pods."""
+    """Environment variables of the pods."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for a run folder or for ranks that cannot be."""
+        """As `Target.describe`; raises `RecipeError` for an invalid run folder or number of ranks."""
         job.require_relative_out("run folders lie in the volume")
         job.check_ranks({"nodes": self.nodes, "gpus": self.gpus or 1})
         name = _name(job)
@@ -109,7 +109,7 @@ class KubeflowPlace(Section):
         return yaml_text({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec})
 
     def _training(self, job: Job, name: str) -> str:
-        # The operator tells torchrun where ranks meet, and how many there are, by variables (PET_...).
+        # The operator passes the rendezvous address and the number of ranks to torchrun in PET_... variables.
         words = ["torchrun", "-m", "bertwright.cli", *job.command("train", at=RECIPE_FOLDER)]
         worker = {
             "replicas": self.nodes,
@@ -132,7 +132,7 @@ class KubeflowPlace(Section):
         )
 
     def _pod(self, job: Job, words: Sequence[str], gpus: int, container: str = "bertwright") -> dict[str, Any]:
-        """The template of a pod with one container."""
+        """Return the template of a pod with one container."""
         amounts: dict[str, str | int] = {"cpu": self.cpus, "memory": self.memory}
         limits = amounts | ({"nvidia.com/gpu": gpus} if gpus else {})
         inside = {
@@ -162,12 +162,12 @@ class KubeflowPlace(Section):
 
 
 def _labels(job: Job) -> dict[str, str]:
-    """What all pods of a run have, and those of no other."""
+    """Return the labels that all pods of this run have and no other pods."""
     return {"app.kubernetes.io/name": "bertwright", "app.kubernetes.io/instance": _name(job)}
 
 
 def _name(job: Job) -> str:
-    """What Kubernetes can call the jobs of a run: small letters, digits and hyphens."""
+    """Return a valid Kubernetes name for the run's jobs: lower-case letters, digits and hyphens."""
     name = re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-")[:_LONGEST].rstrip("-")
     if not name or not name[0].isalpha():
         raise RecipeError(f"--out {job.out}: Kubernetes needs a name that begins with a letter a to z. Rename the run.")

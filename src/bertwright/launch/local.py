@@ -1,4 +1,4 @@
-"""This machine, by one process."""
+"""This machine, with one process."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from bertwright.launch.target import Description
 
 
 class LocalPlace(Section):
-    """This machine: the command runs here, until it is done."""
+    """This machine: the command runs here in the foreground."""
 
     kind: Literal["local"] = "local"
     """Names this target."""
     overrides: tuple[str, ...] = ()
-    """Overrides that this machine asks of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe on this machine; those on the command line are applied after them."""
     environment: Environment = Field(default_factory=dict)
-    """Variables for the command."""
+    """Environment variables of the command."""
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`."""
         return Description({RECIPE: job.recipe}, [*exports(self.environment), job.line("run")])
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Submitter.submit`; `SystemExit` where the command fails."""
+        """As `Submitter.submit`; raises `SystemExit` if the command fails."""
         run_in_order([job.line("run")], self.environment)
         return {}

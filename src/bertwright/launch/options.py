@@ -1,4 +1,4 @@
-"""More options of a target's program, each a text of a list: what can be one word of a command."""
+"""Further options of a target's program, as a list of strings that must each be one word of a command."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 _SPLIT = re.compile(r"(--?[\w-]+)\s.*", re.DOTALL)
-"""An option and its value as they are typed in a shell, where they are two words."""
+"""An option and its value as typed in a shell, where they are two words."""
 
 
 def _one_word_each(options: tuple[str, ...]) -> tuple[str, ...]:
     for option in options:
         if found := _SPLIT.fullmatch(option.strip()):
-            # Not its value, which may be a secret.
+            # Leave out the value, which may be a secret.
             name, whole = found[1], f"{found[1]}=..." if found[1].startswith("--") else f"{found[1]}..."
             raise ValueError(f'"{name} ..." would be read as one word, blank and all; write "{whole}"')
         if option != option.strip() or not option or "\n" in option:
@@ -33,6 +33,6 @@ def _each_an_option(options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Words = Annotated[tuple[str, ...], AfterValidator(_one_word_each)]
-"""Options of a command: the value of one may also be the next text."""
+"""Options of a command; an option's value may also be the next string."""
 Lines = Annotated[tuple[str, ...], AfterValidator(_each_an_option)]
-"""Options of a script, each in a line of its own with its value."""
+"""Options of a script, each on its own line together with its value."""

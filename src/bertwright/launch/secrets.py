@@ -1,4 +1,4 @@
-"""What may not stand in the description of a job, which is printed, kept with the run, and shown to others."""
+"""Find secrets, which must not be in a job's description: it is printed, kept with the run, and shown to others."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from bertwright.core.secrets import secret_in
 
 
 def secrets(values: Any) -> Iterator[tuple[str, str]]:
-    """The dotted key of each text in TOML values that holds a secret, and what it is, without the secret."""
+    """Yield the dotted key of each string in TOML values that holds a secret, and the kind of secret, not its value."""
     last, before = "", ""
     for key, text in texts(values):
         parent, _, number = key.rpartition(".")
-        # The value of an option may be the next text of a list.
+        # An option's value may be the next string of the list.
         if secret := secret_in(text, before if number.isdigit() and last == parent else ""):
             yield key, secret
         last, before = parent, text
 
 
 def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in TOML values, with its dotted key."""
+    """Yield the dotted key and value of every string in TOML values."""
     if isinstance(value, dict | list):
         for name, child in value.items() if isinstance(value, dict) else enumerate(value):
             yield from texts(child, f"{key}.{name}" if key else str(name))

@@ -1,4 +1,4 @@
-"""Sizes of shared memory, as docker, podman and Azure ML (which starts docker) write them."""
+"""Sizes of shared memory in the notation of docker, podman and Azure ML (which starts docker)."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def _size(size: str) -> str:
 
 
 SharedMemory = Annotated[str, AfterValidator(_size)]
-"""A number and b, k, m or g."""
+"""A number followed by b, k, m or g."""

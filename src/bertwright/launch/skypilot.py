@@ -1,4 +1,4 @@
-"""A machine of any cloud, by SkyPilot: rented, set up, trained on, and given back."""
+"""A machine of any cloud, by SkyPilot: rented, set up, used for training, and returned."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ TASK = "task.yaml"
 
 
 class SkypilotPlace(Section):
-    """One machine that SkyPilot rents in the cloud that has it, at the lowest price. Described only: `sky` submits."""
+    """One machine that SkyPilot rents from the cheapest cloud that offers it. Description only: `sky` submits."""
 
     kind: Literal["skypilot"] = "skypilot"
     """Names this target."""
     accelerators: str = Field("", pattern=r"^([A-Za-z0-9-]+:[1-9]\d*)?$")
-    """GPUs as SkyPilot names them, with their number, such as "H100:8": a rank for each. "": processors train."""
+    """GPUs in SkyPilot's notation with their number, such as "H100:8"; one rank each. "": train on the CPU."""
     cpus: str = Field("8+", pattern=r"^[1-9]\d*\+?$")
-    """Processors of the machine; + for at least."""
+    """CPUs of the machine; a trailing + means at least."""
     memory: str = Field("32+", pattern=r"^[1-9]\d*\+?$")
-    """Memory of the machine in GB; + for at least."""
+    """Memory of the machine in GB; a trailing + means at least."""
     disk: int = Field(256, ge=30)
-    """Disk of the machine, in GB."""
+    """Disk size of the machine in GB."""
     cloud: str = Field("", pattern=r"^[a-z0-9-]*(/[\w*-]+){0,2}$")
     """Cloud, region and zone, such as "azure" or "aws/us-east-1"; "": wherever it is cheapest."""
     spot: bool = False
-    """Whether it may be taken away, for a third of the price. Training then goes on elsewhere, from `train.mirror`."""
+    """Whether to use a spot machine, at a third of the price. Once preempted, training resumes from `train.mirror`."""
     restarts: int = Field(3, ge=0)
-    """How often several ranks are started again after one was lost (times)."""
+    """Maximum number of restarts of multi-rank training after a rank was lost (times)."""
     overrides: tuple[str, ...] = ()
-    """Overrides that the machine asks of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe on this machine; those on the command line are applied after them."""
     environment: Environment = Field(default_factory=dict)
-    """Variables of the task."""
+    """Environment variables of the task."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for a machine that may be lost with all its checkpoints, and for a run
-        folder or ranks that cannot be."""
+        """As `Target.describe`; raises `RecipeError` for a spot machine without a mirror for checkpoints, and for an
+        invalid run folder or number of ranks."""
         job.require_relative_out("the machine is a new one, whose folders are named from its home")
         job.check_ranks({f"accelerators = {self.accelerators}, GPUs": self._ranks()})
         if self.spot and not job.values.get("train", {}).get("mirror"):
@@ -55,13 +55,13 @@ class SkypilotPlace(Section):
                 "spot = true: the machine may be taken away, and its disk with it, so checkpoints need another place. "
                 "Add train.mirror=s3://BUCKET/FOLDER (or az://, gs://), or leave spot out."
             )
-        # A managed job is started again elsewhere when its machine is taken away.
+        # When its machine is preempted, SkyPilot restarts a managed job on another one.
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
         return Description(files, [shlex.join([*launch, f"{job.folder}/{TASK}"])], self._note(job))
 
     def _note(self, job: Job) -> str:
-        """What its user has to do beside."""
+        """Return what the user has to do in addition."""
         said = []
         if job.files:
             said.append(
@@ -111,7 +111,7 @@ class SkypilotPlace(Section):
 
 
 def _name(job: Job) -> str:
-    """What SkyPilot takes as the name of a cluster and of a task."""
+    """Return a valid SkyPilot name for the cluster and the task."""
     if not re.fullmatch(r"[A-Za-z]([\w.-]*[A-Za-z0-9])?", job.name, re.ASCII):
         raise RecipeError(
             f"--out {job.out}: SkyPilot needs a name of letters, digits, and . _ - within, that begins with a letter. "

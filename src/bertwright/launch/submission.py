@@ -1,4 +1,4 @@
-"""Submitting a description, and finding again what was submitted."""
+"""Submit a description, and find submitted jobs again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NOTE = "submitted.json"
 
 
 def submit(target: Target, job: Job, log: Log) -> Submitted:
-    """Write the files of the description below the run folder, submit them, and note what the target calls the jobs:
-    none where the target is no `Submitter`.
+    """Write the description's files below the run folder, submit them, and record the target's job identifiers.
 
-    Raises what `Submitter.submit` raises, and `RecipeError` where jobs of an earlier submission wait or run.
+    There are no identifiers if the target is no `Submitter`. Raises what `Submitter.submit` raises, and `RecipeError`
+    if jobs of an earlier submission are still waiting or running.
     """
     _refuse_second(target, job)
     folder = make_folder(Path(job.folder))
@@ -32,7 +32,10 @@ def submit(target: Target, job: Job, log: Log) -> Submitted:
 
 
 def _refuse_second(target: Target, job: Job) -> None:
-    """Two chains would write to one run folder, and the jobs of the first could no longer be looked after."""
+    """Raise `RecipeError` if jobs of an earlier submission wait or run.
+
+    Two chains would write to one run folder, and the first chain's jobs could no longer be monitored or stopped.
+    """
     kept = _noted(job)
     if not isinstance(target, Scheduler) or kept.get("target") != target.kind:
         return
@@ -50,7 +53,7 @@ def _noted(job: Job) -> Mapping[str, Any]:
 
 
 def submitted(target: Target, job: Job) -> Submitted:
-    """What `submit` noted; `RecipeError` where nothing was submitted to this target from the run folder."""
+    """Return what `submit` recorded; raise `RecipeError` if nothing was submitted from there to this target."""
     note = Path(job.folder) / _NOTE
     kept = _noted(job)
     if kept.get("target") != target.kind:

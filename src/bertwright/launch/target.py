@@ -1,4 +1,4 @@
-"""What a target is asked: a description that can be read first, and then to submit just that."""
+"""The interface of a target: return a description that can be inspected first, then submit exactly that."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from bertwright.launch.job import Job
 
 @dataclass(frozen=True)
 class Description:
-    """Exactly what would be submitted. It holds nothing of the machine that it was made on."""
+    """Exactly what would be submitted. It contains nothing specific to the machine that created it."""
 
     files: Mapping[str, str]
-    """Texts by name. Submitting writes them to the folder `launch` of the run."""
+    """File contents by name. Submitting writes them to the folder `launch` of the run."""
     commands: Sequence[str]
-    """What is run then, in this order, as a shell would read it."""
+    """Commands to run then, in this order, quoted for a shell."""
     note: str = ""
-    """What its user has to do beside."""
+    """What the user has to do in addition."""
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was submitted from a run folder, as `submission.submitted` finds it again."""
+    """What was submitted from a run folder, as returned by `submission.submitted`."""
 
     folder: Path
-    """The folder `launch` of the run."""
+    """The run's folder `launch`."""
     jobs: Mapping[str, str] = field(default_factory=dict)
-    """What the target calls each job, by our name of it; in the order in which they run."""
+    """The target's identifier of each job, keyed by our name for it, in the order in which the jobs run."""
 
 
 @runtime_checkable
 class Target(Protocol):
-    """A kind of place. Its settings are its fields."""
+    """A kind of place. Its fields are its settings."""
 
     @property
     def kind(self) -> str:
-        """Its name on the command line and in the files of places."""
+        """Its name on the command line and in place files."""
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """What its machines ask of any recipe, before the overrides of the command line."""
+        """Overrides for every recipe, applied before those of the command line."""
 
     def describe(self, job: Job) -> Description:
-        """What would be submitted. Needs no network and no package of the target."""
+        """Return what would be submitted. Needs neither the network nor any package of the target."""
 
 
 @runtime_checkable
 class Submitter(Protocol):
-    """What a target has beside where bertwright submits; where not, its user runs the commands of the description."""
+    """Additional interface of a target to which bertwright submits; otherwise users run the description's commands."""
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """Submit the description, whose files lie in `folder`; the jobs as in `Submitted`, empty where all is done when
-        this returns. `MissingExtraError` where what the target needs is not here, `RecipeError` where it refuses."""
+        """Submit the description, whose files are in `folder`. Return the jobs as in `Submitted`; empty if all work is
+        done on return. Raises `MissingExtraError` if a dependency is missing, `RecipeError` if the target refuses."""
 
 
 @runtime_checkable
 class DescribedOnly(Protocol):
-    """What a target has beside where its user submits, so that jobs are known to the target's own program alone."""
+    """Additional interface of a target to which users submit, so that only the target's own program knows the jobs."""
 
     def looked_after(self, job: Job) -> Mapping[str, str]:
-        """The commands that tell the `status`, print the `logs`, and `stop`, as a shell would read them."""
+        """Return the commands that show the `status`, print the `logs`, and `stop` the jobs, quoted for a shell."""
 
 
 @runtime_checkable
 class Scheduler(Protocol):
-    """What a target has beside where submitted jobs go on by themselves."""
+    """Additional interface of a target whose submitted jobs run unattended."""
 
     def status(self, submitted: Submitted) -> list[dict[str, str]]:
-        """What is known of each job: `job`, `id`, `state`, and why."""
+        """Return `job`, `id`, `state` and `why` (the reason) of each job."""
 
     def alive(self, submitted: Submitted) -> list[str]:
-        """The jobs, by our names, that still wait or run."""
+        """Return our names of the jobs that still wait or run."""
 
     def logs(self, submitted: Submitted) -> dict[str, str]:
-        """The last lines of each log, by its name."""
+        """Return the last lines of each log, by the log's name."""
 
     def stop(self, submitted: Submitted) -> None:
         """End all jobs that wait or run; training saves a checkpoint."""

@@ -1,4 +1,4 @@
-"""Ranks on this machine, or on several that are logged in to one by one, started by torchrun."""
+"""Ranks started by torchrun on this machine, or on several machines that users log in to one by one."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from bertwright.launch.target import Description
 
 
 class TorchrunPlace(Section):
-    """torchrun: everything but training by one process, training by several."""
+    """torchrun: training runs in several processes, everything else in one."""
 
     kind: Literal["torchrun"] = "torchrun"
     """Names this target."""
     nodes: int = Field(1, ge=1)
-    """Machines that train together. On each of several the command is given once."""
+    """Number of machines that train together. With several, run the command once on each."""
     ranks: int = Field(2, ge=1)
-    """Ranks on each machine: one for each GPU, or for each socket."""
+    """Ranks on each machine: one for each GPU, or for each CPU socket."""
     rendezvous: str = Field("", validate_default=True)
-    """Where ranks of several machines meet, such as "node1:29500": a name that all of them know, and a free port."""
+    """Rendezvous of several machines, such as "node1:29500": a host name that all of them resolve, and a free port."""
     restarts: int = Field(3, ge=0)
-    """How often torchrun starts all ranks again after one was lost (times)."""
+    """Maximum number of restarts of all ranks by torchrun after one was lost (times)."""
     overrides: tuple[str, ...] = ()
-    """Overrides that these machines ask of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe on these machines; those on the command line are applied after them."""
     environment: Environment = Field(default_factory=dict)
-    """Variables for the commands."""
+    """Environment variables of the commands."""
 
     @field_validator("rendezvous")
     @classmethod
@@ -45,7 +45,7 @@ class TorchrunPlace(Section):
         return rendezvous
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for ranks that cannot train the recipe."""
+        """As `Target.describe`; raises `RecipeError` if the recipe cannot train with this number of ranks."""
         job.check_ranks({"nodes": self.nodes, "ranks": self.ranks})
         files, commands = {RECIPE: job.recipe}, [*exports(self.environment), *self._commands(job)]
         if self.nodes == 1:
@@ -57,7 +57,7 @@ class TorchrunPlace(Section):
         return Description(files, commands, note)
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Submitter.submit`, on this machine; `SystemExit` where a command fails."""
+        """As `Submitter.submit`, on this machine; raises `SystemExit` if a command fails."""
         run_in_order(self._commands(job), self.environment)
         return {}
 
@@ -72,12 +72,12 @@ class TorchrunPlace(Section):
 
 
 def stages_around(job: Job, ranks: int, restarts: int) -> list[str]:
-    """The commands of a whole run on one machine whose training has several ranks, as a shell reads them."""
+    """Return the commands of a complete run on one machine with several training ranks, quoted for a shell."""
     trained = training(job, ["--standalone"], ranks, restarts)
     return [job.line("run", "--until", "examples"), trained, job.line("run")]
 
 
 def training(job: Job, where: Sequence[str], ranks: int, restarts: int) -> str:
-    """torchrun's command for the ranks of one machine, which meet `where` its options say."""
+    """Return torchrun's command for the ranks of one machine; the options `where` give the rendezvous."""
     options = [*where, "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
     return shlex.join(["torchrun", *options, "-m", "bertwright.cli", *job.command("train")])

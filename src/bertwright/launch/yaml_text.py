@@ -1,4 +1,4 @@
-"""YAML as people write it. The only file that writes it."""
+"""YAML as people write it. The only module that writes YAML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 
 class _Plain(yaml.SafeDumper):  # type: ignore[misc]
-    """Block style; lists stand below their keys, and texts of several lines as blocks."""
+    """Block style; lists are indented below their keys, and multi-line strings are blocks."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -26,5 +26,5 @@ _Plain.add_representer(str, _text)
 
 
 def yaml_text(values: Mapping[str, Any]) -> str:
-    """`values` as a YAML document in block style, in their order, without aliases."""
+    """Return `values` as a YAML document in block style, in their order, without aliases."""
     return str(yaml.dump(dict(values), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=120))

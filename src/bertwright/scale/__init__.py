@@ -1,1 +1,1 @@
-"""A recipe at a tiny scale: the shape of its schedules, with little of everything, on what this machine has."""
+"""A recipe at a tiny scale: its schedules keep their shape, everything is small, and it fits this machine."""

@@ -1,4 +1,4 @@
-"""The phases of a recipe at a tiny scale: their lengths, rates, masks and shares of the steps are kept."""
+"""The phases of a recipe at a tiny scale: they keep their lengths, learning rates, masks and shares of the steps."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from bertwright.scale.replacement import Replacement
 from bertwright.train.phase_config import LENGTHS, PhaseConfig
 
 STEPS = 12
-"""Optimizer steps of all phases together, about."""
+"""Approximate number of optimizer steps of all phases together."""
 TOKENS = 2048
-"""Room of the largest global batch, in tokens."""
+"""Capacity of the largest global batch, in tokens."""
 _SMALL = "little to compute"
 _SHAPE = "the phases' shares of the steps are kept"
 
 
 def scaled_phases(phases: Sequence[PhaseConfig], labelled: bool = False) -> Iterator[Replacement]:
-    """What is replaced in the phases; `labelled`: their data are labelled texts."""
+    """Yield the replacements in the phases; `labelled`: their data are labelled texts."""
     planned = [_planned_steps(phase) for phase in phases]
     total, largest = sum(planned), max(phase.batch * phase.length for phase in phases)
     for i, (phase, steps) in enumerate(zip(phases, planned, strict=True)):
@@ -29,7 +29,7 @@ def scaled_phases(phases: Sequence[PhaseConfig], labelled: bool = False) -> Iter
 
 
 def _planned_steps(phase: PhaseConfig) -> float:
-    """The steps of a phase, about; of epochs, whose examples are not known yet, as many as of all phases here."""
+    """Return the approximate steps of a phase; for epochs, whose examples are not known yet, `STEPS`."""
     if phase.steps is not None:
         return phase.steps
     if phase.samples is not None:
@@ -61,7 +61,7 @@ def _data(phase: PhaseConfig, labelled: bool) -> Iterator[tuple[str, object, str
 def _batch(phase: PhaseConfig, batch: int) -> Iterator[tuple[str, object, str]]:
     yield "batch", batch, "the phases' batches keep their ratio" if batch < phase.batch else _SMALL
     if phase.batch_warmup:
-        # One growth stands for all: in so few steps and sequences there is no room for more.
+        # One increase stands for all: so few steps and sequences leave no room for more.
         grows = [[0, max(1, batch // 2)], [1, batch]] if batch > 1 else []
         yield "batch_warmup", grows or None, "it still grows" if grows else "it has no room to grow"
     if phase.micro_tokens:

@@ -1,4 +1,4 @@
-"""A value of a recipe that a tiny scale replaces, and why."""
+"""A value that a tiny scale replaces in a recipe, and why."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 
 class Replacement(NamedTuple):
-    """A key, the value it has instead, and the reason."""
+    """A key, its new value, and the reason."""
 
     key: str
-    """Dotted."""
+    """The dotted key."""
     value: Any
-    """As TOML has it; None: the key is left out, and its default applies."""
+    """The value in TOML's types; None: the key is removed, and its default applies."""
     reason: str
 
 
 def spoken(value: Any) -> str:
-    """A value of a recipe in a line of text."""
+    """Return a value of a recipe for a line of text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict) and "kind" in value:

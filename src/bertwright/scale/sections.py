@@ -1,4 +1,4 @@
-"""What the other sections of a recipe have at a tiny scale."""
+"""Replacements in the other sections of a recipe at a tiny scale."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bertwright.train.averaging.config import LastConfig, within_few_steps
 from bertwright.vocab.config import SentencePieceConfig
 
 ENTRIES = 800
-"""Entries of the vocabulary: enough for the alphabets of the built-in text, with a hundred unused ones."""
+"""Vocabulary size: enough for the alphabets of the built-in text, with a hundred unused entries."""
 _SAMPLE = "built in, in Hungarian and English"
 _SMALL = "little to compute"
 
 
 def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
-    """Corpus, vocabulary and examples; `of_the_user`: the source is named on the command line."""
+    """Yield replacements in corpus, vocabulary and examples; `of_the_user`: the command line sets the source."""
     if not of_the_user:
         yield Replacement("corpus.source", "sample-small", _SAMPLE)
         yield Replacement("corpus.language", "hu", _SAMPLE)
@@ -44,14 +44,14 @@ def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
 
 
 def scaled_model(recipe: Recipe) -> Iterator[Replacement]:
-    """The smallest network of the family."""
+    """Yield the replacements that select the smallest network of the family."""
     if recipe.model.config is not None:
         yield Replacement("model.config", None, "the smallest of its family instead")
     yield Replacement("model.size", "tiny", "the smallest of its family")
 
 
 def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
-    """What training starts from, computes with and keeps."""
+    """Yield replacements in what training starts from, computes with and saves."""
     train = recipe.train
     if train.init_from is not None:
         yield Replacement("train.init_from", None, "it is another network's")
@@ -83,7 +83,7 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
 
 
 def _computing(recipe: Recipe) -> Iterator[Replacement]:
-    """Precision, kernels and engine, where this machine has not those of the recipe."""
+    """Yield replacements of precision, kernels and engine that this machine does not support."""
     if recipe.train.engine.kind not in ("auto", "single", "ddp") and rank_and_world()[1] == 1:
         yield Replacement("train.engine", None, "one process has all weights")
     instead: dict[str, Any] = {"train.precision": "fp32", "train.device": "auto", "train.cpu_isa": None}
@@ -94,7 +94,7 @@ def _computing(recipe: Recipe) -> Iterator[Replacement]:
 
 
 def _refused(recipe: Recipe, stages: Sequence[str]) -> dict[str, str]:
-    """The keys that this machine cannot train by, each with the reason."""
+    """Return the keys that this machine does not support, each with the reason."""
     asked = (device, precision, instructions, computing, packages)
     errors = (v for of in asked for v in of(recipe, stages) if v.level == "error")
     return {verdict.about: verdict.text.rstrip(".") for verdict in errors}

@@ -1,4 +1,4 @@
-"""`--scale tiny`: a recipe that keeps the shape of its schedules, and runs end to end in seconds on this machine."""
+"""`--scale tiny`: a recipe whose schedules keep their shape, and that runs end to end in seconds on this machine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Scaled(NamedTuple):
 
     recipe: Recipe
     replaced: list[str]
-    """A line for each value that is another one now: the key, both values, the reason."""
+    """A line for each value that changed: the key, both values, the reason."""
 
 
 def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
-    """As `Recipe.load`, with a tiny network, batches and phases, the built-in text, and in place of precision, engine,
-    kernels and start checkpoint what this machine has.
+    """As `Recipe.load`, but with a tiny network, tiny batches and phases, and the built-in text.
 
-    What an override says is kept as it is. `RecipeError` as from `Recipe.load`.
+    Precision, engine and kernels are replaced if this machine does not support them, and training starts from random
+    weights. Values set by an override are kept. Raises `RecipeError` as `Recipe.load` does.
     """
     written = Written.read(path, overrides)
     whole = Recipe.validated(written)
@@ -57,12 +57,12 @@ def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
 
 
 def _covers(said: str, key: str) -> bool:
-    """Whether what is said of one key is said of the other: they are the same, or one lies within the other."""
+    """Whether setting one key also sets the other: they are equal, or one contains the other."""
     return f"{said}.".startswith(f"{key}.") or f"{key}.".startswith(f"{said}.")
 
 
 def _found(values: Any, dotted: str) -> Any:
-    """The value of a dotted key; None where there is none."""
+    """Return the value of a dotted key; None if there is none."""
     for part in dotted.split("."):
         if isinstance(values, list):
             values = values[int(part)]

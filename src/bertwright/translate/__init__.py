@@ -1,1 +1,1 @@
-"""Command lines of other programs as recipes."""
+"""Translate command lines of other programs into recipes."""

@@ -1,4 +1,4 @@
-"""The words of a command as the settings of a program, defaults included."""
+"""Parse the words of a command into the settings of a program, defaults included."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _TRUE, _FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off"}
 
 
 class Setting(NamedTuple):
-    """The value that an option has."""
+    """The value of an option and its origin."""
 
     value: Value
     text: str
-    """As it was typed; of a default the option's name."""
+    """The option as typed; for a default, the option's name."""
     said: bool
-    """Whether the command says it; otherwise it is the program's default."""
+    """Whether the command sets it; otherwise it is the program's default."""
     typed: str = ""
-    """The value as it was typed."""
+    """The value as typed."""
 
 
 def settings(program: Program, words: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, Setting]:
-    """What every option has, by its name.
+    """Return the setting of every option, by the option's name.
 
-    One `RecipeError` lists every mistake: options that the program has not, each with the nearest one, values that do
-    not fit, and options that it asks for.
+    One `RecipeError` lists every mistake: unknown options, each with the nearest known one, invalid values, and missing
+    required options.
     """
     said: dict[str, Setting] = {}
     mistakes: list[str] = []
@@ -40,10 +40,10 @@ def settings(program: Program, words: tuple[str, ...], variables: Mapping[str, s
             name, text, value, at = _next(program, words, at, positions)
         except RecipeError as error:
             mistakes.append(str(error))
-            # What follows an option that nobody knows is its value, most likely.
+            # The word after an unknown option is most likely its value.
             at += 2 if "=" not in words[at] and at + 1 < len(words) and not words[at + 1].startswith("-") else 1
             continue
-        # Of several files each counts; of an option given twice the last one.
+        # Several files all count; of a repeated option, the last value counts.
         value = f"{said[name].value} {value}" if name in said and name == program.several else value
         for alike in name.split():
             try:
@@ -68,7 +68,7 @@ def settings(program: Program, words: tuple[str, ...], variables: Mapping[str, s
 
 
 def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator[str]) -> tuple[str, str, str, int]:
-    """The option at a word, how it was typed, its value, and where the next one stands."""
+    """Return the option at a word, the option as typed, its value, and the index of the next option."""
     word = words[at]
     if not word.startswith("-") or word == "-" or _is_number(word):
         name = next(positions, program.several)
@@ -91,7 +91,7 @@ def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator
 
 
 def _named(program: Program, typed: str) -> str:
-    """The option of a typed name; as `argparse` does, a beginning that only one has will do."""
+    """Return the option of a typed name; as with `argparse`, an unambiguous prefix is enough."""
     plain = typed.lstrip("-")
     options = {name: name for name in program.options if name not in program.unnamed}
     options |= {option.short: name for name, option in program.options.items() if option.short}

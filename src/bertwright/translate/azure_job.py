@@ -1,4 +1,4 @@
-"""A job file of Azure ML (`az ml job create`): the commands of a command job, or of those of a pipeline. Only read."""
+"""Read an Azure ML job file (`az ml job create`): the command of a command job, or of each job in a pipeline."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from bertwright.translate.launchers import Launch
 from bertwright.translate.shell import ShellCommand, of_script
 
 AZUREML = "azureml"
-"""What starts processes where a job file says so."""
+"""The launcher's name if a job file starts the processes."""
 SUFFIXES = (".yml", ".yaml")
 _REFERENCE = re.compile(r"\$\{\{\s*([\w.]+)\s*\}\}")
 _OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
-"""Words that are there only where the input in them has a value."""
+"""Words that are kept only if every input in them has a value."""
 _PROCESSES = {"pytorch", "mpi"}
-"""Kinds of distribution that start equal processes, each a rank."""
+"""Kinds of distribution that start identical processes, one rank each."""
 
 
 def of_job(text: str) -> list[ShellCommand]:
-    """The commands of a job file in order, with the inputs put in and how often Azure starts them.
+    """Return the commands of a job file in order, with inputs substituted and the number of processes to start.
 
-    What is no such file, what it leaves to other files, and a reference to nothing are `RecipeError`s.
+    Raises `RecipeError` for other files, for commands in a separate file, and for a reference to nothing.
     """
     job, node = _read(text)
     if not isinstance(job, dict):
@@ -46,13 +46,13 @@ def of_job(text: str) -> list[ShellCommand]:
 
 
 def _read(text: str) -> tuple[Any, Any]:
-    """The values of a YAML file, and its nodes, which alone tell the lines of values."""
+    """Return the values of a YAML file, and its nodes, which alone know the line of each value."""
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        # What `<<` merges into a section stands in its node afterwards.
+        # Constructing merges what `<<` brings into a section into its node as well.
         return None if node is None else loader.construct_document(node), node
-    # Never the lines themselves, which PyYAML would show: they may hold a secret.
+    # Never show the lines themselves, as PyYAML would: they may contain a secret.
     except yaml.MarkedYAMLError as error:
         where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise RecipeError(f"this is no YAML: {error.problem}{where}. Give a job file of Azure ML.") from None
@@ -62,7 +62,7 @@ def _read(text: str) -> tuple[Any, Any]:
         ) from None
     except RecursionError:
         raise RecipeError("this is no YAML that can be read: it is nested too deeply. Give a job file.") from None
-    # What it raises for values that are not of their own kind: 2024-13-45, !!int x, !!bool x, !!timestamp x.
+    # Raised for values that do not match their type: 2024-13-45, !!int x, !!bool x, !!timestamp x.
     except (ValueError, LookupError, AttributeError, TypeError):
         text = "a value is none of its kind, such as the date 2024-13-45. Correct it, or put it in quotes"
         raise RecipeError(f"this is no YAML that can be read: {text}.") from None
@@ -85,13 +85,13 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str,
 
 
 def _inputs(job: Mapping[str, Any], above: Mapping[str, str]) -> dict[str, str]:
-    """The inputs with a value: that itself, or where the data lies."""
+    """Return the inputs that have a value: the value itself, or the path of the data."""
     found = {}
     for name, given in _mapping(job, "inputs").items():
         if isinstance(given, Mapping):
             given = next((given[key] for key in ("value", "path", "default") if given.get(key) is not None), None)
         if given is not None:
-            # Of another step it is what that step has made.
+            # An output of another step is replaced by the output's name.
             text = re.sub(r"\$\{\{\s*parent\.jobs\.\w+\.outputs\.(\w+)\s*\}\}", r"\1", str(given))
             found[str(name)] = _filled(text, above, f"the input {name}")
     return found
@@ -119,7 +119,7 @@ def _launch(job: Mapping[str, Any], title: str) -> Launch:
 
 
 def _machine(job: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the file says of the machine."""
+    """Yield what the file states about the machine."""
     given = {
         "compute": str(job.get("compute") or "").removeprefix("azureml:"),
         "vm_size": resources.get("instance_type"),
@@ -143,12 +143,12 @@ def _mapping(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _children(node: Any) -> Iterator[tuple[str, Any]]:
-    """Nodes of the values; none where a job is found by another key than it is written with, such as 0x1."""
+    """Yield the nodes of the values by key as written; a job whose key parses differently, such as 0x1, has none."""
     yield from ((str(key.value), value) for key, value in (node.value if isinstance(node, yaml.MappingNode) else ()))
 
 
 def within(own: Launch, outer: Launch) -> Launch:
-    """How often a command is started by what stands in front of it (`own`), in what starts that."""
+    """Combine the launcher in front of a command (`own`) with the one that starts it (`outer`)."""
     if not own.by or outer.by != AZUREML:
         return own if own.by or not outer.by else outer
     nodes = own.nodes if own.nodes > 1 else outer.nodes

@@ -1,4 +1,4 @@
-"""One command of another program: its settings and how often it is started."""
+"""One command of another program: its settings and the number of processes it is started with."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bertwright.translate.launchers import Launch
 from bertwright.translate.program import Program
 
 PHASE = "train.phases.0."
-"""How the keys of the phase that a command trains begin, whichever phase of the recipe it becomes."""
+"""Prefix of the keys of the phase that a command trains, whichever phase of the recipe it becomes."""
 
 
 class Key(NamedTuple):
-    """A key of the recipe and where its value comes from."""
+    """A recipe key, its value, and where the value comes from."""
 
     key: str
     value: Any
@@ -24,24 +24,24 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Command:
-    """A command whose options are known."""
+    """A command whose options are parsed."""
 
     program: Program
     settings: Mapping[str, Setting]
     launch: Launch
     text: str
-    """The command as it was typed."""
+    """The command as typed."""
 
     def __getitem__(self, name: str) -> Value | None:
         return self.settings[name].value if name in self.settings else None
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """The value of an option that is a number."""
+        """Return the value of a numeric option, or `default`."""
         value = self[name]
         return float(value) if isinstance(value, int | float) else default
 
     def source(self, *names: str) -> str:
-        """What the options look like that a value comes from, for a comment."""
+        """Return the options that a value comes from as text for a comment."""
         given = [self.settings[name] for name in names if name in self.settings]
         said = [setting.text for setting in given if setting.said]
         unsaid = [setting.text for setting in given if not setting.said]

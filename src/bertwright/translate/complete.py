@@ -1,4 +1,4 @@
-"""What a recipe needs that no command has said, and what one command's data makes of another's."""
+"""Fill in what a recipe needs and no command sets, and combine the data of one command with the phases of another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bertwright.translate.command import PHASE, Key
 from bertwright.translate.draft import Draft
 
 UNSAID = "not said by the commands"
-# NVIDIA's published phases (configurations.yml): length to batch, rate, share of warm-up and steps.
+# NVIDIA's published phases (configurations.yml): length to batch, learning rate, share of warm-up and steps.
 PUBLISHED = {128: (65536, 6e-3, 0.2843, 7038), 512: (32768, 4e-3, 0.128, 1563)}
 
 DROPPED = {
@@ -18,11 +18,11 @@ DROPPED = {
     "model.size": "model.config says the network",
     "optim.bias_correction": "only LAMB has it",
 }
-"""Why a key that an option became is not in the recipe, by how the key begins."""
+"""Why a key that an option was translated to is missing from the recipe, by the key's prefix."""
 
 
 def complete(draft: Draft) -> None:
-    """Make the draft whole: one corpus or data for each phase, a vocabulary, a network, phases."""
+    """Complete the draft: one corpus or data for each phase, a vocabulary, a network, phases."""
     _vocabulary(draft)
     if "corpus.source" in draft.keys:
         _set(draft, "corpus.language", "en")
@@ -37,7 +37,7 @@ def complete(draft: Draft) -> None:
     _set(draft, "optim.kind", "lamb")
     if draft.value("optim.kind") != "lamb":
         draft.keys.pop("optim.bias_correction", None)
-    # Examples that are read from files have their masks, and settings of masks beside them are refused.
+    # Examples that are read from files are masked already, and masking settings for them are rejected.
     for phase in draft.phases:
         for name in [name for name in phase if "data" in phase and name.startswith("masking.")]:
             del phase[name]
@@ -45,7 +45,7 @@ def complete(draft: Draft) -> None:
 
 
 def _accounts(draft: Draft) -> None:
-    """What became of the options whose keys were put together with others and are no more."""
+    """Update the accounts of options whose keys were merged with others or removed."""
     held = {*draft.keys, *(f"{PHASE}{name}" for phase in draft.phases for name in phase)}
     for place, account in enumerate(draft.accounts):
         if account.keys and not held >= set(account.keys):
@@ -63,7 +63,7 @@ def _set(draft: Draft, key: str, value: object) -> None:
 
 
 def _vocabulary(draft: Draft) -> None:
-    """A given vocabulary stands before a trained one, unless it is the one that the commands train."""
+    """Prefer a given vocabulary over a trained one, unless the commands train it themselves."""
     trained = [
         key for key in draft.keys if key.startswith("vocab.") and key.split(".")[1] in ("size", "trainer", "unused")
     ]
@@ -75,7 +75,7 @@ def _vocabulary(draft: Draft) -> None:
 
 
 def _phases(draft: Draft) -> None:
-    """Lengths that data is prepared for join the phases that are trained on it; others get the published numbers."""
+    """Merge prepared lengths into the phases that train on them; the others get the published numbers."""
     for made in draft.prepared:
         length = made["length"].value
         alike = [phase for phase in draft.phases if phase["length"].value == length]

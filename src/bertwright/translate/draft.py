@@ -1,4 +1,4 @@
-"""The keys of a recipe as they come from several commands, each with where it comes from."""
+"""The keys of a recipe collected from several commands, each with its origin."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ MODULES = (phases, running, networks, texts)
 
 
 class Account(NamedTuple):
-    """What became of an option that a command gives."""
+    """What became of an option that a command sets."""
 
     option: str
-    """As it was typed."""
+    """The option as typed."""
     keys: tuple[str, ...]
-    """The keys that hold it; none where it has no effect here."""
+    """The keys that the option became; none if it has no effect here."""
     note: str
-    """How it differs, or why no key holds it."""
+    """How the keys differ from the option, or why there are none."""
 
 
 @dataclass
 class Draft:
-    """A recipe that is being put together."""
+    """A recipe under construction."""
 
     keys: dict[str, Key] = field(default_factory=dict)
-    """Those outside the phases, by name."""
+    """The keys outside the phases, by name."""
     phases: list[dict[str, Key]] = field(default_factory=list)
-    """Those of each phase that is trained, without `train.phases.N.`."""
+    """The keys of each training phase, without `train.phases.N.`."""
     prepared: list[dict[str, Key]] = field(default_factory=list)
-    """Those of each length that data is prepared for."""
+    """The keys of each length that data is prepared for."""
     accounts: list[Account] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """What is wrong or contradictory in the originals."""
+    """What is wrong or contradictory in the original commands."""
 
     def add(self, command: Command) -> None:
-        """Take the settings of one more command; values that contradict an earlier command's are remarked."""
+        """Add the settings of a command; a value that contradicts an earlier command's is remarked on."""
         phase: dict[str, Key] = {}
         for key in _of_program(command):
             self._take(key, phase)
-        # Defaults first: what the command says wins where two options have one key.
+        # Defaults first, so that what the command sets wins where two options share a key.
         for name, setting in sorted(command.settings.items(), key=lambda item: item[1].said):
             made = list(_keys(command, name))
             for key in made:
@@ -61,8 +61,8 @@ class Draft:
             self.prepared.append(phase)
 
     def tell_script(self, command: Command, passed: set[str]) -> None:
-        """Account for the arguments of a script that are not `passed` on to what it starts."""
-        # What an earlier script had no use for, this one has.
+        """Account for the arguments of a script that are not `passed` on to the commands it starts."""
+        # Drop accounts of arguments that an earlier script did not use, but this one does.
         read = {setting.text for name, setting in command.settings.items() if name in passed}
         self.accounts = [account for account in self.accounts if account.option not in read]
         for name, setting in command.settings.items():
@@ -74,12 +74,12 @@ class Draft:
             self.remark(remark)
 
     def remark(self, text: str) -> None:
-        """Say it once."""
+        """Add a remark, unless it was made before."""
         if text not in self.remarks:
             self.remarks.append(text)
 
     def value(self, key: str) -> Any:
-        """The value of a key outside the phases; None where there is none."""
+        """Return the value of a key outside the phases; None if it is not set."""
         return self.keys[key].value if key in self.keys else None
 
     def _tell(self, account: Account) -> None:
@@ -92,7 +92,7 @@ class Draft:
             phase[name] = key._replace(key=name)
             return
         if key.key in ("train.init_from", "train.init_layers") and self.phases:
-            return  # what an earlier command has trained, and phases hand on themselves
+            return  # weights from an earlier command, which phases pass on by themselves
         before = self.keys.get(key.key)
         if before and before.value != key.value and self.phases and key.key.startswith(("train.", "optim.")):
             self.remark(
@@ -100,13 +100,13 @@ class Draft:
                 "the first is taken."
             )
             return
-        # The original makes a shard by each command, and reads all of them.
+        # The original creates one shard per command, and reads all of them.
         both = before and key.key == "corpus.source" and _joined(before, key)
         self.keys[key.key] = both or key
 
 
 def _joined(before: Key, key: Key) -> Key | None:
-    """The sources of two commands that read text of one form; None where one goes on from what the other has made."""
+    """Join the sources of two commands that read text of one form; None if one command reads the other's output."""
     ours, more = (value if isinstance(value, list) else [value] for value in (before.value, key.value))
     if not all(isinstance(each, dict) for each in (*ours, *more)):
         return None
@@ -120,7 +120,7 @@ def _of_program(command: Command) -> Iterator[Key]:
 
 
 def _keys(command: Command, name: str) -> Iterator[Key]:
-    """The keys that an option of a command becomes."""
+    """Yield the keys that an option of a command becomes."""
     option, original = command.program.options[name], command.program.original(name)
     if option.becomes:
         yield from conversion(option.becomes)(command, name)
@@ -129,7 +129,7 @@ def _keys(command: Command, name: str) -> Iterator[Key]:
 
 
 def conversion(name: str) -> Conversion:
-    """The function that `Option.becomes` names; `StopIteration` where none has the name, which a test asks."""
+    """Return the function that `Option.becomes` names; raises `StopIteration` if there is none, which a test checks."""
     found: Iterator[Conversion] = (vars(module)[name] for module in MODULES if name in vars(module))
     return next(found)
 
@@ -144,7 +144,7 @@ def _remarks(command: Command) -> Iterator[str]:
 
 
 def merged(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as nested tables; two that exclude each other are a `RecipeError`."""
+    """Return dotted keys as nested tables; raise `RecipeError` if two of them exclude each other."""
     tree: dict[str, Any] = {}
     for dotted, value in keys.items():
         *above, last = dotted.split(".")

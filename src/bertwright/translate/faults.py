@@ -1,4 +1,4 @@
-"""What is wrong in the numbers of commands, as far as it can be reckoned."""
+"""Mistakes in the numbers of commands, as far as they can be computed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bertwright.translate.draft import Draft
 
 
 def faults(draft: Draft, ranks: int) -> Iterator[str]:
-    """What the phases' numbers contradict: each other, or what their rate was published for."""
+    """Yield contradictions between a phase's numbers, or with the numbers its learning rate was published for."""
     for number, phase in enumerate(draft.phases):
         yield from _rate_falls_at_once(number, phase)
         yield from _another_batch(number, phase, ranks)

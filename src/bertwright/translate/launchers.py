@@ -1,4 +1,4 @@
-"""What stands in front of a program: interpreters and launchers, and how many processes they start."""
+"""Interpreters and launchers in front of a program, and how many processes they start."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from bertwright.core.errors import RecipeError
 
 
 class Launcher(Section):
-    """The options of one launcher, without the dashes in front, `-` read as `_`."""
+    """The options of one launcher, without leading dashes and with `-` written as `_`."""
 
     table: str
     """Its name in `launchers.toml`."""
     names: tuple[str, ...]
     ranks: tuple[str, ...] = ()
-    """Those that say the processes on all nodes together."""
+    """Options that set the number of processes on all nodes together."""
     processes: tuple[str, ...] = ()
-    """Those that say the processes of a node."""
+    """Options that set the number of processes per node."""
     nodes: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
     def takes(self, option: str) -> int | None:
-        """How many words follow an option; None where there is no such option."""
+        """Return how many words follow an option; None if there is no such option."""
         if option in self.pairs:
             return 2
         if option in self.flags:
@@ -39,34 +39,34 @@ class Launcher(Section):
 
 @dataclass(frozen=True)
 class Launch:
-    """How often a command is started."""
+    """The number of processes that a command is started with."""
 
     nodes: int = 1
     processes: int = 1
-    """Processes of a node."""
+    """Processes per node."""
     by: str = ""
-    """What starts more than one process, or says where: its table in `launchers.toml`."""
+    """What starts several processes or describes the machine: its table in `launchers.toml`."""
     machine: tuple[tuple[str, str], ...] = ()
-    """Options of launchers that say something of the machine: without their dashes, each with its value."""
+    """Options of launchers that describe the machine, without dashes, each with its value."""
 
     @property
     def ranks(self) -> int:
-        """Processes of all nodes."""
+        """Number of processes on all nodes."""
         return self.nodes * self.processes
 
 
 @cache
 def launchers() -> dict[str, Launcher]:
-    """Every launcher by each of its names."""
+    """Return every launcher by each of its names."""
     table = tomllib.loads(resources.files(__package__).joinpath("launchers.toml").read_text(encoding="utf-8"))
     every = [Launcher(table=name, **entry) for name, entry in table.items()]
     return {name: launcher for launcher in every for name in launcher.names}
 
 
 def strip_launchers(words: tuple[str, ...]) -> tuple[Launch, tuple[str, ...]]:
-    """How often a command is started, and the command without what starts it.
+    """Return how many processes a command is started with, and the command without its launchers.
 
-    An option that a launcher has not, or a number of processes that is none, is a `RecipeError`.
+    Raises `RecipeError` for an unknown option of a launcher, and for an invalid number of processes.
     """
     launch = Launch()
     while words and (launcher := launchers().get(PurePosixPath(words[0]).name)):
@@ -101,8 +101,8 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
 
 
 def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int]:
-    """Nodes, and processes on each, of so many processes in all; `processes` are most on a node, 0: not said."""
-    # Of mpirun the number of all and that of a node together say how many nodes there are.
+    """Return nodes and processes per node for `ranks` processes; `processes` is the maximum per node, 0: not set."""
+    # With mpirun the total and the number per node together determine the number of nodes.
     whole = min(ranks, processes or nodes)
     if ranks % whole:
         where = f"on nodes of {processes}" if processes else f"over {nodes} nodes"

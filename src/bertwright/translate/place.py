@@ -1,4 +1,4 @@
-"""Where a command was started, as a place of `bertwright launch`."""
+"""Translate how a command was started into a place of `bertwright launch`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_SLURM = {
     "cpus_per_task": "cpus",
     "mem": "memory",
 }
-"""Options of srun, and the keys of a Slurm place that hold them."""
+"""Options of srun, and the keys of a Slurm place that correspond to them."""
 OF_AZUREML = {
     "compute": re.compile(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]"),
     "vm_size": re.compile(r"\w+"),
@@ -27,18 +27,18 @@ OF_AZUREML = {
     "timeout": re.compile(r"\d+"),
     "experiment": re.compile(r"[\w-]+"),
 }
-"""What a job file of Azure says of the machine and an Azure place holds, where it has this form: published files have
-sentences such as "<Enter the name of your compute here>" in their places."""
+"""Settings of an Azure job file that an Azure place takes over if they have this form: published files contain
+placeholders such as "<Enter the name of your compute here>" instead."""
 ADDRESS = {"master_addr", "main_process_ip"}
 PORT = {"master_port", "main_process_port"}
 
 
 def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
-    """The settings of a place that starts as many processes, on `gpus` or processors; none where one process trains."""
+    """Return the settings of a place that starts as many processes, on GPUs if `gpus`; empty for a single process."""
     said = dict(launch.machine)
     if launch.by == "srun":
         alone = launch.processes == 1 and gpus
-        # A node's may be written with their kind, as v100:8.
+        # The number per node may include the GPU type, as in v100:8.
         number = (_number(said.get("gpus_per_node", "").rpartition(":")[2]) or 1) if alone else launch.processes
         values: dict[str, Any] = {"kind": "slurm", "nodes": launch.nodes, "gpus" if gpus else "ranks": number}
         held = {OF_SLURM[option]: value for option, value in said.items() if option in OF_SLURM}
@@ -58,7 +58,7 @@ def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
 
 
 def _number(text: str) -> int | None:
-    """A number as it is written; None of anything else, such as a variable of the job."""
+    """Return a decimal number; None for anything else, such as a variable of the job."""
     return int(text) if text.isdecimal() else None
 
 
@@ -67,7 +67,7 @@ def _azureml_holds(option: str, value: str) -> bool:
 
 
 def unplaced(launch: Launch) -> list[str]:
-    """The options of launchers that no key of the place holds."""
+    """Return the launcher options that no key of the place takes over."""
     if launch.by == AZUREML:
         return [f"{option} {value}" for option, value in launch.machine if not _azureml_holds(option, value)]
     known = {*ADDRESS, *PORT} | (set(OF_SLURM) if launch.by == "srun" else set())
@@ -75,5 +75,5 @@ def unplaced(launch: Launch) -> list[str]:
 
 
 def _unread(option: str, value: str) -> bool:
-    """Whether it is a number of processors that only the job knows."""
+    """Whether the value is a number of CPUs that only the job knows."""
     return OF_SLURM.get(option) == "cpus" and _number(value) is None

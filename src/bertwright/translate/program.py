@@ -1,4 +1,4 @@
-"""What is known of another program's command line: a file of `programs/` each, with the keys of `originals.toml`."""
+"""Command lines of other programs: one file in `programs/` for each, with the keys of `originals.toml`."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ from bertwright.explain import Original, originals
 
 
 class Option(Section):
-    """One option, variable or positional argument."""
+    """One option, environment variable or positional argument."""
 
     type: Literal["text", "int", "float", "switch", "flag"] = "text"
-    """`flag` has no value; `switch` has true or false (or 1 or 0)."""
+    """`flag` takes no value; `switch` takes true or false (or 1 or 0)."""
     default: str | int | float | bool | None = None
-    """What holds there when nothing is said; None: nothing does."""
+    """The value that applies if the option is not given; None: no value."""
     required: bool = False
     """Whether the program refuses to start without it."""
     choices: tuple[str, ...] = ()
     short: str = ""
-    """Its other name."""
+    """Its short name."""
     becomes: str = ""
-    """The function in `conversions/` that turns it into keys; empty: its value is that of the key in `originals.toml`,
-    or of none."""
+    """The function in `conversions/` that converts it to keys; empty: the value is copied to the key in
+    `originals.toml`, if there is one."""
 
 
 class Start(Section):
     """A command that a launching script starts."""
 
     launcher: str = ""
-    """What it puts in front; `$name` is the value of an argument."""
+    """The launcher in front of the command; `$name` is the value of an argument."""
     command: tuple[str, ...]
     when: tuple[tuple[str, ...], ...] = ()
-    """Further words, each list after its condition: "precision=fp16"."""
+    """Additional words, each list preceded by its condition, such as "precision=fp16"."""
 
 
 class Remark(Section):
-    """Something wrong or contradictory in what a program, its scripts or its documents do."""
+    """A mistake or contradiction in a program, its scripts or its documentation."""
 
     says: str
     said: tuple[str, ...] = ()
-    """Options that must have been given for it to hold."""
+    """Options that must be given for the remark to apply."""
     unsaid: tuple[str, ...] = ()
-    """Options that must not have been given."""
+    """Options that must not be given."""
     equal: dict[str, str | int | float | bool] = Field({})
-    """Values that must hold."""
+    """Values that options must have."""
     other: dict[str, str | int | float | bool] = Field({})
-    """Values that must not."""
+    """Values that options must not have."""
 
 
 class Program(Section):
     """One program."""
 
     title: str
-    """Its name in sentences."""
+    """Its name in messages."""
     scripts: tuple[str, ...]
-    """The files, modules or commands that start it."""
+    """The files, modules or commands that start the program."""
     explained: tuple[str, ...]
-    """The tables of `originals.toml` with its options, the first that has one."""
+    """The tables of `originals.toml` with its options; the first that contains an option is used."""
     phase: Literal["training", "data", "script"]
-    """Whether a command is a training phase, prepares data, or starts others of these."""
+    """Whether a command is a training phase, prepares data, or is a script that starts other programs."""
     recipe: dict[str, Any] = Field({})
-    """What the program does whatever its options say, by key; each a value, or [value, why]."""
+    """Keys that hold for the program whatever its options are; each a value, or [value, why]."""
     options: dict[str, Option]
     positions: tuple[str, ...] = ()
-    """The options that are given by their place, in order; two names at a place both get its value."""
+    """The positional options, in order; two names at one position both get its value."""
     several: str = ""
-    """The option that all further arguments belong to."""
+    """The option that receives all further arguments."""
     variables: tuple[str, ...] = ()
-    """The options that are given as variables of the shell. Of a script all may be: that is an edited default."""
+    """Options given as shell variables. For a script, all of them may be: that is an edited default."""
     starts: tuple[Start, ...] = ()
     remarks: tuple[Remark, ...] = ()
 
@@ -85,14 +85,14 @@ class Program(Section):
         return {*self.options} if self.phase == "script" else {*named, *self.variables}
 
     def original(self, name: str) -> Original | None:
-        """What `originals.toml` says of an option."""
+        """Return the entry of an option in `originals.toml`; None if there is none."""
         found = {o.table: o for o in originals().get(name.replace("-", "_"), ()) if o.name == name}
         return next((found[table] for table in self.explained if table in found), None)
 
 
 @cache
 def programs() -> dict[str, Program]:
-    """Every program by the name of its file."""
+    """Return every program by the name of its file."""
     folder = resources.files(__package__).joinpath("programs")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     return {
@@ -101,6 +101,6 @@ def programs() -> dict[str, Program]:
 
 
 def called(script: str) -> list[Program]:
-    """The programs that a file, module or command of this name may start, by the names of their files."""
+    """Return the programs that a file, module or command of this name may start, ordered by their file names."""
     name = PurePosixPath(script).name
     return [program for program in programs().values() if name in program.scripts]

@@ -1,4 +1,4 @@
-"""Commands without secrets, as they may stand in a recipe that is shared."""
+"""Remove secrets from commands, so that they can be in a shared recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEFT_OUT = (
 
 
 def without_secrets(command: ShellCommand) -> ShellCommand:
-    """The command with addresses that have no name, password or query, and no values of secret variables, options and
-    headers."""
+    """Return the command without names, passwords and queries in addresses, and without values of secret variables,
+    options and headers."""
     variables = {name: hidden_value(name, value) for name, value in command.variables.items()}
     return command._replace(words=hidden_words(command.words), variables=variables)

@@ -1,4 +1,4 @@
-"""A shell script as simple commands: words, and the variables that hold when each is run. Nothing is run."""
+"""Parse a shell script into simple commands with the variables that are set at each. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertwright.translate.launchers import Launch
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
 _UNQUOTED = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?:^|(?<=[\s;&|()]))#.*$|(?<=\s)\d(?=[<>])""")
-"""Comments and numbers of redirected files; what is quoted, where both are text, is the group."""
+"""Comments and numbers of redirected files; the group matches quoted text, which contains neither."""
 _ENDS = {";", "&&", "||", "|", "|&", "&"}
 
 
@@ -22,25 +22,25 @@ class ShellCommand(NamedTuple):
 
     words: tuple[str, ...]
     variables: Mapping[str, str]
-    """Those set before it and in front of it."""
+    """Variables set before the command and in front of it."""
     line: int
-    """Where it stands in the script, counted from 1."""
+    """Line of the script, counted from 1."""
     launch: Launch = Launch()
-    """What starts it, where that is said beside the command."""
+    """What starts it, if that is stated outside the command."""
 
 
 def of_words(words: list[str]) -> list[ShellCommand]:
-    """The one command whose words a shell has already told apart."""
+    """Return the single command whose words a shell has already split."""
     own, rest = _split_assignments(words)
     return [ShellCommand(tuple(rest), own, 1)] if rest else []
 
 
 def of_script(text: str) -> list[ShellCommand]:
-    """The commands of a script in order.
+    """Return the commands of a script in order.
 
-    `NAME=value` and `export NAME=value` set variables for those after them; `$NAME` and `${NAME:-default}` are replaced
-    where they are known, and left as they are where not. Redirections are left out. What only a shell can know
-    (`$(...)`, an open quote) is a `RecipeError` with its line.
+    `NAME=value` and `export NAME=value` set variables for later commands; `$NAME` and `${NAME:-default}` are replaced
+    if they are known, and otherwise kept. Redirections are dropped. Raises `RecipeError` with the line number for what
+    only a shell can evaluate (`$(...)`) and for an open quote.
     """
     commands: list[ShellCommand] = []
     variables: dict[str, str] = {}
@@ -58,7 +58,7 @@ def of_script(text: str) -> list[ShellCommand]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each line with its number; one that ends in a backslash goes on in the next."""
+    """Yield each line with its number; a line that ends in a backslash is joined with the next."""
     begun, start = "", 1
     for number, line in enumerate(text.splitlines(), 1):
         start = start if begun else number
@@ -90,7 +90,7 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
             yield words
             words = []
         elif set(token) <= set("<>&|"):
-            skip = True  # the name of a file comes after it
+            skip = True  # a file name follows
         elif skip:
             skip = False
         else:
@@ -99,7 +99,7 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
 
 
 def _split_assignments(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The `NAME=value` in front of a command, and the command."""
+    """Split the `NAME=value` assignments in front of a command from the command."""
     own: dict[str, str] = {}
     for index, word in enumerate(words):
         if not (assigned := _ASSIGNED.fullmatch(word)):

@@ -1,4 +1,4 @@
-"""What a script starts: the commands in it, with the script's arguments in their places."""
+"""Commands that a script starts, with the script's arguments filled in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$(\w+)")
 
 
 def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
-    """A command that a script starts, with the script's arguments in their places; `passed` learns which."""
+    """Return a command that a script starts, with the script's arguments filled in; add their names to `passed`."""
 
     def filled(text: str) -> str:
         passed.update(_VARIABLE.findall(text))
@@ -31,13 +31,13 @@ def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[s
                 assigned = re.fullmatch(r"([A-Z]\w*)=(.*)", word)
                 variables |= {assigned[1]: assigned[2]} if assigned else {}
                 words += [] if assigned else [word]
-    # `python run.py --x`, of which the launcher was said and the words are its own.
+    # `python run.py --x`: the launcher comes first, then the program's own words.
     return ShellCommand(tuple(words), variables, shell.line)
 
 
 def _text(script: Command, name: str, shell: ShellCommand, inside: frozenset[str] = frozenset()) -> str:
-    """The value of a script's argument as the shell would write it; `0` is the name of the script. What is given as
-    itself (`DATASET_DIR=$DATASET_DIR`), `inside` which it is, is left as it stands."""
+    """Return the value of a script's argument as the shell would write it; `0` is the name of the script. An argument
+    that refers to itself (`DATASET_DIR=$DATASET_DIR`), which `inside` detects, is kept unchanged."""
     if name in inside:
         return f"${name}"
     if name == "0":

@@ -1,4 +1,4 @@
-"""A translation as TOML, commented like the recipes that come with the package."""
+"""Write a translation as TOML, with comments like those of the recipes shipped with the package."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bertwright.translate.translation import Translation
 
 WIDTH = 120
 COLUMN = 36
-"""Where comments begin, as in the recipes that come with the package."""
+"""Column where comments begin, as in the recipes shipped with the package."""
 SECTIONS = ("corpus", "texts", "vocab", "examples", "model", "optim")
 AFTER = ("evaluate", "export", "report")
 PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", "warmup", "masking", "steps", "epochs")
-"""The order of a phase's keys, as in the recipes that come with the package."""
+"""Order of a phase's keys, as in the recipes shipped with the package."""
 
 
 def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
-    """The recipe as TOML, what is said beside the keys in comments; `name` and `place` are the files of both."""
+    """Return the recipe as commented TOML; `name` and `place` are the files of the recipe and the place."""
     lines = [*_head(translation, name, place), ""]
     for section in SECTIONS:
         lines += _section(translation, section)
@@ -41,7 +41,7 @@ def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str
 
 
 def place_text(translation: Translation) -> str:
-    """The place as a TOML file; empty where one process trains."""
+    """Return the place as a TOML file; empty for a single process."""
     values = translation.place
     if not values:
         return ""
@@ -51,7 +51,7 @@ def place_text(translation: Translation) -> str:
 
 
 def start_line(translation: Translation, recipe: str, place: str = "") -> str:
-    """The command that runs the recipe in a file, in the place in a file; without that the place's keys are in it."""
+    """Return the command that runs the recipe file at the place file; without the latter, it sets the place's keys."""
     out = f" --out {shlex.quote(translation.out)}" if translation.out and "$" not in translation.out else ""
     if values := translation.place:
         kind, *settings = values.items()
@@ -87,7 +87,7 @@ def _table(header: str, keys: Mapping[str, Key]) -> Iterator[str]:
         for name, key in keys.items():
             line = f"{name} = {value_text(key.value)}"
             beside = f"{line:<{COLUMN - 1}} # {key.why}" if key.why else line
-            # Beside a long value there is no room: what it comes from stands above it.
+            # A long value leaves no room for its origin, which is then on the line above.
             yield from [beside] if len(beside) <= WIDTH else [*_wrapped("# ", key.why), line]
         yield ""
 
@@ -109,7 +109,7 @@ def _wrapped(first: str, text: str, later: str = "") -> list[str]:
 
 
 def value_text(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Return a value in TOML syntax."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Commands of other programs as one recipe, with an account of every option."""
+"""Translate commands of other programs into one recipe, with an account of every option."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ LEFT = {
     *("set", "ls", "docker", "conda", "tee", "wait", "az", "printf", "cat", "unset", "ulimit", "module", "chmod", "ln"),
     *("build.sh", "launch.sh", "launch_ort.sh", "setup.sh"),
 }
-"""Commands of a script that touch files and packages, and say nothing of the training."""
+"""Commands of a script that handle files and packages, and do not affect training."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A recipe that does what commands of other programs do, and how it is started."""
+    """A recipe equivalent to commands of other programs, and how to start it."""
 
     sections: dict[str, Key]
     """The keys outside the phases, in order."""
     phases: tuple[dict[str, Key], ...]
-    """Those of each phase, without `train.phases.N.`."""
+    """The keys of each phase, without `train.phases.N.`."""
     accounts: tuple[Account, ...]
-    """What became of every option that the commands give."""
+    """What became of every option that the commands set."""
     remarks: tuple[str, ...]
-    """What is wrong or contradictory in the originals."""
+    """What is wrong or contradictory in the original commands."""
     open: tuple[str, ...]
-    """What no command says and only the user knows."""
+    """What no command states and only the user knows."""
     commands: tuple[str, ...]
-    """The commands that were translated, as they were typed but for secrets."""
+    """The translated commands as typed, without secrets."""
     left: tuple[str, ...]
-    """The commands of a script that have nothing to do with a recipe, by line and name."""
+    """The commands of a script that do not affect the recipe, by line and name."""
     launch: Launch
     out: str
-    """The run folder that the commands' output folder suggests; empty: none."""
+    """The run folder derived from the commands' output folder; empty: none."""
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -62,11 +62,11 @@ class Translation:
 
     @property
     def place(self) -> dict[str, Any]:
-        """The place that it is started in, as the settings of `bertwright launch`; empty where one process trains."""
+        """The place to start it at, as settings of `bertwright launch`; empty for a single process."""
         return place_of(self.launch, gpus=self.sections.get("train.device", Key("", "auto")).value != "cpu")
 
     def facts(self) -> dict[str, Any]:
-        """What it says beside the recipe, as JSON values."""
+        """Return everything besides the recipe, as JSON values."""
         return {
             "options": [account._asdict() for account in self.accounts],
             "remarks": list(self.remarks),
@@ -78,10 +78,10 @@ class Translation:
 
 
 def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
-    """The recipe of one or several commands.
+    """Return the recipe for one or several commands.
 
-    `strict`: a command that is none of the known programs is an error also where it only moves files. Unknown programs,
-    launchers' options and options, and values that do not fit, are one `RecipeError` each command.
+    If `strict`, an unknown command is an error even if it only moves files. Unknown programs, unknown options of
+    programs and launchers, and invalid values raise one `RecipeError` per command.
     """
     draft, launch, out, done, left = Draft(), Launch(), "", list[str](), list[str]()
     trained: list[Command] = []
@@ -90,7 +90,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         shell = without_secrets(given)
         name = PurePosixPath((strip_launchers(shell.words)[1] or ("",))[0]).name
         if not strict and name in LEFT:
-            left.append(f"line {shell.line}: {name}")  # its words may be secrets: passwords of logins and servers
+            left.append(f"line {shell.line}: {name}")  # the words may contain passwords of logins and servers
             continue
         done.append(_typed(shell))
         hidden = hidden or done[-1] != _typed(given)
@@ -112,7 +112,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
 
 
 def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
-    """The commands of known programs that a command comes to, started so often by what started it."""
+    """Yield the commands of known programs that a command resolves to, with its number of processes."""
     own, words = strip_launchers(shell.words)
     launch = within(own, launch)
     command = _known(shell, launch, words)
@@ -122,13 +122,13 @@ def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Com
     passed: set[str] = set()
     for start in command.program.starts:
         started = started_by(start, command, shell, passed)
-        # What started the script is not said again unless it says itself how often.
+        # Commands inherit the script's launcher unless they set the number of processes themselves.
         yield from _commands(started, launch, draft)
     draft.tell_script(command, passed)
 
 
 def _typed(shell: ShellCommand) -> str:
-    """A command with the variables before it that its program reads."""
+    """Return a command preceded by the variables that its program reads."""
     _, words = strip_launchers(shell.words)
     read = {
         name for program in called(words[0] if words else "") for name in program.options if name in program.unnamed
@@ -138,7 +138,7 @@ def _typed(shell: ShellCommand) -> str:
 
 
 def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Command:
-    """The command as one of the programs that have its name, the first whose options it has."""
+    """Parse the command as the first program of its name that has all its options."""
     if not words:
         raise RecipeError(f"line {shell.line}: {shlex.join(shell.words)}: no program follows. Give its command line.")
     candidates = called(words[0])
@@ -153,13 +153,13 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
             return Command(program, settings(program, words[1:], shell.variables), launch, shlex.join(words))
         except RecipeError as error:
             errors.append(str(error))
-    # What it lacks is no sign that another program is meant, what it has too much is.
+    # Missing options do not suggest that another program is meant; unknown options do.
     fewest = min(errors, key=lambda text: sum(" needs " not in line for line in text.splitlines()))
     raise RecipeError("\n".join(f"line {shell.line}: {sentence}" for sentence in fewest.splitlines()))
 
 
 def _open(draft: Draft, trained: list[Command]) -> Iterator[str]:
-    """What the commands leave open."""
+    """Yield what the commands leave undecided."""
     if len(trained) == 1 and trained[0]["phase2"] and "train.init_from" not in draft.keys:
         yield (
             "Phase 2 goes on from phase 1's weights and moments: set train.init_from to the train folder of the run "

@@ -1,4 +1,4 @@
-"""What a workspace has beside jobs: data, a datastore, a cluster, an environment; each as the document of its file."""
+"""What a workspace has besides jobs: data, a datastore, a cluster, an environment; each as the document of its file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bertwright.core.config import Section
 from bertwright.core.redact import has_credentials, redact_credentials
 
 Document = dict[str, Any]
-"""What stands in a YAML file."""
+"""The content of a YAML file."""
 SCHEMAS = "https://azuremlschemas.azureedge.net/latest"
 _ASSET = r"azureml:[\w.-]+(:[\w.-]+|@latest)"
 _EXTRAS = frozenset({"azure", "formats", "hf", "tensorboard"})
-"""Extras that every environment has."""
+"""Extras that every environment installs."""
 _LONG = r"azureml://[^\s?#]+"
 _WEB = r"(https|wasbs|abfss)://[^\s]+"
 
@@ -48,36 +48,36 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w*$")]
 
 
 class Input(Section):
-    """Data that the jobs see, and the key of the recipe that it is given to."""
+    """Data that the jobs see, and the recipe key that receives its path."""
 
     key: str = Field(pattern=r"^[a-z_]+(\.\w+)+$")
-    """The key of the recipe, such as "corpus.source" or "train.phases.0.data"."""
+    """The recipe key, such as "corpus.source" or "train.phases.0.data"."""
     path: DataPath
-    """Data asset, folder of a datastore or public address, such as "azureml:text:1"."""
+    """Data asset, folder of a datastore or public URL, such as "azureml:text:1"."""
     type: Literal["uri_folder", "uri_file"] = "uri_folder"
-    """Whether it is a folder or one file."""
+    """Whether the data is a folder or one file."""
     mode: Literal["ro_mount", "download"] = "ro_mount"
-    """Whether files are read where they are, or copied to the machine first."""
+    """Whether files are mounted read-only, or downloaded to the machine first."""
     below: str = Field("", pattern=r"^[\w.*-]+(/[\w.*-]+)*$|^$")
-    """What is meant below the folder, such as "*.bz2"; "": the folder."""
+    """Path or pattern below the folder that the recipe reads, such as "*.bz2"; "": the folder itself."""
 
     def document(self) -> Document:
-        """As it stands among the inputs of a job."""
+        """Return the input as it appears in a job's document."""
         return {"type": self.type, "path": self.path, "mode": self.mode}
 
 
 class Data(Section):
-    """A data asset that is made before the job: data with a name and a version."""
+    """A data asset to create before the job: data with a name and a version."""
 
     path: DataPath
-    """Where it lies."""
+    """Where the data is."""
     type: Literal["uri_folder", "uri_file"] = "uri_folder"
-    """Whether it is a folder or one file."""
+    """Whether the data is a folder or one file."""
     version: str = Field("1", pattern=r"^[\w.-]+$")
-    """Its version."""
+    """Version of the data asset."""
 
     def document(self, name: str) -> Document:
-        """The data asset."""
+        """Return the document of the data asset."""
         return {
             "$schema": f"{SCHEMAS}/data.schema.json",
             "name": name,
@@ -88,17 +88,17 @@ class Data(Section):
 
 
 class Datastore(Section):
-    """A container of a storage account, made known to the workspace; who reads it shows their identity, no key."""
+    """A container of a storage account, registered in the workspace; readers use their identity, not a key."""
 
     name: str = Field(pattern=r"^\w+$")
-    """Its name in the workspace."""
+    """Name of the datastore in the workspace."""
     account: str = Field(pattern=r"^[a-z0-9]{3,24}$")
-    """The storage account."""
+    """Name of the storage account."""
     container: str = Field(pattern=r"^[a-z0-9](-?[a-z0-9]){2,62}$")
-    """The container in it."""
+    """Name of the container in the storage account."""
 
     def document(self) -> Document:
-        """The datastore, without credentials."""
+        """Return the document of the datastore, without credentials."""
         return {
             "$schema": f"{SCHEMAS}/azureBlob.schema.json",
             "name": self.name,
@@ -109,17 +109,17 @@ class Datastore(Section):
 
 
 class Cluster(Section):
-    """The cluster `compute`, made before the job: machines come when a job waits, and go when none does."""
+    """The cluster `compute`, created before the job: machines start when a job waits, and stop when none does."""
 
     max_nodes: int = Field(1, ge=1)
-    """Most machines at once."""
+    """Maximum number of machines at once."""
     min_nodes: int = Field(0, ge=0)
-    """Machines that stay, and are paid for, without a job."""
+    """Number of machines that keep running, and are paid for, without a job."""
     idle: int = Field(600, ge=30)
-    """Seconds without a job after which a machine goes."""
+    """Seconds without a job after which a machine stops."""
 
     def document(self, name: str, size: str, spot: bool) -> Document:
-        """The cluster."""
+        """Return the document of the cluster."""
         return {
             "$schema": f"{SCHEMAS}/amlCompute.schema.json",
             "name": name,
@@ -133,20 +133,20 @@ class Cluster(Section):
 
 
 class JobEnvironment(Section):
-    """The image that jobs run in: one of the workspace or curated by Azure, or one made of a base and packages."""
+    """The image that jobs run in: registered in the workspace, curated by Azure, or built from a base and packages."""
 
     registered: str = Field("", pattern=rf"^({_ASSET}|azureml://registries/[^\s?#]+)?$")
-    """One that is there already, such as "azureml:AzureML-acpt-pytorch-2.8-cuda12.6@latest"; "": one is made."""
+    """An existing environment, such as "azureml:AzureML-acpt-pytorch-2.8-cuda12.6@latest"; "": create one."""
     image: str = Field("mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04", min_length=1)
-    """The image, or the base of it."""
+    """The image, or its base if packages are installed."""
     python: str = Field("3.12", pattern=r"^3\.\d+$")
-    """The version of Python that is put on the base."""
+    """Version of Python to install on the base."""
     packages: tuple[str, ...] | None = None
-    """What pip installs on the base; left out: bertwright, with the extras that the recipe asks for; none: the image
-    has all."""
+    """Packages that pip installs on the base; left out: bertwright, with the extras that the recipe needs; empty: the
+    image contains everything."""
 
     def document(self, extras: Set[str]) -> Document:
-        """The environment that is made, for a recipe that asks for `extras`."""
+        """Return the document of the environment to create, for a recipe that needs `extras`."""
         document = {"$schema": f"{SCHEMAS}/environment.schema.json", "name": "bertwright", "image": self.image}
         wanted = ",".join(sorted(_EXTRAS | extras))
         packages = (f"bertwright[{wanted}]=={__version__}",) if self.packages is None else self.packages

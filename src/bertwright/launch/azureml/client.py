@@ -1,4 +1,4 @@
-"""Azure's package azure-ai-ml, which submits jobs (and looks after them: `jobs`). Nothing else here imports it."""
+"""Submit jobs through Azure's package azure-ai-ml. Only this module and `jobs`, which monitors them, use it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bertwright.launch.azureml.refusals import CHANGE, asking
 from bertwright.launch.azureml.workspace import JobId, Workspace
 
 Client = Any
-"""`azure.ai.ml.MLClient`, whose package has no types of its own."""
+"""`azure.ai.ml.MLClient`; its package has no type information."""
 
 
 def submit(
     workspace: Workspace, creations: Sequence[tuple[str, str]], clusters: Sequence[str], folder: Path, log: Log
 ) -> dict[str, str]:
-    """Create what `creations` names, (noun, file) in `folder`, the job last; its identifier, by its noun's file.
+    """Create what `creations` lists as (noun, file in `folder`), the job last; return its identifier by file stem.
 
-    `clusters` have to be there when the job is created.
+    `clusters` must exist when the job is created.
     """
     where = workspace.whole()
     client = connect(where, f"or run, where az is: {'; '.join(commands(creations, str(folder), workspace))}")
@@ -42,7 +42,7 @@ def submit(
 
 
 def commands(creations: Sequence[tuple[str, str]], folder: str, workspace: Workspace) -> list[str]:
-    """The same by the Azure CLI, as a shell reads it."""
+    """Return the equivalent commands of the Azure CLI, quoted for a shell."""
     options = workspace.options()
     return [
         shlex.join(["az", "ml", noun, "create", "--file", f"{folder}/{file}", *options]) for noun, file in creations
@@ -50,7 +50,7 @@ def commands(creations: Sequence[tuple[str, str]], folder: str, workspace: Works
 
 
 def connect(workspace: Workspace, otherwise: str) -> Client:
-    """A client that asks with the credentials of who is signed in; none of them is kept anywhere."""
+    """Return a client that uses the credentials of the signed-in user; credentials are never stored."""
     try:
         from azure.ai.ml import MLClient
         from azure.identity import DefaultAzureCredential
@@ -70,13 +70,13 @@ def connect(workspace: Workspace, otherwise: str) -> Client:
 
 
 def connect_to(job: JobId) -> Client:
-    """A client of the workspace that the job was created in."""
+    """Return a client of the workspace in which the job was created."""
     words = ["az", "ml", "job", "show", "--name", job.name, *job.workspace.options()]
     return connect(job.workspace, f"or run, where az is: {shlex.join(words)}")
 
 
 def _create(client: Client, workspace: Workspace, noun: str, file: Path) -> str:
-    """Create what a file describes; its name."""
+    """Create what a file describes, and return its name."""
     from azure.ai.ml import load_compute, load_data, load_datastore
 
     with asking(f"creating {file.name}", workspace, CHANGE):

@@ -1,4 +1,4 @@
-"""Jobs that were submitted: how they stand, what they have printed, and their end, by `client`."""
+"""Submitted jobs: query their state, read their logs, and stop them, through `client`."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from bertwright.launch.azureml.workspace import JobId
 _GONE = "gone"
 _DELETED = "it has been deleted, or its workspace has"
 _ENDED = ("Completed", "Failed", "Canceled", _GONE)
-"""States of jobs that do not go on."""
+"""States of jobs that have ended."""
 _ORDER = ("data", "train", "evaluate")
 _LINES = 20
-"""Of each log, from its end."""
+"""Number of lines shown from the end of each log."""
 _BYTES = 65536
-"""Of each log, from its end, that these lines are looked for in."""
+"""Number of bytes read from the end of each log to find these lines."""
 _SECONDS = 30.0
-"""Most that is waited for a job to be cancelled; the service goes on with it."""
+"""Maximum wait for a job to be cancelled; the service continues to cancel it afterwards."""
 
 
 def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
-    """What the service knows of each job; of a pipeline also of each step that has begun."""
+    """Return what the service knows of each job; for a pipeline, also of each step that has started."""
     return [row for name, text in jobs.items() for row in _status(name, JobId.of(text))]
 
 
 def alive(jobs: Mapping[str, str]) -> list[str]:
-    """The jobs that have not ended."""
+    """Return the jobs that have not ended."""
     return [name for name, text in jobs.items() if _state(JobId.of(text)) not in _ENDED]
 
 
 def logs(jobs: Mapping[str, str]) -> dict[str, str]:
-    """The last lines of what each process of each job has printed, by job and file."""
+    """Return the last lines that each process of each job printed, by job and file."""
     return dict(line for name, text in jobs.items() for line in _logs(name, JobId.of(text)))
 
 
 def stop(jobs: Mapping[str, str]) -> None:
-    """Cancel the jobs that have not ended; a pipeline with its steps."""
+    """Cancel the jobs that have not ended; a pipeline together with its steps."""
     for job in map(JobId.of, jobs.values()):
         if _state(job) not in _ENDED:
             with asking(f"stopping {job.name}", job.workspace):
@@ -47,13 +47,13 @@ def stop(jobs: Mapping[str, str]) -> None:
 
 
 def _state(job: JobId) -> str:
-    """What the service says of a job."""
+    """Return the state of a job according to the service."""
     found = _found(connect_to(job), job)
     return _word(found.status) if found else _GONE
 
 
 def _found(client: Client, job: JobId) -> Any:
-    """The job; None where there is none of this name any more."""
+    """Return the job, or None if no job of this name exists any more."""
     from azure.core.exceptions import ResourceNotFoundError
 
     with asking(f"the job {job.name}", job.workspace):
@@ -64,7 +64,7 @@ def _found(client: Client, job: JobId) -> Any:
 
 
 def _word(state: Any) -> str:
-    """A state as the service writes it; the package gives it as a member of an enumeration, or as text."""
+    """Return a state as the service writes it; the package returns it as an enumeration member or as text."""
     return str(getattr(state, "value", state))
 
 
@@ -82,7 +82,7 @@ def _status(name: str, job: JobId) -> Iterator[dict[str, str]]:
 
 
 def _steps(client: Client, job: JobId, found: Any) -> list[tuple[str, Any]]:
-    """The runs of a pipeline that have begun, by the names of their steps, in order."""
+    """Return the started runs of a pipeline with the names of their steps, in order; an empty list for other jobs."""
     if found.type != "pipeline":
         return []
     with asking(f"the steps of {job.name}", job.workspace):
@@ -91,12 +91,12 @@ def _steps(client: Client, job: JobId, found: Any) -> list[tuple[str, Any]]:
 
 
 def _details(client: Client, name: str) -> Any:
-    # The package's public way to logs waits for the end of the job.
+    # The package's public method for logs waits for the job to end.
     return client.jobs._runs_operations.get_run_details(name)
 
 
 def _reason(client: Client, run: Any) -> str:
-    """Why a run has failed, in one line."""
+    """Return why a run failed, in one line."""
     if _word(run.status) != "Failed":
         return ""
     error = _details(client, run.name).error
@@ -116,13 +116,13 @@ def _logs(name: str, job: JobId) -> Iterator[tuple[str, str]]:
             try:
                 with asking(file, job.workspace):
                     tail = _tail(address)
-            except RecipeError as error:  # one that cannot be read costs none of the others
+            except RecipeError as error:  # an unreadable log must not hide the others
                 tail = str(error)
             yield file, tail
 
 
 def _tail(address: str) -> str:
-    """The last lines of a file of the storage, whose address is signed."""
+    """Return the last lines of a file in the storage, given its signed URL."""
     from azure.core.exceptions import ResourceNotFoundError
     from azure.storage.blob import BlobClient
 
@@ -132,6 +132,6 @@ def _tail(address: str) -> str:
         except ResourceNotFoundError:
             return "(this file is not in the storage any more)"
         start = max(0, size - _BYTES)
-        # Nothing can be asked for of an empty file.
+        # An empty file has no range to download.
         data = blob.download_blob(offset=start).readall() if size else b""
     return "\n".join(data.decode("utf-8", "replace").splitlines()[-_LINES:])

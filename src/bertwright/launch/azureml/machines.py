@@ -1,4 +1,4 @@
-"""What names machines: clusters of a workspace, and sizes."""
+"""Names of machines: clusters of a workspace, and VM sizes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ComputeName = Annotated[str, AfterValidator(_compute)]
 
 
 class PreparingMachine(Section):
-    """The machine that makes corpus, vocabulary and examples."""
+    """The machine that builds the corpus, the vocabulary and the examples."""
 
     compute: ComputeName = ""
-    """The cluster; "": serverless."""
+    """Name of the cluster; "": serverless."""
     vm_size: VmSize = ""
-    """The size of the machine; a cluster has its own."""
+    """Size of the serverless machine; a cluster has its own size."""

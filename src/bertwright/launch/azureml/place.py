@@ -1,4 +1,4 @@
-"""A workspace of Azure Machine Learning: a pipeline of jobs on a cluster of it, or on serverless machines."""
+"""An Azure Machine Learning workspace: a pipeline of jobs on one of its clusters, or on serverless machines."""
 
 from __future__ import annotations
 
@@ -26,60 +26,60 @@ from bertwright.launch.yaml_text import yaml_text
 
 
 class AzuremlPlace(Section):
-    """A workspace of Azure Machine Learning. Only submitting needs Azure's package, bertwright[azureml]."""
+    """An Azure Machine Learning workspace. Only submitting needs Azure's package, bertwright[azureml]."""
 
     kind: Literal["azureml"] = "azureml"
     """Names this target."""
     workspace: Workspace = Workspace()
-    """The workspace."""
+    """The workspace that the jobs are submitted to."""
     compute: ComputeName = ""
-    """The cluster that trains; "": serverless machines of `vm_size`."""
+    """Name of the cluster that trains; "": serverless machines of `vm_size`."""
     vm_size: VmSize = ""
-    """Size of the machines that train, such as "Standard_ND96asr_v4"; a cluster that is there already has its own."""
+    """Size of the training machines, such as "Standard_ND96asr_v4"; an existing cluster has its own size."""
     nodes: int = Field(1, ge=1)
-    """Machines that train together."""
+    """Number of machines that train together."""
     ranks: int | None = Field(None, ge=1)
-    """Ranks on each machine; left out: one for each GPU of `vm_size`, or one."""
+    """Ranks on each machine; left out: one for each GPU of `vm_size`, or one if it has none."""
     spot: bool = False
-    """Whether machines may be taken away, for a lower price. The job then starts anew, and goes on where it saved, as
-    training does once it is told (`train.spot_notice`)."""
+    """Whether to use spot machines, at a lower price. A preempted job starts again and resumes from its checkpoint;
+    training saves one when it receives the notice (`train.spot_notice`)."""
     infiniband: bool | None = None
-    """Whether ranks of several machines speak by InfiniBand; left out: where `vm_size` has it."""
+    """Whether ranks of several machines communicate over InfiniBand; left out: if `vm_size` has it."""
     shm_size: SharedMemory = "2g"
-    """Shared memory (/dev/shm) of each machine: a number and b, k, m or g."""
+    """Size of shared memory (/dev/shm) of each machine: a number and b, k, m or g."""
     timeout: int | None = Field(None, ge=60)
-    """Seconds after which a job is ended; left out: Azure's own limit."""
+    """Seconds after which a job is stopped; left out: Azure's default limit."""
     runs: Literal["pipeline", "training"] = "pipeline"
-    """Whether three jobs prepare, train and evaluate (pipeline.yml), or one trains on what there is (job.yml)."""
+    """Whether three jobs prepare, train and evaluate (pipeline.yml), or one trains on existing data (job.yml)."""
     output: DatastoreFolder = "azureml://datastores/workspaceblobstore/paths/bertwright"
-    """The folder of a datastore that run folders lie in."""
+    """Folder of a datastore that holds the run folders."""
     experiment: str = Field("bertwright", pattern=r"^[\w-]+$")
-    """The experiment that jobs are listed under."""
+    """Name of the experiment that lists the jobs."""
     identity: Literal["managed", "user_identity"] | None = None
-    """Who reads data in the job: the cluster's identity, or the submitter's; left out: the keys of the datastore."""
+    """Identity that reads data in the job: the cluster's, or the submitting user's; left out: the datastore's keys."""
     image: JobEnvironment = JobEnvironment()
-    """The environment, as Azure calls it, of the jobs."""
+    """The environment of the jobs, in Azure's sense: an image with packages."""
     setup: tuple[str, ...] = ()
-    """Lines of shell before the command, of each rank."""
+    """Lines of shell that each rank runs before the command."""
     services: tuple[Service, ...] = ()
-    """What can be opened while training runs."""
+    """Services that can be opened while training runs."""
     inputs: dict[Name, Input] = Field(default_factory=dict)
-    """Data that jobs see, by name: the key of the recipe becomes where it is mounted."""
+    """Data that the jobs see, by name: the recipe key is set to the path where the data is mounted."""
     data: dict[Name, Data] = Field(default_factory=dict)
-    """Data assets that are made before, by name."""
+    """Data assets to create before the job, by name."""
     datastore: Datastore | None = None
-    """A datastore that is made before."""
+    """A datastore to create before the job."""
     cluster: Cluster | None = None
-    """The cluster `compute` is made before, of machines of `vm_size`."""
+    """Creates the cluster `compute` before the job, with machines of `vm_size`."""
     prepare: PreparingMachine | None = None
-    """The machine for what is before training; left out: one of those that train."""
+    """Machine for the stages before training; left out: one machine like those that train."""
     environment: Environment = Field(default_factory=dict)
-    """Variables of the jobs."""
+    """Environment variables of the jobs."""
     overrides: tuple[str, ...] = ()
-    """Overrides that the machines ask of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe on these machines; those on the command line are applied after them."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for what Azure would accept and then fail at."""
+        """As `Target.describe`; raises `RecipeError` for what Azure would accept and then fail on."""
         self._check(job)
         made: dict[str, dict[str, Any]] = {file: document for _, file, document in self._assets()}
         if not self.image.registered:
@@ -91,7 +91,7 @@ class AzuremlPlace(Section):
         return Description(files, lines, unseen_files(job, self.inputs))
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
-        """As `Submitter.submit`; jobs are called by their identifiers, which hold the workspace too."""
+        """As `Submitter.submit`; job identifiers include the workspace."""
         clusters = dict.fromkeys(each for each in (self.compute, self.prepare.compute if self.prepare else "") if each)
         return client.submit(self.workspace, self._creations(), list(clusters), folder, log)
 
@@ -145,11 +145,11 @@ class AzuremlPlace(Section):
         return "pipeline.yml" if self.runs == "pipeline" else "job.yml"
 
     def _creations(self) -> list[tuple[str, str]]:
-        """What is created, in order, as Azure calls it, with its file; the job comes last."""
+        """Return what to create, in order, as (Azure's noun, file); the job comes last."""
         return [*((noun, file) for noun, file, _ in self._assets()), ("job", self._file)]
 
     def _assets(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """What is made before jobs, as Azure calls it, with its file and its document."""
+        """Yield what to create before the job, as (Azure's noun, file, document)."""
         if self.datastore:
             yield "datastore", "datastore.yml", self.datastore.document()
         for name, asset in self.data.items():
@@ -174,13 +174,13 @@ class AzuremlPlace(Section):
     def _train(self, run: Job) -> Step:
         services = {str(name): SERVICES[name] for name in self.services}
         machine = self._machine(self.compute, self.vm_size, self.nodes)
-        # A recipe that says whom to ask, or nobody, is heeded.
+        # A recipe that sets spot_notice, even to none, takes precedence.
         asks = self.spot and "spot_notice" not in run.values.get("train", {})
         words = ("train", "train.spot_notice=azure") if asks else ("train",)
         return Step("train", words, machine, self._ranks(), services)
 
     def _ranks(self) -> int:
-        """Ranks on each machine."""
+        """Return the number of ranks on each machine."""
         return self.ranks or ranks_of(self.vm_size)
 
     def _machine(self, compute: str, size: str, nodes: int) -> dict[str, Any]:

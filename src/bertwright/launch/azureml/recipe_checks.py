@@ -1,4 +1,4 @@
-"""What a recipe and the data of a workspace have to agree in."""
+"""Checks that a recipe and the data of a workspace agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertwright.recipe import Recipe
 
 
 def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
-    """`RecipeError` for an input whose key no recipe has, and for what only a command may hold."""
+    """Raise `RecipeError` for an input whose key no recipe has, and for syntax that is valid only in a command."""
     for text in texts(job.values):
         if "${{" in text:
             raise RecipeError(
@@ -27,7 +27,7 @@ def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
 
 
 def unseen_files(job: Job, inputs: Mapping[str, Input]) -> str:
-    """What to say where the recipe reads files that no job sees; "" where it does not."""
+    """Return a note naming the recipe's files that no job sees; "" if there are none."""
     given = tuple(data.key for data in inputs.values())
     unseen = {key: path for key, path in job.files.items() if not any(_same(key, each) for each in given)}
     if not unseen:
@@ -39,11 +39,11 @@ def unseen_files(job: Job, inputs: Mapping[str, Input]) -> str:
 
 
 def _same(key: str, given: str) -> bool:
-    """Whether an input says what the recipe does: a source may stand for all, or name its path."""
+    """Whether an input replaces this key: an input may set all of a source, or only its path."""
     return f"{key}.".startswith(f"{given}.") or f"{given}.".startswith(f"{key}.")
 
 
 def writes_events(job: Job) -> bool:
-    """Whether TensorBoard's events are written to where the service of that name looks for them."""
+    """Whether TensorBoard's events are written where the service of that name looks for them."""
     observers = job.values.get("train", {}).get("observers", [])
     return any(each in ("tensorboard", {"kind": "tensorboard"}) for each in observers)

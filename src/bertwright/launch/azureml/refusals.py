@@ -1,4 +1,4 @@
-"""What Azure's packages raise, as sentences that say what to do. Needs them only where they have raised something."""
+"""Turn exceptions of Azure's packages into sentences that say what to do; import those packages only on an error."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SIGN_IN = (
 )
 
 CHANGE = "Change the place (--place, --set)."
-"""What to do where the package or the service refuses what is to be made."""
+"""What to do if the package or the service refuses to create something."""
 AGAIN = "See to the network, or look in the studio, and give the command again."
-"""What to do where it refuses to tell of a job, or to end it."""
+"""What to do if the service refuses to report on a job, or to stop it."""
 _ENTRA = re.compile(r"AADSTS\d+:[^\n.]*")
-"""What the directory says of credentials, among what each way of signing in has to say."""
+"""The directory's own message about credentials, among the messages of every sign-in method."""
 
 
 @contextlib.contextmanager
 def asking(what: str, workspace: Workspace, remedy: str = AGAIN) -> Iterator[None]:
-    """Around a call of the package that does `what`: it is kept quiet, and its errors become `RecipeError`s, with the
-    `remedy` for those that say none."""
+    """Silence the package during the call that does `what`, and turn its errors into `RecipeError`s, with `remedy` for
+    those that name none."""
     with _quiet(), _without_git():
         try:
             yield
@@ -44,7 +44,7 @@ def asking(what: str, workspace: Workspace, remedy: str = AGAIN) -> Iterator[Non
 
 
 def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str | None:
-    """The sentence; None for what is none of Azure's errors."""
+    """Return the sentence, or None if the error is not one of Azure's."""
     from azure.ai.ml.exceptions import MlException
     from azure.core.exceptions import (
         AzureError,
@@ -63,7 +63,7 @@ def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str
         return f"{what}: {_refused(error, workspace, remedy)}"
     unreached = [each for each in _chain(error) if isinstance(each, ServiceRequestError | ServiceResponseError)]
     if unreached:
-        # Its text may hold a signed address.
+        # The error's text may contain a signed URL.
         return (
             f"{what}: Azure is not reached ({shown(_line(unreached[0]))}). See to the network; then look in the "
             "studio, or with az ml job list, whether there is a job already; if not, give the command again."
@@ -74,7 +74,7 @@ def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str
 
 
 def _refused(error: Any, workspace: Workspace, remedy: str) -> str:
-    """What the service's answer means, and what to do."""
+    """Return what the service's answer means, and what to do."""
     status, said = error.status_code, shown(_line(error))
     code = str(getattr(error.error, "code", "") or "")
     if "quota" in f"{code} {said}".lower():
@@ -104,14 +104,14 @@ def _refused(error: Any, workspace: Workspace, remedy: str) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it: the package wraps what storage raises."""
+    """Yield an error and its causes: the package wraps what storage raises."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _line(error: Any) -> str:
-    """What it says, in one line and without its last full stop."""
+    """Return the error's message on one line, without its final full stop."""
     inner = getattr(error, "error", None)
     text = getattr(inner, "message", None) or getattr(error, "message", None) or str(error)
     return " ".join(str(text).split()).rstrip(".")
@@ -119,7 +119,7 @@ def _line(error: Any) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without warnings for those who program with the package, and its empty lines."""
+    """Suppress the package's warnings for its developers, and its empty lines."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -131,8 +131,8 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_git() -> Iterator[None]:
-    """Without the checkout that the command is given in: the package would add its address to the job, unasked, and a
-    description says all that is submitted."""
+    """Hide the Git checkout of the current folder: the package would add its URL to the job without being asked, and a
+    description must state everything that is submitted."""
     before = os.environ.get("GIT_DIR")
     os.environ["GIT_DIR"] = os.devnull
     try:

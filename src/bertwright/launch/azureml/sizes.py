@@ -1,4 +1,4 @@
-"""Sizes of Azure's virtual machines: GPUs of each, whether InfiniBand joins them, and what retired ones have become.
+"""Azure VM sizes: the number of GPUs of each, whether it has InfiniBand, and what replaces retired sizes.
 
 Sources: learn.microsoft.com, azure/virtual-machines/sizes/gpu-accelerated and azure/virtual-machines/sizes/retired.
 """
@@ -14,12 +14,12 @@ from bertwright.core.mistakes import nearest
 
 @dataclass(frozen=True)
 class Size:
-    """What matters of a virtual machine to ranks."""
+    """The properties of a virtual machine that matter for ranks."""
 
     gpus: int
-    """GPUs; a rank for each."""
+    """Number of GPUs; each gets one rank."""
     infiniband: bool = False
-    """Whether machines of this size are joined by it."""
+    """Whether InfiniBand connects machines of this size."""
 
 
 GPU_SIZES = {
@@ -47,13 +47,13 @@ RETIRED = {
     "Standard_ND40rs_v2": "Standard_ND96asr_v4",
     "Standard_ND40s_v2": "Standard_ND96asr_v4",
 }
-"""Sizes that can no longer be rented, with the one that has as many GPUs today."""
+"""Sizes that can no longer be rented, each with a current one that has the same number of GPUs."""
 _OLD = re.compile(r"Standard_(NC\d+r?|NC\d+r?s_v2|ND\d+r?s|NV\d+)(_Promo)?")
 _FORM = re.compile(r"Standard_[A-Z]{1,3}\d+[a-z0-9-]*(_[A-Za-z0-9]+)*")
 
 
 def checked_size(name: str) -> str:
-    """The name of a size as Azure writes it; `ValueError` for one that is gone or cannot be one."""
+    """Return the size's name as Azure writes it; raise `ValueError` for a retired or malformed one."""
     known = {size.lower(): size for size in (*GPU_SIZES, *RETIRED)}
     size = known.get(name.lower(), name)
     if size in RETIRED:
@@ -67,7 +67,7 @@ def checked_size(name: str) -> str:
 
 
 def ranks_of(size: str) -> int:
-    """Ranks that train on a machine of a checked size: its GPUs, or 1; `RecipeError` where its GPUs are not known."""
+    """Return the number of ranks for a machine of a checked size: its GPUs, or 1; `RecipeError` if they are unknown."""
     if size.startswith("Standard_N") and size not in GPU_SIZES:
         hint = nearest(size, list(GPU_SIZES), 0.8)
         more = f"{hint} " if hint else ""
@@ -76,12 +76,12 @@ def ranks_of(size: str) -> int:
 
 
 def has_infiniband(size: str) -> bool:
-    """Whether InfiniBand joins machines of a checked size."""
+    """Whether InfiniBand connects machines of a checked size."""
     return size in GPU_SIZES and GPU_SIZES[size].infiniband
 
 
 def between_machines(infiniband: bool) -> dict[str, str]:
-    """Variables by which ranks on several machines speak, with InfiniBand or without."""
-    # They meet by eth0 either way; docker0 would lead nowhere.
+    """Return the environment variables for communication between machines, with InfiniBand or without."""
+    # Ranks rendezvous over Ethernet either way; docker0 would lead nowhere.
     socket = "eth0" if infiniband else "^docker0,lo"
     return {"NCCL_SOCKET_IFNAME": socket, "NCCL_IB_DISABLE": "0" if infiniband else "1"}

@@ -1,4 +1,4 @@
-"""Jobs of Azure ML as documents: one step each, and the pipeline of three."""
+"""Documents of Azure ML jobs: a single step, and the pipeline of three."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bertwright.launch.azureml.assets import SCHEMAS, Document, Input
 from bertwright.launch.job import RECIPE
 
 RUN = "run"
-"""The run folder as a job sees it: a link to its output, beside the recipe; and the name of that output."""
+"""The run folder as a job sees it: a link to its output, next to the recipe; also the name of that output."""
 IGNORE = f"*\n!{RECIPE}\n"
-"""Of the folder `launch`, a job gets the recipe alone (`.amlignore`): not what was noted of earlier submissions."""
+"""`.amlignore`: of the folder `launch`, a job receives only the recipe, not the record of earlier submissions."""
 _ENTER = f'ln -sfn "${{{{outputs.{RUN}}}}}" {RUN}'
 _REFERENCE = re.compile(r"\$\{\{(.*?)\}\}")
 
@@ -26,30 +26,30 @@ SERVICES: dict[Service, dict[str, str]] = {
     "jupyter": {"type": "jupyter_lab"},
     "vscode": {"type": "vs_code"},
 }
-"""What can be opened while training runs, as its documents name it."""
+"""Services that can be opened while training runs, with their documents."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command job, alone or in a pipeline."""
+    """A command job, stand-alone or in a pipeline."""
 
     name: str
     words: tuple[str, ...]
-    """The command after `bertwright` and its recipe, the verb first."""
+    """The command after `bertwright`, without the recipe; the verb comes first."""
     machine: Document
-    """`compute`, `resources` and the like, of the machines that it runs on."""
+    """`compute`, `resources` and similar keys of the machines that it runs on."""
     ranks: int = 1
-    """Processes of each machine that train together."""
+    """Number of processes on each machine that train together."""
     services: Document = field(default_factory=dict)
-    """What a browser or an editor connects to while it runs."""
+    """Services that a browser or an editor connects to while it runs."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What all steps of a run have."""
+    """What all steps of a run have in common."""
 
     environment: str
-    """A registered one, or the file of one."""
+    """A registered environment, or the file of one."""
     output: str
     """The run folder in a datastore."""
     inputs: Mapping[str, Input]
@@ -57,13 +57,13 @@ class Shared:
     setup: Sequence[str]
     """Lines of shell before the command."""
     variables: Mapping[str, str]
-    """Of the environment."""
+    """Environment variables."""
 
     def document(self, step: Step, after: str = "") -> Document:
-        """A step, to begin when the one called `after` has ended well."""
+        """Return the document of a step, which starts when the step named `after` has succeeded."""
         inputs = {name: data.document() for name, data in self.inputs.items()}
         if after:
-            # What it names is the run folder again: it is asked for so that one waits for the other.
+            # This input is the run folder again; it only makes this step wait for the other.
             inputs["after"] = {"type": "uri_folder", "path": f"${{{{parent.jobs.{after}.outputs.{RUN}}}}}"}
         document: Document = {
             "type": "command",
@@ -86,29 +86,29 @@ class Shared:
         overrides = [f'"{data.key}={_where(name, data)}"' for name, data in self.inputs.items()]
         verb, *options = step.words
         words = ["bertwright", verb, RECIPE, "--out", RUN, *options]
-        # In the place of the shell, so that it is bertwright that hears SIGTERM. The link is made by each rank.
+        # exec replaces the shell, so that bertwright receives SIGTERM. Each rank creates the link.
         last = " ".join(["exec", shlex.join(words), *overrides])
         return "\n".join(["set -e", *self.setup, _ENTER, last, ""])
 
 
 def job(name: str, experiment: str, document: Document) -> Document:
-    """A step as a job of its own."""
+    """Return a step as a stand-alone job."""
     head = {"$schema": f"{SCHEMAS}/commandJob.schema.json", "display_name": name, "experiment_name": experiment}
     return head | document
 
 
 def pipeline(name: str, experiment: str, steps: Sequence[Step], shared: Shared) -> Document:
-    """Steps that follow one another."""
+    """Return a pipeline of steps that run one after another."""
     befores = ["", *(step.name for step in steps)]
     jobs = {step.name: shared.document(step, before) for step, before in zip(steps, befores, strict=False)}
     head = {"$schema": f"{SCHEMAS}/pipelineJob.schema.json", "type": "pipeline"}
-    # Azure would else take a step that once ended well, with the same inputs, for done.
+    # Otherwise Azure would skip a step that once succeeded with the same inputs.
     settings = {"default_compute": "serverless", "force_rerun": True}
     return {**head, "display_name": name, "experiment_name": experiment, "settings": settings, "jobs": jobs}
 
 
 def check_references(document: Document, step: str) -> None:
-    """`RecipeError` for a `${{...}}` that is no input or output of the step: Azure takes it, and fails then."""
+    """Raise `RecipeError` for a `${{...}}` that is no input or output of the step: Azure would accept it, then fail."""
     known = {
         *(f"inputs.{name}" for name in document.get("inputs", {})),
         *(f"outputs.{name}" for name in document["outputs"]),
@@ -125,7 +125,7 @@ def check_references(document: Document, step: str) -> None:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text in a document."""
+    """Yield every string in a document."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -136,5 +136,5 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def _where(name: str, data: Input) -> str:
-    """What the key of an input becomes."""
+    """Return the value that an input's key is set to."""
     return f"${{{{inputs.{name}}}}}" + (f"/{data.below}" if data.below else "")

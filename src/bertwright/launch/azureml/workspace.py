@@ -1,4 +1,4 @@
-"""Which workspace is meant: of the place, of the environment, or of a job that was created in it."""
+"""Identify the workspace: from the place, from the environment, or from a job that was created in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VARIABLES = {
     "resource_group": "AZURE_DEFAULTS_GROUP",
     "name": "AZURE_DEFAULTS_WORKSPACE",
 }
-"""What says it where the place does not. The last two are the Azure CLI's own."""
+"""Environment variables used for keys that the place leaves out. The last two are the Azure CLI's own."""
 _ID = re.compile(
     r"/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.MachineLearningServices/workspaces/([^/]+)"
     r"/jobs/([^/]+)",
@@ -25,23 +25,23 @@ _ID = re.compile(
 
 
 class Workspace(Section):
-    """Where the workspace is; a key left out is what a variable of the environment says when a job is submitted."""
+    """The workspace; a key left out is read from an environment variable when a job is submitted."""
 
     subscription: str = Field("", pattern=r"^[\w-]*$")
-    """The subscription that pays; "": of AZURE_SUBSCRIPTION_ID."""
+    """The subscription that pays; "": from AZURE_SUBSCRIPTION_ID."""
     resource_group: str = Field("", pattern=r"^[\w.()-]*$")
-    """The resource group; "": of AZURE_DEFAULTS_GROUP."""
+    """The resource group; "": from AZURE_DEFAULTS_GROUP."""
     name: str = Field("", pattern=r"^[\w-]*$")
-    """The workspace; "": of AZURE_DEFAULTS_WORKSPACE."""
+    """The workspace's name; "": from AZURE_DEFAULTS_WORKSPACE."""
 
     def options(self) -> list[str]:
-        """Words of the Azure CLI that name it."""
+        """Return the Azure CLI options that name the workspace."""
         named = {"subscription": self.subscription, "resource-group": self.resource_group, "workspace-name": self.name}
         return [word for option, value in named.items() if value for word in (f"--{option}", value)]
 
     def whole(self) -> Workspace:
-        """With what the environment says of it; `RecipeError` where neither says it all, or a variable of it
-        holds what is no such name."""
+        """Return the workspace completed from the environment; raise `RecipeError` if a key is still missing, or if an
+        environment variable is not a valid name."""
         said = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}
         if missing := [key for key, value in said.items() if not value]:
             raise RecipeError(
@@ -62,16 +62,16 @@ class Workspace(Section):
 
 @dataclass(frozen=True)
 class JobId:
-    """A job that the service knows."""
+    """A job known to the service."""
 
     workspace: Workspace
-    """Where it was created."""
+    """The workspace where it was created."""
     name: str
-    """What the service calls it."""
+    """The service's name of the job."""
 
     @classmethod
     def of(cls, text: str) -> JobId:
-        """That of an identifier of Azure's resource manager; `RecipeError` for what is none."""
+        """Parse an identifier of Azure's resource manager; raise `RecipeError` if it is not one."""
         found = _ID.fullmatch(text)
         if not found:
             raise RecipeError(f"{text!r} is no job of Azure ML: the note in the run folder is damaged. Submit again.")

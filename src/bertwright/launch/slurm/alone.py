@@ -1,4 +1,4 @@
-"""Jobs of one process, before training and after it: what each asks Slurm for."""
+"""Single-process jobs before and after training, and what each requests from Slurm."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ Memory = Annotated[str, _form(r"\d+[KMGT]?", '"64G", "500M"')]
 
 
 class Prepare(Section):
-    """What each job has that makes corpus, vocabulary and examples."""
+    """Resources of each job that builds the corpus, the vocabulary and the examples."""
 
     tasks: int = Field(4, ge=1, le=10_000)
-    """Elements of the job arrays that share the corpus, and the examples; 1: one job prepares everything."""
+    """Elements of the job arrays that share the corpus and the examples; 1: one job prepares everything."""
     cpus: int = Field(4, ge=1)
-    """Processors of each element."""
+    """CPUs of each element."""
     memory: Memory = "4G"
-    """Memory of each element; K, M, G, T."""
+    """Memory of each element; units K, M, G, T."""
     time: Time = "12:00:00"
-    """Its time limit."""
+    """Time limit of each element, such as "12:00:00"."""
     partition: str = ""
-    """Its partition; "": that of training."""
+    """Partition of these jobs; "": that of training."""
 
 
 class Finish(Section):
-    """What the job has that scores, exports and reports, where training ran: on its partition, with one GPU if it had
-    any."""
+    """Resources of the job that scores, exports and reports. It runs on the partition of training, with one GPU if
+    training had any."""
 
     cpus: int = Field(4, ge=1)
-    """Its processors."""
+    """CPUs of the job."""
     memory: Memory = "16G"
-    """Its memory; K, M, G, T. It is for the model, a copy that the export is compared with, and libraries: 16G for a
-    BERT-large."""
+    """Memory of the job; units K, M, G, T. It holds the model, a copy to compare the export with, and libraries: 16G is
+    enough for a BERT-large."""
     time: Time = "12:00:00"
-    """Its time limit."""
+    """Time limit of the job, such as "12:00:00"."""
 
 
 def alone(given: Prepare | Finish, partition: str) -> list[str]:
-    """Options of sbatch for one process; `partition` "": the cluster's own choice."""
+    """Return the options of sbatch for one process; `partition` "": the cluster's default."""
     where = [f"--partition={partition}"] if partition else []
     return [f"--time={given.time}", f"--cpus-per-task={given.cpus}", f"--mem={given.memory}", *where]

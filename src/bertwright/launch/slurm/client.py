@@ -13,36 +13,36 @@ from bertwright.launch.slurm.script import Step
 from bertwright.launch.target import Submitted
 
 _SECONDS = 60.0
-"""Most that one of the commands may take."""
+"""Maximum time that one of the commands may take."""
 _ENDED = (
     *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "REVOKED"),
     *("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "DEADLINE", "OUT_OF_MEMORY"),
 )
-"""States, as the queue names them, of jobs that do not go on."""
+"""States of jobs that have ended, as the queue names them."""
 _GONE = "Invalid job id"
-"""What the queue says of a job that it no longer remembers."""
+"""The queue's message about a job that it no longer remembers."""
 _LINES = 20
-"""Of each log, from its end."""
+"""Number of lines shown from the end of each log."""
 
 
 def lines(steps: Sequence[Step], folder: str) -> list[str]:
-    """The commands that submit the scripts in `folder`, as a shell reads them."""
+    """Return the commands that submit the scripts in `folder`, quoted for a shell."""
     before = [None, *(f"${step.name}" for step in steps)]
     words = [_sbatch(shlex.quote(f"{folder}/{step.file}"), after) for step, after in zip(steps, before, strict=False)]
-    # The variable of the job before stands for its id: it is not quoted.
+    # The variable of the previous job expands to its id, so it is not quoted.
     return [f"{step.name}=$({' '.join(each)})" for step, each in zip(steps, words, strict=True)]
 
 
 def submit(steps: Sequence[Step], folder: str, log: Log) -> dict[str, str]:
-    """Submit the scripts in `folder`, each to begin when the one before has ended well; the ids by names."""
+    """Submit the scripts in `folder`, each to start when the previous one has succeeded; return the ids by name."""
     ids: dict[str, str] = {}
     for step in steps:
         before = list(ids.values())[-1] if ids else None
         try:
-            # The name of the cluster may follow it.
+            # A semicolon and the cluster's name may follow the id.
             ids[step.name] = _output(_sbatch(f"{folder}/{step.file}", before)).partition(";")[0]
         except RecipeError:
-            # Half a chain would compute for nothing.
+            # Half a chain would waste computing time.
             if ids:
                 stop(ids)
             raise
@@ -51,7 +51,7 @@ def submit(steps: Sequence[Step], folder: str, log: Log) -> dict[str, str]:
 
 
 def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
-    """What the queue, or else the accounting, knows of each job; a row for each element of an array."""
+    """Return what the queue, or else the accounting, knows of each job, with one row for each element of an array."""
     gone = {"state": "UNKNOWN", "why": "it has left the queue and the accounts: its log is what is left of it (--logs)"}
     return [
         {"job": name, "id": job, **row}
@@ -61,12 +61,12 @@ def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def alive(jobs: Mapping[str, str]) -> list[str]:
-    """The jobs that the queue has and that have not ended."""
+    """Return the jobs that are in the queue and have not ended."""
     return [name for name, job in jobs.items() if any(row["state"] not in _ENDED for row in _queued(job))]
 
 
 def logs(submitted: Submitted) -> dict[str, str]:
-    """The last lines of each log of the jobs, in the order of the jobs."""
+    """Return the last lines of each log, in the order of the jobs."""
     paths = [
         path
         for job in submitted.jobs.values()
@@ -77,12 +77,12 @@ def logs(submitted: Submitted) -> dict[str, str]:
 
 
 def stop(jobs: Mapping[str, str]) -> None:
-    """Cancel the jobs, the last first, so that none begins because another has ended."""
+    """Cancel the jobs, the last first, so that none starts because another has ended."""
     _output(["scancel", *reversed([*jobs.values()])])
 
 
 def _queued(job: str) -> Iterator[dict[str, str]]:
-    """Of the queue, which remembers for some minutes what has ended; `RecipeError` where it cannot be asked."""
+    """Query the queue, which remembers ended jobs for some minutes; raise `RecipeError` if the query fails."""
     done = _run(["squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N", f"--jobs={job}"])
     if done.returncode and _GONE not in done.stderr:
         raise RecipeError(
@@ -95,12 +95,12 @@ def _queued(job: str) -> Iterator[dict[str, str]]:
 
 
 def _accounted(job: str) -> Iterator[dict[str, str]]:
-    """Of the accounts, where the cluster keeps any."""
+    """Query the accounting, if the cluster has one."""
     command = ["sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,ExitCode", f"--jobs={job}"]
     done = _run(command)
     for line in done.stdout.splitlines() if done.returncode == 0 else ():
         number, state, code = line.split("|")
-        # "CANCELLED by 1000", where the queue says CANCELLED.
+        # "CANCELLED by 1000" here is CANCELLED in the queue.
         state, _, who = state.partition(" by ")
         yield {"id": number, "state": state, "why": f"exit code {code}" + (f", by user {who}" if who else "")}
 
@@ -110,14 +110,14 @@ def _tail(path: Path) -> list[str]:
 
 
 def _sbatch(script: str, before: str | None) -> list[str]:
-    """The words that submit a script, to begin when the job `before` has ended well."""
-    # Without the last one, what waits for a job that has failed would wait for ever.
+    """Return the command that submits a script, to start when the job `before` has succeeded."""
+    # Without kill-on-invalid-dep, a job that depends on a failed one would wait forever.
     after = [f"--dependency=afterok:{before}", "--kill-on-invalid-dep=yes"] if before else []
     return ["sbatch", "--parsable", *after, script]
 
 
 def _output(command: Sequence[str]) -> str:
-    """What a command prints; `RecipeError` with its own words where it fails."""
+    """Return what a command prints; raise `RecipeError` with the command's message if it fails."""
     done = _run(command)
     if done.returncode:
         raise RecipeError(
@@ -127,7 +127,7 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _said(failed: subprocess.CompletedProcess[str]) -> str:
-    """The command's own words of its failure."""
+    """Return the command's own error message."""
     return " ".join(failed.stderr.split()) or f"exit code {failed.returncode}"
 
 

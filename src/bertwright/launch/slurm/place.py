@@ -1,4 +1,4 @@
-"""A cluster whose scheduler is Slurm, and whose file system all nodes share with where jobs are submitted."""
+"""A Slurm cluster whose nodes share a file system with the machine that submits jobs."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from bertwright.launch.target import Description, Submitted
 
 
 class SlurmPlace(Section):
-    """A Slurm cluster: jobs that follow one another, from the corpus to the report."""
+    """A Slurm cluster: a chain of jobs, from the corpus to the report."""
 
     kind: Literal["slurm"] = "slurm"
     """Names this target."""
     nodes: int = Field(1, ge=1)
-    """Nodes that train together."""
+    """Number of nodes that train together."""
     gpus: int = Field(0, ge=0)
-    """GPUs of each node; 0: processors train."""
+    """GPUs of each node; 0: train on the CPU."""
     ranks: int | None = Field(None, ge=1)
-    """Ranks on each node; left out: one for each GPU, or one."""
+    """Ranks on each node; left out: one for each GPU, or one without GPUs."""
     cpus: int | None = Field(None, ge=1)
-    """Processors of each rank of training; left out: what the cluster gives."""
+    """CPUs of each training rank; left out: the cluster's default."""
     memory: Memory | None = None
-    """Memory of each node that trains; left out: what the cluster gives."""
+    """Memory of each training node; left out: the cluster's default."""
     time: Time = "24:00:00"
-    """Time limit of training. It goes on in a new job where it was not enough."""
+    """Time limit of training. A job that reaches it saves a checkpoint, is requeued and resumes."""
     warning: int = Field(120, ge=10)
-    """Seconds before the time limit at which jobs are told to save and to start again."""
+    """Seconds before the time limit at which jobs receive the signal to save and requeue."""
     restarts: int = Field(3, ge=0)
-    """Most starts anew of a job, for whatever reason, at which a lost rank still starts it again, or the time limit of
-    one that goes on from nothing, such as the vocabulary (times)."""
+    """Maximum number of restarts of a job, counted for any reason (times). It limits restarts after a lost rank, and
+    those of jobs that cannot resume, such as the vocabulary, at their time limit."""
     partition: str = ""
-    """The partition; "": the cluster's own choice."""
+    """The partition; "": the cluster's default."""
     account: str = ""
-    """Who pays; "": the user's own."""
+    """The account that is charged; "": the user's default."""
     qos: str = ""
-    """The quality of service; "": none is named."""
+    """The quality of service; "": not specified."""
     options: Lines = ()
-    """More options of sbatch for training, such as "--constraint=v100"."""
+    """Further options of sbatch for training, such as "--constraint=v100"."""
     srun: Words = ()
-    """More options of the srun that starts the ranks, such as "--container-image=..." of pyxis."""
+    """Further options of the srun that starts the ranks, such as pyxis's "--container-image=..."."""
     folder: str = ""
-    """Working folder of the jobs, as the nodes see it; "": the one that they are submitted from."""
+    """Working folder of the jobs, as the nodes see it; "": the folder that they are submitted from."""
     setup: tuple[str, ...] = ()
-    """Lines of shell before anything else, such as "module load cuda" or ". .venv/bin/activate"."""
+    """Lines of shell to run before everything else, such as "module load cuda" or ". .venv/bin/activate"."""
     environment: Environment = Field(default_factory=dict)
-    """Variables for the jobs, beside those of who submits them."""
+    """Environment variables of the jobs, in addition to those of the submitting shell."""
     overrides: tuple[str, ...] = ()
-    """Overrides that these machines ask of any recipe; those of the command line come after them."""
+    """Overrides applied to every recipe on this cluster; those on the command line are applied after them."""
     prepare: Prepare = Prepare()
-    """What the jobs before training have."""
+    """Resources of the jobs before training."""
     finish: Finish = Finish()
-    """What the job after training has."""
+    """Resources of the job after training."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; `RecipeError` for ranks that cannot train the recipe."""
+        """As `Target.describe`; raises `RecipeError` if the recipe cannot train with this number of ranks."""
         job.check_ranks({"nodes": self.nodes, "gpus" if self.gpus and not self.ranks else "ranks": self._ranks()})
         steps = self._steps(job)
         before = [*self.setup, *exports(self.environment)]
@@ -93,11 +93,11 @@ class SlurmPlace(Section):
         client.stop(submitted.jobs)
 
     def _ranks(self) -> int:
-        """Ranks on each node."""
+        """Return the number of ranks on each node."""
         return self.ranks or self.gpus or 1
 
     def _steps(self, job: Job) -> list[Step]:
-        """The jobs, in the order in which each waits for the one before."""
+        """Return the jobs, in the order in which each waits for the previous one."""
         if self.prepare.tasks == 1:
             preparing = [self._prepare(job, "prepare", "run", "--until", "examples")]
         else:
@@ -106,13 +106,13 @@ class SlurmPlace(Section):
         return [*preparing, self._train(job), self._finish(job)]
 
     def _prepare(self, job: Job, name: str, *command: str) -> Step:
-        """A job of one process, before training."""
+        """Return a single-process job before training."""
         options = self._options(job, name, *self._preparing())
-        # A vocabulary begins again; a run goes on, but for its vocabulary.
+        # The vocabulary job starts over; a `run` job resumes, apart from its vocabulary.
         return Step(name, job.line(*command), options, self._srun(self.prepare.cpus), goes_on=command[0] == "run")
 
     def _share(self, job: Job, stage: str) -> Step:
-        """A job array that shares a stage."""
+        """Return a job array whose elements share a stage."""
         array = f"--array=0-{self.prepare.tasks - 1}"
         options = self._options(job, stage, *self._preparing(), array, log="%A_%a")
         return Step(stage, job.line(stage), options, self._srun(self.prepare.cpus), shared=True, goes_on=True)
@@ -133,20 +133,20 @@ class SlurmPlace(Section):
         return Step("train", job.line("train"), every, srun, self.nodes * ranks, threads, goes_on=True)
 
     def _finish(self, job: Job) -> Step:
-        """Scores, export and report, on the machines that train."""
+        """Return the job for scores, export and report, on the machines that train."""
         gpu = ["--gpus-per-node=1"] if self.gpus else []
         options = self._options(job, "finish", *alone(self.finish, self.partition), *gpu)
         return Step("finish", job.line("run"), options, self._srun(self.finish.cpus))
 
     def _srun(self, cpus: int) -> tuple[str, ...]:
-        """Options of srun for one process: its processors, and the container that training is in."""
+        """Return the options of srun for one process: its CPUs, and the container that training uses."""
         return (*_processors(cpus), *(option for option in self.srun if option.startswith("--container-")))
 
     def _preparing(self) -> list[str]:
         return alone(self.prepare, self.prepare.partition or self.partition)
 
     def _options(self, job: Job, name: str, *own: str, log: str = "%j") -> tuple[str, ...]:
-        """Options of sbatch: those of every job, and its own."""
+        """Return the options of sbatch: the common ones, then the job's own."""
         named = {"account": self.account, "qos": self.qos, "chdir": self.folder}
         return (
             f"--job-name={job.name}.{name}",
@@ -160,5 +160,5 @@ class SlurmPlace(Section):
 
 
 def _processors(number: int | None) -> tuple[str, ...]:
-    """What srun is told: since Slurm 22.05 it takes it from sbatch no longer, and would bind a process to one."""
+    """Return srun's CPU option: since Slurm 22.05 srun no longer inherits it from sbatch, and would bind to one CPU."""
     return (f"--cpus-per-task={number}",) if number else ()

@@ -34,35 +34,35 @@ class Step:
 
     name: str
     line: str
-    """The command, as a shell reads it."""
+    """The command, quoted for a shell."""
     options: tuple[str, ...]
-    """Of sbatch."""
+    """Options of sbatch."""
     srun: tuple[str, ...] = ()
     """Options of srun."""
     ranks: int = 1
-    """Processes that train together."""
+    """Number of processes that train together."""
     threads: int = 0
-    """Of each process; 0: as many as it finds processors."""
+    """Threads of each process; 0: one for each CPU that it finds."""
     shared: bool = False
-    """Whether the elements of a job array share it."""
+    """Whether the elements of a job array share the work."""
     goes_on: bool = False
-    """Whether it goes on where it was stopped, however often, and does not begin again."""
+    """Whether it resumes where it stopped, any number of times, instead of starting over."""
 
     @property
     def file(self) -> str:
-        """The name of its script."""
+        """File name of its script."""
         return f"{self.name}.sbatch"
 
 
 def script(step: Step, before: Sequence[str], restarts: int) -> str:
-    """The batch script of a step: `before` are lines of shell, `restarts` is the most times it is started again after a
-    lost rank, or where it would begin again."""
+    """Return the batch script of a step. `before` are lines of shell; `restarts` is the maximum number of restarts
+    after a lost rank, or of a step that starts over."""
     command = step.line
     if step.shared:
         command += ' --rank "$SLURM_ARRAY_TASK_ID" --world "$SLURM_ARRAY_TASK_COUNT"'
     if step.ranks > 1:
         command = f"bash -c {shlex.quote(_AS_RANK)} {command}"
-    # By srun also where it is one process: Slurm's early signal goes to what srun has started, not to the script.
+    # Use srun even for one process: Slurm sends its early signal to what srun started, not to the script.
     start = shlex.join(["srun", "--kill-on-bad-exit=0", *(step.srun if step.ranks > 1 else ("--ntasks=1", *step.srun))])
     return "\n".join(
         [

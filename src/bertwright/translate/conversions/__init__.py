@@ -1,1 +1,1 @@
-"""How options whose value is not simply that of a key become keys: one function each, named by `Option.becomes`."""
+"""Conversions of options whose value differs from that of the key: one function each, named by `Option.becomes`."""

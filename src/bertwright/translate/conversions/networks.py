@@ -1,4 +1,4 @@
-"""Keys of the network, its vocabulary, and what it starts from."""
+"""Keys of the network, its vocabulary and its starting weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertwright.translate.command import Command, Key
 
 
 def vocabulary(command: Command, name: str) -> Iterator[Key]:
-    """The published vocabulary of a model's name."""
+    """The published vocabulary that belongs to a model's name."""
     model, source = str(command[name]), command.source(name)
     cased = "cased" in model and "uncased" not in model
     kind = ("multilingual-cased" if "multilingual" in model else "cased") if cased else "uncased"
@@ -24,7 +24,7 @@ def vocabulary(command: Command, name: str) -> Iterator[Key]:
 
 
 def network(command: Command, name: str) -> Iterator[Key]:
-    """The architecture of a model's name, with its vocabulary."""
+    """The architecture that belongs to a model's name, with its vocabulary."""
     found = re.match(r"(?:.*/)?(distilbert|bert)-(tiny|mini|small|medium|base|large)-", str(command[name]))
     if not found:
         raise RecipeError(
@@ -38,7 +38,7 @@ def network(command: Command, name: str) -> Iterator[Key]:
 
 
 def start_from(command: Command, name: str) -> Iterator[Key]:
-    """Weights to start from: a run's, or a folder of Hugging Face."""
+    """Weights to start from: those of a run, or of a Hugging Face folder."""
     if (text := str(command[name])) == "None":
         return
     folder = Path(text).expanduser()
@@ -58,26 +58,26 @@ def start_from(command: Command, name: str) -> Iterator[Key]:
 
 
 def lower_case(command: Command, name: str) -> Iterator[Key]:
-    """Case, and the accents that go with it there."""
+    """Lower-casing, which also strips accents in the original."""
     if command[name]:
         yield Key("vocab.lower_case", True, command.source(name))
         yield Key("vocab.strip_accents", True, "there accents go with case")
 
 
 def pieces(command: Command, name: str) -> Iterator[Key]:
-    """SentencePiece's size, with what sent2wordpiece makes of it: 100 unused entries, 5 special for its 3, no ▁."""
+    """SentencePiece's size after sent2wordpiece: 100 unused entries added, 5 special ones instead of 3, no ▁."""
     size = int(command.number(name))
     yield Key("vocab.size", size + 101, f"{command.source(name)}, and what sent2wordpiece adds")
     yield Key("vocab.unused", 100, "sent2wordpiece's default")
 
 
 def trainer(command: Command, name: str) -> Iterator[Key]:
-    """An option of SentencePiece, whose section has its name."""
+    """An option of SentencePiece, as a key of `vocab.trainer` of that kind."""
     if key := command.program.original(name):
         yield Key("vocab.trainer.kind", "sentencepiece", "spmtrain.py")
         yield Key(key.keys[0], command[name], command.source(name))
 
 
 def characters(command: Command, name: str) -> Iterator[Key]:
-    """Whether the alphabet becomes entries."""
+    """Whether every character of the alphabet becomes an entry."""
     yield Key("vocab.trainer.add_characters", bool(command[name]), command.source(name))

@@ -1,4 +1,4 @@
-"""Keys of a phase: its batch, its passes, its length in steps."""
+"""Keys of a phase: its batch, its micro-batch, its length in steps."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _DEVICE = "per_device_train_batch_size"
 
 
 def nothing(command: Command, name: str) -> Iterator[Key]:
-    """Has no key, though its table names one that the note is about."""
+    """No key, although the option's table names one for its note."""
     yield from ()
 
 
 def batch(command: Command, name: str) -> Iterator[Key]:
-    """Sequences of a process and update as the global batch."""
+    """Sequences of one process and update, as the global batch."""
     why = f"{command.source(name)}{_times(command.launch.ranks, 'processes')}"
     yield Key(f"{PHASE}batch", int(command.number(name)) * command.launch.ranks, why)
 
@@ -26,7 +26,7 @@ def _times(count: int, what: str) -> str:
 
 
 def micro_batch(command: Command, name: str) -> Iterator[Key]:
-    """Sequences of a process and update, over the forward passes that they are taken in."""
+    """Sequences of one process and update, divided by its number of forward passes."""
     batch, passes = int(command.number("train_batch_size")), int(command.number(name, 1))
     if passes < 1 or batch % passes:
         raise RecipeError(
@@ -37,7 +37,7 @@ def micro_batch(command: Command, name: str) -> Iterator[Key]:
 
 
 def device_batch(command: Command, name: str) -> Iterator[Key]:
-    """The Trainer's sequences of a forward pass, of which the batch has so many a device."""
+    """The Trainer's sequences per device and forward pass, as micro-batch and global batch."""
     size, passes = int(command.number(_DEVICE)), int(command.number("gradient_accumulation_steps", 1))
     ranks = command.launch.ranks
     why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
@@ -46,12 +46,12 @@ def device_batch(command: Command, name: str) -> Iterator[Key]:
 
 
 def global_batch(command: Command, name: str) -> Iterator[Key]:
-    """A batch that is the global one there too."""
+    """A batch that is the global batch in the original too."""
     yield Key(f"{PHASE}batch", command[name], f"{command.source(name)}, of all devices together")
 
 
 def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
-    """An interval in sequences as one in steps."""
+    """An interval in sequences, as one in steps."""
     key = command.program.original(name)
     if key and command.number(name) > 0:
         batch = int(command.number("train_batch_size")) * command.launch.ranks
@@ -59,14 +59,14 @@ def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
 
 
 def end_after(command: Command, name: str) -> Iterator[Key]:
-    """Sequences after which training ends although its schedule is longer."""
+    """Number of sequences after which training ends although its schedule is longer."""
     batch = int(command.number("train_batch_size")) * command.launch.ranks
     if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
         yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
 
 
 def warmup(command: Command, name: str) -> Iterator[Key]:
-    """A share of the steps, or a number of them that stands before it."""
+    """The number of warm-up steps, or else their share."""
     if steps := int(command.number("warmup_steps")):
         yield Key(f"{PHASE}warmup", steps, command.source("warmup_steps"))
     else:
@@ -74,14 +74,14 @@ def warmup(command: Command, name: str) -> Iterator[Key]:
 
 
 def warmup_start(command: Command, name: str) -> Iterator[Key]:
-    """A warm-up that begins before the first step; where it begins with it, nothing."""
+    """A warm-up that starts before the first step; no key if it starts with it."""
     if (start := int(command.number(name))) < 0:
         schedule = {"kind": "poly_nvidia", "power": 1.0, "warmup_before": -start}
         yield Key(f"{PHASE}schedule", schedule, command.source(name))
 
 
 def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
-    """The Trainer's: steps where they are given, or below 1 a share of them, else the share."""
+    """The Trainer's warm-up: steps if given, where a value below 1 is a share; else the ratio."""
     if steps := command.number("warmup_steps"):
         yield Key(f"{PHASE}warmup", steps if steps < 1 else int(steps), command.source("warmup_steps"))
     else:
@@ -89,7 +89,7 @@ def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
 
 
 def trainer_length(command: Command, name: str) -> Iterator[Key]:
-    """The Trainer's: steps where they are given, else epochs."""
+    """The Trainer's length: steps if given, else epochs."""
     if (steps := int(command.number("max_steps"))) > 0:
         yield Key(f"{PHASE}steps", steps, command.source("max_steps"))
     else:
@@ -97,32 +97,32 @@ def trainer_length(command: Command, name: str) -> Iterator[Key]:
 
 
 def whole(command: Command, name: str) -> Iterator[Key]:
-    """A number of steps, which may have been typed as 500.0."""
+    """A whole number of steps, which may have been typed as 500.0."""
     if (key := command.program.original(name)) and command.number(name):
         yield Key(key.keys[0], int(command.number(name)), command.source(name))
 
 
 def length(command: Command, name: str) -> Iterator[Key]:
-    """The length that data is prepared for; of an action that prepares none, nothing."""
+    """The length that data is prepared for, with its masks."""
     yield Key(f"{PHASE}length", command[name], command.source(name))
     yield Key(f"{PHASE}masking.static", True, "masks that stay, as in its files")
     yield Key(f"{PHASE}masking.random_tokens", "all", "special and unused entries too, as there")
 
 
 def long(command: Command, name: str) -> Iterator[Key]:
-    """Phase 2 of data that says its length by its folder alone."""
+    """Phase 2, whose length only the data's folder states."""
     if command[name]:
         yield Key(f"{PHASE}length", 512, f"{command.source(name)}: of the data, no option says it")
 
 
 def data(command: Command, name: str) -> Iterator[Key]:
-    """Files of examples, of which a folder is named here."""
+    """Files of examples, translated to the name of their folder."""
     path = str(command[name]).split(",")[0]
     folder = path.rpartition("/")[0] if "*" in path or path.endswith((".tfrecord", ".hdf5")) else path
     yield Key(f"{PHASE}data", folder or ".", command.source(name))
 
 
 def iterations(command: Command, name: str) -> Iterator[Key]:
-    """Updates after which it ends, whatever the length of its schedule."""
+    """Number of updates after which training ends, whatever the length of its schedule."""
     if (steps := int(command.number(name))) < command.number("max_steps"):
         yield Key(f"{PHASE}end_after", steps, command.source(name))

@@ -1,4 +1,4 @@
-"""Keys that say how training is computed."""
+"""Keys that control how training is computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BETAS = {"beta_1", "beta_2", "adam_beta1", "adam_beta2"}
 
 
 def precision(command: Command, name: str) -> Iterator[Key]:
-    """A switch of this name as `train.precision`; of fp16 with its first loss scale."""
+    """A switch of this name, as `train.precision`; for fp16 with its initial loss scale."""
     if not command[name]:
         return
     kind = "fp16" if name == "amp" else name
@@ -27,7 +27,7 @@ def precision(command: Command, name: str) -> Iterator[Key]:
 
 
 def instructions(command: Command, name: str) -> Iterator[Key]:
-    """oneDNN's bound on instruction sets."""
+    """oneDNN's limit on instruction sets."""
     most = {"AVX512_CORE_AMX": "amx", "AVX512_CORE_AMX_FP16": "amx", "AVX512_CORE_BF16": "avx512_bf16"}
     most |= {"AVX512_CORE": "avx512", "AVX2": "avx2"}
     value = str(command[name]).upper()
@@ -37,27 +37,27 @@ def instructions(command: Command, name: str) -> Iterator[Key]:
 
 
 def log_every(command: Command, name: str) -> Iterator[Key]:
-    """Forward passes between lines as updates."""
+    """Forward passes between log lines, converted to updates."""
     if passes := command.number(name):
         updates = max(1, round(passes / max(1.0, command.number("gradient_accumulation_steps", 1))))
         yield Key("train.log_every", updates, f"{command.source(name)}, counted in forward passes there")
 
 
 def betas(command: Command, name: str) -> Iterator[Key]:
-    """Two decay rates that are options of their own."""
+    """Two decay rates, which are separate options in the original."""
     names = [option for option in command.settings if option.removeprefix("opt_lamb_") in _BETAS]
     values = [command.number(option) for option in sorted(names)]
     yield Key("optim.betas", values, command.source(*sorted(names)))
 
 
 def engine(command: Command, name: str) -> Iterator[Key]:
-    """The optimizer's state in parts."""
+    """Sharded optimizer state."""
     if command[name]:
         yield Key("train.engine", "zero", command.source(name))
 
 
 def deepspeed(command: Command, name: str) -> Iterator[Key]:
-    """DeepSpeed's settings: the stage of their file, where it can be read; else the one of the published file."""
+    """DeepSpeed's settings: the ZeRO stage in their file, if it can be read; else that of the published file."""
     file = Path(str(command[name]))
     stage = 1 if file.name == "ds_config.json" else 0
     if file.is_file():
@@ -79,7 +79,7 @@ def compiled(command: Command, name: str) -> Iterator[Key]:
 
 
 def tensorboard(command: Command, name: str) -> Iterator[Key]:
-    """The folder of TensorBoard's files."""
+    """The folder of TensorBoard's event files."""
     yield Key("train.observers", [{"kind": "tensorboard", "folder": command[name]}], command.source(name))
 
 
@@ -89,5 +89,5 @@ def adamw(command: Command, name: str) -> Iterator[Key]:
 
 
 def device(command: Command, name: str) -> Iterator[Key]:
-    """Where it runs: the processor, or what there is."""
+    """The device: the CPU, or the best one available."""
     yield Key("train.device", "cpu" if command[name] == "cpu" else "auto", command.source(name))

@@ -1,4 +1,4 @@
-"""Keys of the corpus and of the examples made of it."""
+"""Keys of the corpus and of the examples built from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def whole_words(command: Command, name: str) -> Iterator[Key]:
 
 
 def dump(command: Command, name: str) -> Iterator[Key]:
-    """A dump or a file of text, and the language that its name tells."""
+    """A dump or a text file, and the language in its name."""
     path = str(command[name])
     yield Key("corpus.source", path, command.source(name))
     if found := _DUMP.search(path):
@@ -25,13 +25,13 @@ def dump(command: Command, name: str) -> Iterator[Key]:
 
 
 def sentences(command: Command, name: str) -> Iterator[Key]:
-    """Texts with a sentence a line and blank lines between documents, or folders of such texts; commas part them."""
+    """Texts with one sentence per line and blank lines between documents, or folders of them, separated by commas."""
     sources = [{"path": path, "lines": "sentences"} for path in str(command[name]).split(",")]
     yield Key("corpus.source", sources if len(sources) > 1 else sources[0], command.source(name))
 
 
 def dataset(command: Command, name: str) -> Iterator[Key]:
-    """bertPrep's names of what it fetches."""
+    """bertPrep's names of the data sets that it downloads."""
     if found := re.fullmatch(r"wikicorpus_(en|zh)", str(command[name])):
         source = f"downloads/{found[1]}wiki-*-pages-articles-multistream.xml.bz2"
         yield Key("corpus.source", source, f"{command.source(name)}; bertwright corpus --download {found[1]}")
@@ -48,22 +48,22 @@ def splitter(command: Command, name: str) -> Iterator[Key]:
 
 
 def languages(command: Command, name: str) -> Iterator[Key]:
-    """The language that documents must be in."""
+    """The required language of documents."""
     yield Key("corpus.language", command[name], command.source(name))
 
 
 def each_language(command: Command, name: str) -> Iterator[Key]:
-    """The language that the filter identifies."""
+    """The language that the filter keeps."""
     yield Key("corpus.filter.languages", [command[name]], command.source(name))
 
 
 def glue(command: Command, name: str) -> Iterator[Key]:
-    """The labelled texts of a task of GLUE, as the data set of Hugging Face has them."""
+    """The labelled texts of a GLUE task, as in the Hugging Face data set."""
     task = str(command[name])
     yield Key("train.objective", {"kind": "classification", "task": task}, command.source(name))
     yield Key(f"{PHASE}data", f"glue/{task.removesuffix('-mm')}", f"{command.source(name)}, the files of that data set")
 
 
 def no_templates(command: Command, name: str) -> Iterator[Key]:
-    """Templates left as they are."""
+    """Templates that are not expanded."""
     yield Key("corpus.wikitext.expand_templates", False, command.source(name))
