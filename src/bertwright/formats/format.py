@@ -123,7 +123,7 @@ class Format:
     reads_vocabulary: bool = False
     """Whether it holds word pieces as text, which need the vocabulary to become ids."""
     compressible: bool = False
-    """Whether its files may be compressed as a whole."""
+    """Whether entire files can be compressed."""
     unequal_files: bool = False
     """Whether its loader requires that some files hold n examples and the others n + 1."""
     split_folders: bool = True

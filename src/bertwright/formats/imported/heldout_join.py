@@ -1,7 +1,7 @@
 """Joins the held-out parts of a run without a corpus into the held-out store and its plans.
 
 Examples come with their plan rows. Documents are planned here like those of a corpus: once, for the length of their
-phase, with random partners from all documents of the phase.
+phase, with random partners from neighbouring parts of the same phase.
 """
 
 from __future__ import annotations
