@@ -1,1 +1,1 @@
-"""Data of other programs, both ways: what they have made is read and brought in, and what they read is written."""
+"""Data formats of other programs: reads the files they produce and writes the files they consume."""

@@ -1,4 +1,4 @@
-"""Writing a folder of several files whole or not at all."""
+"""Atomic writing of a folder with several files: it appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from bertwright.core.lock import FolderLock
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A hidden folder to be filled inside; then it is renamed to the new folder `path`.
+    """Yield a hidden folder to fill; on success it is renamed to the new folder `path`.
 
-    It lies in a hidden sibling of `path` that one process holds at a time; what a killed one left there is removed
-    first. When the body fails it is removed, and its errors name `path` instead. `RecipeError` when `path` exists,
-    `ArtifactError` while another process writes it.
+    The hidden folder is in a hidden sibling of `path`, which one process at a time holds; leftovers of a killed process
+    are removed first. If the body fails, the hidden folder is removed and the errors name `path` instead. Raises
+    `RecipeError` when `path` exists, and `ArtifactError` while another process writes it.
     """
     _refuse_existing(path)
     workplace = make_folder(path.with_name(f".{path.name}.draft"))
     draft = workplace / path.name
     try:
-        # Without it a second conversion to the same place moved the finished result of the first aside.
+        # Without the lock, a second conversion to the same place moved the finished result of the first aside.
         with FolderLock(
             workplace, busy=f"another process is writing {path}. Wait for it, or give another destination."
         ):
             try:
-                # A process that was killed leaves one.
+                # A killed process leaves its draft behind.
                 shutil.rmtree(draft, ignore_errors=True)
-                _refuse_existing(path)  # it may have been finished meanwhile
+                _refuse_existing(path)  # another process may have finished it in the meantime
                 yield make_folder(draft)
                 _publish(draft, path)
             finally:
                 shutil.rmtree(workplace, ignore_errors=True)
     except BertwrightError as error:
-        # The hidden folder is gone when the message is read.
+        # The hidden folder no longer exists when the user reads the message.
         error.args = tuple(str(text).replace(str(draft), str(path)) for text in error.args)
         raise
 
@@ -50,8 +50,8 @@ def _refuse_existing(path: Path) -> None:
 
 def _publish(draft: Path, path: Path) -> None:
     try:
-        os.rename(draft, path)  # an error where there is something in `path`: it is not replaced
-        # A name is on the disk only when its folder is.
+        os.rename(draft, path)  # fails if `path` is not empty, and never replaces it
+        # The new name is on the disk only once its parent folder is synced.
         sync_folder(path.parent)
     except OSError as error:
         _refuse_existing(path)

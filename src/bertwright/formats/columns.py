@@ -1,4 +1,4 @@
-"""Between the columns that files hold (padded matrices, segment ids) and `Instances`."""
+"""Conversion between the columns stored in files (padded matrices, segment ids) and `Instances`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.instance_checks import checked
 
 Ragged = tuple[NDArray[Any], Ints]
-"""Values of N rows one after another, and the number of values in each row."""
+"""The concatenated values of N rows, and the number of values in each row."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows come from, for messages and checks."""
+    """Where rows come from; used in messages and checks."""
 
     file: Path
     first_row: int
@@ -35,10 +35,10 @@ def instances_of(
     labels: NDArray[Any],
     next_sentence_labels: NDArray[Any],
 ) -> Instances:
-    """N checked examples from the columns of a file: T tokens and their `segment_ids` [T], M positions and their
-    `labels` [M], and `next_sentence_labels` [N]."""
+    """Build N checked examples from the columns of a file: T tokens and their `segment_ids` [T], M positions and their
+    `labels` [M], and `next_sentence_labels` [N]. Raises `ShardError` when the columns are inconsistent."""
     flat, lengths = tokens
-    # Columns of one file may differ in length; numpy would fail further on and name no file.
+    # If the columns differ in length, numpy would fail later with an error that does not name the file.
     if len(segment_ids) != len(flat):
         raise ShardError(place.file, f"{len(segment_ids):,} segment ids beside {len(flat):,} tokens")
     if len(labels) != len(positions[0]):
@@ -48,7 +48,7 @@ def instances_of(
             place.file, f"{len(next_sentence_labels):,} next-sentence labels for {len(lengths):,} examples"
         )
     cu_seqlens = ends(lengths)
-    # Counted as if the ones came last; whether they do is compared below.
+    # This count assumes that the ones come last; the comparison at the end checks it.
     sums = ends(segment_ids.astype(np.int64))[cu_seqlens]
     examples = Instances(
         _int32(place, flat),
@@ -57,7 +57,7 @@ def instances_of(
         _int32(place, positions[0]),
         _int32(place, labels),
         ends(positions[1]),
-        # Clipped first: 257 in 8 bits would be the label 1.
+        # Clip before the cast: 257 would wrap around to the label 1 in 8 bits.
         np.clip(next_sentence_labels, -2, 2).astype(np.int8),
     )
     checked(examples, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
@@ -68,19 +68,18 @@ def instances_of(
 
 
 def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
-    """[T] the first `counts[r]` values of each row r of a matrix [N, width], one after another; `counts` is [N]."""
+    """[T] the first `counts[r]` values of each row r of a matrix [N, width], concatenated; `counts` is [N]."""
     flat: NDArray[Any] = matrix[np.arange(matrix.shape[1]) < counts[:, None]]
     return flat
 
 
 def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any]) -> Ints:
-    """[N] predictions of each row of `positions` and `labels` [N, P]: those before the first position 0.
+    """[N] the number of predictions in each row of `positions` and `labels` [N, P]: those before the first position 0.
 
-    This is how NVIDIA's loader (run_pretraining.py, pretraining_dataset) reads padding: position 0 is [CLS]. What
-    stands behind it would be lost in silence, and is a `ShardError`.
+    NVIDIA's loader (run_pretraining.py, pretraining_dataset) reads padding this way: position 0 is [CLS]. Predictions
+    after a position 0 would be lost silently, so they raise `ShardError`.
     """
     counts: Ints = np.cumprod(positions != 0, axis=1, dtype=np.int64).sum(axis=1)
-    # Predictions behind a position 0 would be lost without a word.
     padding = np.arange(positions.shape[1]) >= counts[:, None]
     if len(wrong := np.flatnonzero((((positions != 0) | (labels != 0)) & padding).any(axis=1))):
         row, count = place.first_row + wrong[0], counts[wrong[0]]
@@ -90,14 +89,14 @@ def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any])
 
 
 def padded(values: NDArray[Any], cu: Ints, width: int, dtype: str) -> NDArray[Any]:
-    """[N, width] rows of `values` that end at `cu`, filled up with zeros."""
+    """[N, width] the rows of `values`, whose boundaries are `cu` [N + 1], padded with zeros."""
     matrix = np.zeros((len(cu) - 1, width), dtype)
     matrix[np.arange(width) < np.diff(cu)[:, None]] = values
     return matrix
 
 
 def prefix_lengths(place: Place, mask: NDArray[Any]) -> Ints:
-    """[N] the number of ones of each row of an attention mask [N, S]; ones after zeros are a `ShardError`."""
+    """[N] the number of ones in each row of an attention mask [N, S]. A one after a zero raises `ShardError`."""
     counts: Ints = np.count_nonzero(mask, axis=1).astype(np.int64)
     if len(wrong := np.flatnonzero(((mask != 0) != (np.arange(mask.shape[1]) < counts[:, None])).any(axis=1))):
         raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: its mask is not ones followed by zeros")
@@ -106,7 +105,7 @@ def prefix_lengths(place: Place, mask: NDArray[Any]) -> Ints:
 
 def _int32(place: Place, values: NDArray[Any]) -> NDArray[np.int32]:
     limits = np.iinfo(np.int32)
-    # Before the cast, which would wrap around.
+    # Check before the cast, which would wrap around.
     if len(values) and (values.min() < limits.min or values.max() > limits.max):
         raise ShardError(place.file, f"an id or position near example {place.first_row:,} exceeds 32 bits")
     return values.astype(np.int32)

@@ -1,4 +1,4 @@
-"""From one format of examples to another, file by file, as far as the information goes."""
+"""Converts examples from one format to another, file by file, as far as the source has the necessary information."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ def convert(
     quarantine: bool = False,
     log: Log = SILENT,
 ) -> dict[str, Any]:
-    """Write every file of `source` as `target` into the new folder `destination`; the note that is kept there.
+    """Convert every file of `source` to `target` in the new folder `destination`; returns the note stored there.
 
-    Sets of files (such as two phases) become folders of the same names. The destination appears when all of it is
-    written. A damaged file is an error that names it; with `quarantine` it is left out, said to the log and listed in
-    the note (`conversion.json`); the source is not touched. `DataError` when the source lacks what the target needs.
+    Sets of files (such as two phases) become folders of the same names. The destination appears only once everything is
+    written. A damaged file raises an error that names it; with `quarantine` it is left out, reported in the log and
+    listed in the note (`conversion.json`). The source is not modified. Raises `DataError` when the source lacks what
+    the target needs.
     """
     sets = recognise(source)
     tasks = [task for file_set in sets for task in _tasks(file_set, source, destination, target, vocabulary)]
     left_out = [error for file_set in sets for error in file_set.damaged]
-    # Known from the beginnings of the files: not after hours of writing.
+    # The beginnings of the files already show this damage, so fail now and not after hours of writing.
     if left_out and not quarantine:
         raise left_out[0]
-    # Their files would have the same names in the destination.
+    # Files of two such sets would get the same names in the destination.
     if len({(file_set.folder, file_set.split) for file_set in sets}) < len(sets):
         raise DataError(
             f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
@@ -55,7 +56,7 @@ def convert(
         )
     with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
-        # After all files, because what lies beside them lists them.
+        # Last, because the description lists the files.
         if describe := target.format.describe:
             describe(draft)
         note = _note(source, target, written, left_out, [file_set for file_set in sets if file_set.incomplete], log)
@@ -80,7 +81,7 @@ def _tasks(
     shape = _shape(file_set, target, vocabulary)
     folder = Path() if source.is_file() else file_set.folder.relative_to(source)
     split: Split = "training" if file_set.trains else "test"
-    # A folder of its own for each split: LDDL's loader reads all that lies below one, held-out examples among it.
+    # A separate folder for each split: LDDL's loader reads everything below a folder, including held-out examples.
     if file_set.folder.name not in SPLITS:
         folder /= folder_name(target, split)
     names = [file_name(target, destination.name, split, n, len(file_set.files)) for n in range(len(file_set.files))]
@@ -97,13 +98,13 @@ def _write(
     left_out: list[ShardError] | None,
     log: Log,
 ) -> dict[str, Any]:
-    """The files written, by name; damaged ones are added to `left_out`, or raised where that is None."""
+    """Write the files; returns entries by name. Damaged files are added to `left_out`, or raise if it is None."""
     written: dict[str, Any] = {}
     for done, task in enumerate(tasks, start=1):
         make_folder((draft / task.name).parent)
         blocks = format_of(task.kind).read(task.file, vocabulary)
         try:
-            # Blocks are read while they are written, so a damaged file shows itself here.
+            # Blocks are read lazily while they are written, so damage to the source surfaces here.
             examples = target.format.write(draft / task.name, blocks, task.shape, vocabulary)
             written[task.name] = {"source": str(task.file), "examples": examples}
         except ShardError as error:
@@ -115,7 +116,7 @@ def _write(
 
 
 def _shape(file_set: FileSet, target: Target, vocabulary: Sequence[str] | None) -> Shape:
-    """The shape to write; `DataError` when the source or the arguments lack what the target needs."""
+    """Return the shape to write. Raises `DataError` when the source or the arguments lack what the target needs."""
     from_to = f"{file_set.folder} cannot become {target.kind}"
     if file_set.documents:
         raise DataError(
@@ -153,7 +154,7 @@ def _shape(file_set: FileSet, target: Target, vocabulary: Sequence[str] | None) 
 
 
 def _check_room(from_to: str, length: int | None, predictions: int | None) -> None:
-    """Refuse padding of unknown size, or of one that no reader takes."""
+    """Reject padding of unknown size, or of a size that no reader accepts."""
     if not (length and predictions):
         raise DataError(
             f"{from_to} without length and predictions: its files do not say them. Give both, e.g. 128 and 20."
@@ -173,7 +174,7 @@ def _note(
     incomplete: list[FileSet],
     log: Log,
 ) -> dict[str, Any]:
-    # Every file was damaged: an empty folder would look like a success.
+    # Every file was damaged; an empty folder would look like success.
     if not written:
         raise left_out[0]
     if not any(entry["examples"] for entry in written.values()):

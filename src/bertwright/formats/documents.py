@@ -1,4 +1,4 @@
-"""Tokenised documents, which are yet to become examples, and what a format of them is."""
+"""Tokenised documents, from which examples are built later, and the interface of a document format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TokenDocuments:
     """D tokenised documents of S sentences and T tokens; sentences and documents may be empty."""
 
     ids: NDArray[Any]
-    """[T] one sentence after another."""
+    """[T] token ids of all sentences, concatenated."""
     lengths: Ints
     """[S] tokens of each sentence."""
     counts: Ints
@@ -35,30 +35,30 @@ class TokenDocuments:
 
 
 class DocumentFile(Protocol):
-    """A file of documents that is read by stretches of them, because it may hold a whole Wikipedia."""
+    """A file of documents, read in ranges of documents because it may hold an entire Wikipedia."""
 
     @property
     def counts(self) -> Ints:
         """[D] sentences of each document."""
 
     def pieces(self, tokens: int) -> list[tuple[int, int]]:
-        """Stretches [first, stop) of documents that hold about so many tokens each, all documents in order."""
+        """Split all documents, in order, into ranges [first, stop) of about `tokens` tokens each."""
 
     def read(self, first: int, stop: int) -> TokenDocuments:
-        """The documents `first` to `stop`; damage is a `ShardError`."""
+        """Return the documents `first` to `stop` (exclusive). Damage raises `ShardError`."""
 
 
 @dataclass(frozen=True)
 class DocumentFormat:
-    """One format of tokenised documents; damaged and hostile files raise `ShardError`, as those of a `Format` do."""
+    """One format of tokenised documents. As with `Format`, damaged and hostile files raise `ShardError`."""
 
     kind: Kind
     open: Callable[[Path], DocumentFile]
     facts: Callable[[Path], Facts | None] | None = None
-    """What a file says of itself; None where the format of examples of the same kind tells the two apart."""
+    """Reads a file's facts; None if the example format of the same kind distinguishes examples from documents."""
     write: Callable[[Path, Iterable[TokenDocuments], int], int] | None = None
-    """Write documents of a vocabulary of that size and return their number; None where they are only read."""
+    """Writes documents, given the vocabulary size, and returns their number; None for read-only formats."""
     suffix: str = ""
-    """What the names of the files that are written end with."""
+    """Suffix of the names of written files."""
     beside: Callable[[Path], tuple[Path, ...]] = lambda _: ()
-    """The files that belong to one and are not recognised by themselves."""
+    """Returns the companion files of a file, which are not recognised by themselves."""

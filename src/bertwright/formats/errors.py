@@ -1,4 +1,4 @@
-"""What can be wrong with a file of examples, and the packages that some formats need."""
+"""Errors for files of examples, and import of the optional packages that some formats need."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from typing import Any
 from bertwright.core.errors import DataError, MissingExtraError, of_memory, of_the_system
 
 _FROM_LIBRARIES = (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, MemoryError, zlib.error)
-"""What zlib, h5py and pyarrow raise for damaged files (Arrow's exceptions are kinds of these)."""
+"""What zlib, h5py and pyarrow raise for damaged files (Arrow's exceptions are subclasses of these)."""
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
-"""What the system answers where there is no such file; all else that it answers is no matter of what a file holds."""
-# HDF5 tells of the system's answer in its text alone.
+"""Error numbers for a missing file; any other error number has nothing to do with the file's content."""
+# HDF5 reports the system's error number only in the text of its message.
 _ERRNO = re.compile(r"\berrno = (\d+)")
 
 
 class ShardError(DataError):
-    """One file of examples is damaged, hostile or not what it says; the others may be used without it."""
+    """A file of examples is damaged, hostile or not what it claims to be; the other files are usable without it."""
 
     def __init__(self, file: Path, fault: str) -> None:
         self.file, self.fault = file, fault
         super().__init__(f"{file}: {fault}. Make or fetch this file again, or leave it out by quarantine.")
 
     def __reduce__(self) -> tuple[type[ShardError], tuple[Path, str]]:
-        # From a worker process: an exception is made again from its arguments, which are the sentence alone.
+        # For worker processes: unpickling calls the class with `args`, which hold only the message.
         return ShardError, (self.file, self.fault)
 
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Turn what libraries raise while `file` is read into a `ShardError` that names it.
+    """Convert exceptions that libraries raise while reading `file` into a `ShardError` that names it.
 
-    Where it is the disk that fails, or memory that is out, it is another `DataError`: the file may be whole, and is not
-    to be left out for it.
+    If the disk fails or memory runs out, raises another `DataError` instead: the file may be intact and must not be
+    quarantined for it.
     """
     try:
         yield
-    # Not every exception: a fault of ours is not to be taken for a damaged file.
+    # Not every exception: a bug in this project must not be mistaken for a damaged file.
     except _FROM_LIBRARIES as error:
         if told := _of_the_machine(file, error):
             raise told from error
@@ -52,7 +52,7 @@ def reading(file: Path) -> Iterator[None]:
 
 
 def _of_the_machine(file: Path, error: Exception) -> DataError | None:
-    """The error for a disk or a memory that failed while `file` was read; None where it is the file."""
+    """Return the error for a disk or memory failure while reading `file`; None if the file itself is at fault."""
     if full := of_memory(error):
         return DataError(f"{file} cannot be read: {full}")
     told = _ERRNO.search(str(error))
@@ -64,7 +64,7 @@ def _of_the_machine(file: Path, error: Exception) -> DataError | None:
 
 @cache
 def package(name: str) -> Any:
-    """The optional package `name`; `MissingExtraError` says how to install it."""
+    """Import the optional package `name`. Raises `MissingExtraError`, which says how to install it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

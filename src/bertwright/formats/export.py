@@ -1,7 +1,7 @@
-"""Examples drawn from store and plans and written in a format of the field, with masks that stay.
+"""Draws examples from store and plans and writes them, with static masks, in an established format.
 
-What is written is what a phase with `masking.static` trains on: every pass of its plans once, in the order of its
-epochs, and beside it the held-out examples. So the files hold the same examples however many they are.
+The output is what a phase with `masking.static` trains on: every pass of its plans once, in the order of its epochs,
+and the held-out examples in separate files. The examples do not depend on the number of files.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from bertwright.formats.format import Shape, Split
 from bertwright.formats.names import Target, file_name, folder_name, shares
 
 BLOCK = 2048
-"""Most examples in memory at a time."""
+"""Maximum number of examples in memory at a time."""
 
 Blocks = Callable[[int, int], Iterator[Instances]]
 
 
 @dataclass(frozen=True)
 class ExportSet:
-    """The examples of one phase and where they go."""
+    """The examples of one phase, and where to write them."""
 
     folder: str
-    """Inside the destination."""
+    """Path inside the destination."""
     name: str
-    """Of the data set, as NVIDIA's file names have it."""
+    """Name of the dataset, as in NVIDIA's file names."""
     loader: PlanLoader
     heldout: Heldout
 
     def splits(self) -> list[tuple[Split, int, Blocks]]:
-        """Training and held-out examples: how many there are, and those between two numbers in blocks."""
+        """Training and held-out splits: their sizes, and a function that yields a range of examples in blocks."""
         held = self.heldout
         return [
             ("training", self.loader.total, partial(drawn, self.loader)),
@@ -60,17 +60,17 @@ def export(
     vocabulary: Sequence[str],
     log: Log = SILENT,
 ) -> dict[str, Any]:
-    """Write every set into the new folder `destination`, its training examples in `files` files, or as many as the
-    format allows (see `shares`), and its held-out examples in one; the note kept there.
+    """Write every set into the new folder `destination`; returns the note stored there.
 
-    The destination appears when all of it is written.
+    The training examples of a set go into `files` files, or as many as the format allows (see `shares`), its held-out
+    examples into one. The destination appears only once everything is written.
     """
     total, done = sum(size for export_set in sets for _, size, _ in export_set.splits()), 0
     written: dict[str, Any] = {}
     with atomic_folder(destination) as draft:
         for export_set in sets:
             settings = export_set.loader.settings
-            # By the settings, not by the examples: all files of a set have one shape.
+            # From the settings, not from the examples: all files of a set have the same shape.
             shape = Shape(settings.length, settings.masking.most(settings.length), static=True)
             for split, size, blocks in export_set.splits():
                 folder = Path(export_set.folder) / folder_name(target, split)
@@ -80,7 +80,7 @@ def export(
                     written[path] = _write(draft / path, blocks(first, stop), target, shape, vocabulary)
                     done += written[path]
                     log.progress("convert", done, total, "examples")
-                # Said, because the numbers would otherwise not add up.
+                # Log it, because otherwise the numbers would not add up.
                 if edges[-1] < size:
                     why = f"{target.kind.upper()}'s loader refuses files of one size"
                     log.say(f"convert: {folder}: one of {size:,} examples is left out: {why}")
@@ -92,13 +92,14 @@ def export(
 
 
 def drawn(loader: PlanLoader, first: int, stop: int) -> Iterator[Instances]:
-    """The examples `first` to `stop` of a phase in their order, in blocks as large as may be: files have them too.
+    """Yield the examples `first` to `stop` of a phase in order, in blocks as large as possible.
 
-    A block is drawn at once, except where the schedule of the masks goes over to another rate inside it.
+    File formats keep the blocks, so larger ones make smaller files. A block is drawn in one call unless the mask
+    schedule changes its rate within the block.
     """
     settings = loader.settings
     changes = [settings.batches.before(step) for step in settings.masking.changes]
-    # Not by the batch of the phase: with one of 8 it was 30 times as slow, and Parquet files 3 times as large.
+    # Not in batches of the phase: with a batch of 8, this was 30 times slower and Parquet files were 3 times larger.
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         cuts = [begin, *(change for change in changes if begin < change < end), end]
@@ -106,7 +107,7 @@ def drawn(loader: PlanLoader, first: int, stop: int) -> Iterator[Instances]:
 
 
 def instances(batch: MicroBatch) -> Instances:
-    """A batch as finished examples."""
+    """Convert a batch to finished examples."""
     cu_seqlens = batch.cu_seqlens.astype(np.int64)
     cu_predictions = np.searchsorted(batch.prediction_positions, cu_seqlens)
     in_second = np.concatenate([[0], np.cumsum(batch.segment_ids)])[cu_seqlens]
@@ -118,7 +119,7 @@ def instances(batch: MicroBatch) -> Instances:
         positions=(batch.prediction_positions - begins).astype(np.int32),
         labels=batch.labels.astype(np.int32),
         cu_predictions=cu_predictions.astype(np.int64),
-        # In a batch a sequence without a label has one of weight 0; in files it has none.
+        # In a batch, a sequence without a label has one of weight 0; in files it has none (-1).
         next_sentence_labels=np.where(batch.sequence_weights > 0, batch.sequence_labels, -1).astype(np.int8),
     )
 

@@ -1,4 +1,4 @@
-"""The training documents of a token store, written in a format of documents; held-out ones are not among them."""
+"""Writes the training documents of a token store, without the held-out ones, in a document format."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from bertwright.formats.convert import NOTE
 from bertwright.formats.documents import DocumentFormat, TokenDocuments
 
 _AT_ONCE = 4096
-"""Documents in memory at a time."""
+"""Number of documents in memory at a time."""
 
 
 def export_documents(
     store: Store, destination: Path, target: DocumentFormat, name: str, files: int = 0, log: Log = SILENT
 ) -> dict[str, Any]:
-    """Write the documents in their order into the new folder `destination`; the note that is kept there.
+    """Write the documents in order into the new folder `destination`; returns the note stored there.
 
-    They lie in `files` files of about equally many documents, or, with 0, in one for each corpus shard; fewer where one
-    would be empty. A sentence above 65,535 tokens is several, as in the store.
+    Writes `files` files with about the same number of documents each or, with 0, one file per corpus shard; files that
+    would be empty are omitted. A sentence of more than 65,535 tokens is split into several, as in the store.
     """
     total, starts = len(store.hashes), store.starts
-    # A shard ends where a document does, so its end in tokens is found among their starts.
+    # A shard ends where a document ends, so its end in tokens is found among the document starts.
     edges = [total * i // files for i in range(files + 1)] if files else np.searchsorted(starts, store.shard_tokens)
     assert target.write, f"{target.kind} is only read"
     written: dict[str, int] = {}
     with atomic_folder(destination) as draft:
-        # A shard whose documents are all held out would be a file without any.
+        # `unique`, because a shard whose documents are all held out would become an empty file.
         for number, (first, stop) in enumerate(pairwise(np.unique(edges).tolist())):
             file = f"{name}_{number:05}{target.suffix}"
             written[file] = target.write(draft / file, _blocks(store, first, stop), store.vocabulary.size)

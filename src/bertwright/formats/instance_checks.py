@@ -1,4 +1,4 @@
-"""What is checked of examples that come from a file, and of those that go into one."""
+"""Checks of examples that are read from a file or written to one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bertwright.examples.instances import Instances
 from bertwright.formats.errors import ShardError
 
 MAX_LENGTH = 32_768
-"""Most tokens of one example."""
+"""Maximum number of tokens of an example."""
 
 
 def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: int | None = None) -> Instances:
-    """The `examples`, rows `first_row` and on of `file`; the first that breaks a rule is a `ShardError`."""
-    # Without a vocabulary nothing is beyond it: `inspect` counts such ids where training refuses them.
+    """Return `examples`, the rows of `file` from `first_row` on. The first invalid example raises `ShardError`."""
+    # Without a vocabulary no id is too large: `inspect` counts such ids, while training rejects them.
     size = np.iinfo(np.int32).max if vocabulary_size is None else vocabulary_size
     within = f"outside the vocabulary of {size:,} entries" if vocabulary_size else "negative"
     token_rows = np.repeat(np.arange(len(examples)), examples.lengths)
     rows = np.repeat(np.arange(len(examples)), np.diff(examples.cu_predictions))
     lengths, positions = examples.lengths, examples.positions
     falling = np.diff(positions, prepend=0) <= 0
-    # The first prediction of an example may stand before the last one of the example above.
+    # The first position of an example may be lower than the last one of the previous example.
     falling[np.unique(examples.cu_predictions[:-1][np.diff(examples.cu_predictions) > 0])] = False
     rules = [
         (np.flatnonzero((lengths < 1) | (lengths > MAX_LENGTH)), f"its length is not 1 to {MAX_LENGTH:,}"),
@@ -41,7 +41,7 @@ def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: in
 
 
 def must_fit(examples: Instances, file: Path, first_row: int, length: int, predictions: int) -> None:
-    """Raise `DataError` naming the first example that has more tokens or predictions than `file` has room for."""
+    """Raise `DataError` for the first example that has more tokens or predictions than `file` has room for."""
     for sizes, room, unit in (
         (examples.lengths, length, "tokens"),
         (np.diff(examples.cu_predictions), predictions, "predictions"),

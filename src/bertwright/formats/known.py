@@ -1,4 +1,4 @@
-"""All formats: a new one is a folder beside this file, a line in one of these tuples, and its name in `Kind`."""
+"""All known formats. To add one: a folder next to this file, an entry in one of these tuples, and a name in `Kind`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
 from bertwright.formats.tfrecord import examples as tfrecord
 
-# LDDL before datasets, which takes every other Parquet file for its own.
+# LDDL comes before datasets, which claims every other Parquet file.
 FORMATS: tuple[Format, ...] = (padded.FORMAT, varlen.FORMAT, tfrecord.FORMAT, lddl.FORMAT, datasets.FORMAT)
-"""Formats of finished examples, in the order in which a file is tried."""
+"""Formats of finished examples, in the order in which they are tried on a file."""
 DOCUMENT_FORMATS: tuple[DocumentFormat, ...] = (megatron.FORMAT, rows.FORMAT)
 """Formats of tokenised documents, tried after those of examples."""
 
@@ -22,15 +22,15 @@ _DOCUMENT_FORMATS = {known.kind: known for known in DOCUMENT_FORMATS}
 
 
 def holds_examples(kind: Kind) -> bool:
-    """Whether there is a format of examples of this kind (not of token documents alone)."""
+    """Whether this kind has a format of examples (not only one of token documents)."""
     return kind in _FORMATS
 
 
 def format_of(kind: Kind) -> Format:
-    """The format of examples of this kind; there must be one."""
+    """Return the format of examples of this kind, which must exist."""
     return _FORMATS[kind]
 
 
 def document_format_of(kind: Kind) -> DocumentFormat | None:
-    """The format of token documents of this kind; None where files of it hold examples alone."""
+    """Return the format of token documents of this kind; None if its files hold only examples."""
     return _DOCUMENT_FORMATS.get(kind)

@@ -1,4 +1,4 @@
-"""What is to be written, and how its examples are parted into files."""
+"""The target of a conversion, and how its examples are distributed over files."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from bertwright.formats.known import format_of
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be written."""
+    """The format to write, and its options."""
 
     kind: Kind
     length: int | None = None
-    """Room for tokens in padded formats; None: that of the source."""
+    """Length of padded examples, in tokens; None: that of the source."""
     predictions: int | None = None
-    """Room for predictions in padded formats; None: that of the source."""
+    """Number of predictions that padded examples have room for; None: that of the source."""
     compress: bool = False
-    """Compress whole files, where the format has that."""
+    """Compress entire files, if the format supports it."""
 
     @property
     def format(self) -> Format:
-        """The format of examples; there is none for a kind of token documents."""
+        """The format of examples; must not be used for a kind that has only token documents."""
         return format_of(self.kind)
 
 
 def kind_of(name: str) -> Kind:
-    """The format called `name`, if it is one that can be written."""
+    """Return the format called `name`. Raises `RecipeError` if there is no such format."""
     kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
     if name not in kinds:
         raise RecipeError(f"there is no format {name!r} to write; there are {', '.join(kinds)}.")
@@ -37,25 +37,25 @@ def kind_of(name: str) -> Kind:
 
 
 def file_name(target: Target, name: str, split: Split, number: int, files: int) -> str:
-    """The name of file `number` of `files`, as the readers of the format ask for it."""
+    """Return the name of file `number` of `files`, as the readers of the format expect it."""
     return target.format.file_name(FileNumber(name, split, number, files, target.compress))
 
 
 def folder_name(target: Target, split: Split) -> str:
-    """The folder of a split inside that of its set; empty where the splits of a format lie together."""
-    # LDDL's loader takes all files below a folder, so a split never lies inside the other.
+    """Return the folder of a split inside that of its set; empty if the format keeps its splits in one folder."""
+    # LDDL's loader takes all files below a folder, so no split is inside another one.
     return {"training": "train", "test": "test"}[split] if target.format.split_folders else ""
 
 
 def shares(target: Target, examples: int, files: int) -> list[int]:
-    """Where each of `files` files begins among the examples, and where the last one ends; none would be empty.
+    """Return where each of `files` files begins among the examples, and where the last one ends; no file is empty.
 
-    Where a loader wants files of n and of n + 1 examples, one of them all, and files of one size, are out of the
-    question. So there are two at least, and where all would be of one size the last example is left out.
+    If the loader requires files of n and of n + 1 examples (`unequal_files`), a single file or files of equal size do
+    not work. Then there are at least two files, and if all would have the same size, the last example is left out.
     """
     files = min(files, examples)
     if target.format.unequal_files and examples > 2:
         files = max(2, min(files, examples // 2))
-        # LDDL's loader refuses files that are all of one size.
+        # LDDL's loader refuses files that all have the same size.
         examples -= examples % files == 0
     return [examples * number // files for number in range(files + 1)] if files else [0]

@@ -1,8 +1,8 @@
-"""What lies in a folder of training data: the sets of files in it, their format, and what is missing or damaged.
+"""Detects what is in a folder of training data: the sets of files, their formats, and what is missing or damaged.
 
-Formats are recognised by content, never by name. Files in one folder form one set (NVIDIA's `…_test_<i>` files and the
-hub's `test-<i>-of-<n>` one of their own), so `seq_128/` and `seq_512/` of Intel's data are two; so are files of two
-shapes in one folder.
+Formats are detected from the content, never from names. The files in a folder form one set (NVIDIA's `…_test_<i>`
+files and the hub's `test-<i>-of-<n>` files form a separate one), so `seq_128/` and `seq_512/` of Intel's data are two
+sets. Files of two shapes in one folder are also two sets.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_
 
 _PARTS = re.compile(r"[-_]of[-_](\d+)")
 _TEST = re.compile(rf"_test_\d+\.|^(?:{'|'.join(OTHER_SPLITS)})-\d+-of-\d+")
-"""NVIDIA's names of files for testing, and the hub's of data sets."""
+"""Names of test files: NVIDIA's, and those of datasets on the Hugging Face hub."""
 
 
 @dataclass(frozen=True)
 class FileSet:
-    """One set of files of one format: what a training phase can read."""
+    """A set of files of one format, which a training phase can read."""
 
     folder: Path
     split: Split
     kind: Kind
     shape: Shape
-    """Of its first file."""
+    """Shape of the first file."""
     files: tuple[Path, ...]
-    """Whole files, in natural order."""
+    """The valid files, in natural order."""
     documents: bool
     """Whether it holds tokenised documents, not examples."""
     mixed: tuple[Path, ...]
-    """Those with masks where the first has none, or the other way round; beside documents, those with examples."""
+    """Files that have masks when the first has none, or the reverse; in a set of documents, files with examples."""
     damaged: tuple[ShardError, ...]
-    """Files that belong to it but cannot be read, as far as their beginning tells."""
+    """Files that belong to the set but cannot be read, as far as their beginnings show."""
     examples: int | None
-    """Examples in the whole files; None when only reading tells."""
+    """Number of examples in the valid files; None when only reading them shows it."""
     parts: int | None
-    """Parts there should be, where names end in `-of-<parts>`."""
+    """Expected number of files, if names end in `-of-<parts>`."""
 
     @property
     def trains(self) -> bool:
-        """Whether it is there to be trained on: files and folders named after another split are not."""
+        """Whether the set is for training; files and folders named after another split are not."""
         return self.split == "training" and self.folder.name not in OTHER_SPLITS
 
     @property
     def incomplete(self) -> str | None:
-        """Such as "12 of 500 parts"; None when nothing is known to be missing."""
+        """How much is present, such as "12 of 500 parts"; None when nothing is known to be missing."""
         whole = len(self.files)
         return f"{whole:,} of {self.parts:,} parts" if self.parts and whole < self.parts else None
 
 
 def recognise(path: Path) -> tuple[FileSet, ...]:
-    """The sets of files in `path` (a folder or one file), shortest examples first.
+    """Return the sets of files in `path` (a folder or one file), shortest examples first.
 
-    `DataError` when there is none; a single damaged file is its `ShardError`.
+    Raises `DataError` when there is none, and `ShardError` when the only candidates are damaged.
     """
     files = [path] if path.is_file() else _data_below(path)
     facts: dict[Path, Facts] = {}
@@ -72,7 +72,7 @@ def recognise(path: Path) -> tuple[FileSet, ...]:
                 facts[file] = said
         except ShardError as error:
             faults[file] = error
-    # An empty or damaged file is of no format; by its name it belongs to those beside it.
+    # An empty or damaged file has no detectable format; its name shows which files it belongs to.
     families = {_family(file) for file in facts}
     for file in files:
         if file not in facts and file not in faults and _family(file) in families:
@@ -86,7 +86,7 @@ def recognise(path: Path) -> tuple[FileSet, ...]:
 
 
 def facts_of(file: Path) -> Facts | None:
-    """What `file` says of itself by the format that knows it; None when none does."""
+    """Return the facts of `file` from the first format that recognises it; None when none does."""
     for facts in [known.facts for known in FORMATS] + [known.facts for known in DOCUMENT_FORMATS if known.facts]:
         if said := facts(file):
             return said
@@ -94,7 +94,7 @@ def facts_of(file: Path) -> Facts | None:
 
 
 def open_documents(file: Path, kind: Kind) -> DocumentFile:
-    """A file of a set of tokenised documents."""
+    """Open a file of a set of tokenised documents."""
     documents = document_format_of(kind)
     assert documents, f"no format of documents is called {kind}"
     return documents.open(file)
@@ -103,13 +103,13 @@ def open_documents(file: Path, kind: Kind) -> DocumentFile:
 def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[FileSet, ...]:
     members: dict[tuple[Path, Split, Kind, int | None, int | None], list[Path]] = defaultdict(list)
     for file, said in facts.items():
-        # Of two lengths in one folder a phase trains on one, so these are two sets.
+        # A phase trains on one length, so files of two lengths in one folder are two sets.
         members[file.parent, _split(file), said.kind, said.shape.length, said.shape.predictions].append(file)
     sets = []
     for (folder, split, kind, _, _), files in members.items():
         damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
         counts = [facts[file].examples for file in files]
-        # One file of running text makes it a set of text: the others are told of, not trained on as text.
+        # A single file of running text makes it a set of text; files with examples are reported as `mixed`.
         documents = any(facts[file].documents for file in files)
         parts = [int(named[1]) for file in files if (named := _PARTS.search(file.name))]
         sets.append(
@@ -140,22 +140,22 @@ def _split(file: Path) -> Split:
 
 
 def _data_below(folder: Path) -> list[Path]:
-    """What may be data, in natural order: without hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
+    """Return files that may be data, in natural order; skips hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
     names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
-    # What an interrupted conversion left lies in a hidden folder, and is no data.
+    # An interrupted conversion leaves a hidden folder, which is not data.
     files = iter([file for file, parts in names if not any(part.startswith((".", "_")) for part in parts)])
     for known in FORMATS:
-        # The results that `map` keeps beside a saved data set were trained on as further examples.
+        # Without this, results that `map` caches next to a saved dataset were used as additional training examples.
         files = known.data_files(files)
     return sorted(files, key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Sorts numbers in names by their value."""
-    # Tuples of one form, because numbers and texts cannot be compared.
+    """Sort key that orders numbers in names by value."""
+    # Tuples of the same types, because numbers and strings cannot be compared.
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", str(path))]
 
 
 def _family(file: Path) -> tuple[Path, str]:
-    """Files whose names differ in numbers alone belong together."""
+    """Return a key for files that belong together: those whose names differ only in numbers."""
     return file.parent, re.sub(r"\d+", "0", file.name)

@@ -1,4 +1,4 @@
-"""Whether the files of a set hold the same examples, or the same masks on different texts."""
+"""Detects whether the files of a set hold the same examples, or the same masks on different texts."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from bertwright.examples.instances import Instances
 from bertwright.formats.bottom_k import BottomK, row_hashes
 
 _TELLING = 8
-"""Predictions from which equal positions of two examples are no coincidence."""
+"""Number of predictions from which equal positions in two examples are not a coincidence."""
 _TELLING_WITH_TEXT = 4
-"""The same for two examples of one text."""
+"""The same for two examples of the same text."""
 _SHARED = 0.001
-"""Share of examples or masks repeated across shards that is called a fault."""
+"""Share of examples or masks repeated across shards above which a fault is reported."""
 _SHARED_TEXTS = 0.05
-"""The same for texts whose masks are not drawn yet: several passes over little text repeat some."""
+"""The same for texts without masks: several passes over a small corpus repeat some."""
 
 
 class Repetitions:
-    """Hashes of the examples of `files` files, gathered block by block; `static`: they have masks."""
+    """Hashes of the examples of `files` files, collected block by block; `static`: whether they have masks."""
 
     def __init__(self, files: int, static: bool) -> None:
         self.files: dict[Path, tuple[int, int]] = {}
-        """Examples of each file, and a hash of them that does not depend on their order."""
+        """Number of examples of each file, and a hash of them that does not depend on their order."""
         self._static = static
         self._examples, self._masks = BottomK(files), BottomK(files)
 
     def begin_file(self, file: Path) -> None:
-        """What is added from now on belongs to `file`."""
+        """Start `file`; examples added from now on belong to it."""
         self.files[file] = 0, 0
         self._examples.begin_file()
         self._masks.begin_file()
 
     def leave_out(self, file: Path) -> None:
-        """Compare the file, the last that was begun, with no other as a whole; its examples stay in the sample."""
+        """Exclude `file`, the last one started, from comparisons of entire files; its examples stay in the sample."""
         del self.files[file]
 
     def add(self, block: Instances, originals: NDArray[np.int32]) -> None:
-        """Examples of the present file, and their ids [T] before masking."""
+        """Add examples of the current file, with their ids [T] before masking."""
         contents = row_hashes(originals, block.cu_seqlens)
         predictions = np.diff(block.cu_predictions)
         telling, with_text = predictions >= _TELLING, predictions >= _TELLING_WITH_TEXT * self._static
@@ -48,7 +48,7 @@ class Repetitions:
         self._masks.add(masks[telling], contents[telling])
         with_masks = contents ^ masks
         self._examples.add(with_masks[with_text], contents[with_text])
-        # A sum, so that a file that was shuffled once more is still the same file.
+        # A sum, so that a reshuffled copy of a file still counts as the same file.
         whole = int(with_masks.sum(dtype=np.uint64))
         file, (examples, content) = self.files.popitem()
         self.files[file] = examples + len(block), (content + whole) % 2**64
@@ -59,19 +59,19 @@ class Repetitions:
         return [file for file, (examples, _) in self.files.items() if not examples]
 
     def faults(self) -> list[str]:
-        """What is repeated more than chance allows, a sentence each."""
+        """Return one sentence for each kind of repetition that exceeds chance."""
         faults, first = [], dict[tuple[int, int], Path]()
         for file, content in self.files.items():
             same = first.setdefault(content, file)
-            # Empty files are told of as such.
+            # Empty files are reported separately.
             if same != file and content[0]:
                 faults.append(f"{file.name} holds the same examples as {same.name}")
         examples, masks = self._examples.repeated(), self._masks.repeated()
         named, most = ("examples, masks and all,", _SHARED) if self._static else ("texts", _SHARED_TEXTS)
-        # A single repeated row may be chance in a small set, whatever share of it that is.
+        # In a small set, a single repeated row may be chance, whatever its share.
         if examples.several > max(1, most * examples.sampled):
             faults.append(f"{examples.several / examples.sampled:.1%} of the {named} occur in several shards")
-        # Equal masks on different texts come from one generator seeded alike for all shards.
+        # Equal masks on different texts come from a generator that has the same seed for every shard.
         if masks.differing > max(1, _SHARED * masks.sampled):
             share = masks.differing / masks.sampled
             faults.append(

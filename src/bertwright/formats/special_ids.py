@@ -1,4 +1,4 @@
-"""Whether examples begin, end and are masked with the ids that the vocabulary has for [CLS], [SEP] and [MASK]."""
+"""Checks that examples begin, end and are masked with the vocabulary's ids of [CLS], [SEP] and [MASK]."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from bertwright.examples.instances import Instances
 
 _TELLING = 16
-"""Predictions from which the id that most of them show tells whether it is [MASK]."""
+"""Number of predictions from which their most common id reliably shows whether it is [MASK]."""
 
 
 class SpecialIds:
-    """Counts of the ids at the places of special tokens."""
+    """Counts the ids at the positions of special tokens."""
 
     def __init__(self, vocabulary: Sequence[str] | None) -> None:
         self._vocabulary = vocabulary
         self._begins: Counter[int] = Counter()
         self._lasts: Counter[int] = Counter()
         self.shown: Counter[int] = Counter()
-        """What stands at predicted positions."""
+        """Counts of the ids at predicted positions."""
 
     def add(self, block: Instances) -> None:
         """Count the examples of a block."""
@@ -33,7 +33,7 @@ class SpecialIds:
             seen.update(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
 
     def faults(self) -> list[str]:
-        """What is wrong with them; without a vocabulary, only that there is more than one id."""
+        """Return a sentence for each fault; without a vocabulary, only that there is more than one id."""
         faults = []
         for seen, verb, entry in ((self._begins, "begin", "[CLS]"), (self._lasts, "end", "[SEP]")):
             if self._vocabulary is None:
@@ -48,11 +48,11 @@ class SpecialIds:
         return faults + self._mask()
 
     def _mask(self) -> list[str]:
-        # A few predictions may all show kept or random tokens by chance.
+        # With few predictions, all may be kept or random tokens by chance.
         if self._vocabulary is None or self.shown.total() < _TELLING:
             return []
         ((shown, count),), number = self.shown.most_common(1), self._vocabulary.index("[MASK]")
-        # Eight in ten are masked: another id on most of them is that of another vocabulary.
+        # 80 % of predictions are masked; if most show another id, the examples were made with another vocabulary.
         if shown == number or 2 * count <= self.shown.total():
             return []
         return [f"id {shown} stands at most predicted positions, not [MASK] ({number})"]

@@ -1,8 +1,8 @@
-"""What a folder of examples holds, in numbers, and the faults that can be seen in it.
+"""Statistics of a folder of examples, and the faults that they reveal.
 
-The faults are those that public pipelines have produced: shards written twice (MLPerf training results, one shuffle
-script never advanced its index), one random stream for all shards (create_pretraining_data.py gives every shard the
-same seed), ids beyond the vocabulary, empty shards, missing parts, fewer files than ranks.
+The faults are those that public pipelines have produced: shards written twice (in the MLPerf training results, one
+shuffle script never advanced its index), one random stream for all shards (create_pretraining_data.py gives every shard
+the same seed), ids beyond the vocabulary, empty shards, missing parts, fewer files than ranks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _BINS = 8
 def statistics(
     path: Path, vocabulary: Sequence[str] | None = None, limit: int | None = None, world: int = 1
 ) -> dict[str, Any]:
-    """`{"path", "sets": [...]}`: numbers and `faults` (sentences) of each set of files in `path`.
+    """Return `{"path", "sets": [...]}`: the statistics and `faults` (sentences) of each set of files in `path`.
 
-    `limit`: most examples (or documents) read of each file. `world`: ranks that will share the files. `vocabulary` adds
-    the unknown rate and ids beyond it; LDDL files need it. Memory is bounded. Damaged files are among the faults.
+    `limit`: maximum number of examples (or documents) to read from each file. `world`: number of ranks that will share
+    the files. `vocabulary` adds the unknown rate and the count of ids beyond it; LDDL files require it. Memory use is
+    bounded. Damaged files are reported among the faults.
     """
     return {"path": str(path), "sets": [_of_set(file_set, vocabulary, limit, world) for file_set in recognise(path)]}
 
@@ -45,7 +46,7 @@ def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | No
     for file in file_set.files:
         tally.repetitions.begin_file(file)
         try:
-            # Ids are to be counted, not refused, where they can be read without the vocabulary.
+            # Pass no vocabulary unless reading needs it, so that ids beyond it are counted, not rejected.
             known = format_of(file_set.kind)
             blocks = known.read(file, vocabulary if known.reads_vocabulary else None)
             for block in _first(blocks, limit):
@@ -58,13 +59,13 @@ def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | No
 def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances]:
     left = sys.maxsize if limit is None else limit
     while left > 0 and (block := next(blocks, None)) is not None:
-        # A block is as large as the format likes, so the last one is cut.
+        # The format determines the block size, so truncate the last block.
         yield block.take(slice(0, left))
         left -= len(block)
 
 
 class _Tally:
-    """Counts of one set of files."""
+    """Accumulates the counts of one set of files."""
 
     def __init__(self, file_set: FileSet, vocabulary: Sequence[str] | None) -> None:
         self.file_set = file_set
@@ -79,7 +80,7 @@ class _Tally:
         self.repetitions = Repetitions(len(file_set.files), file_set.shape.static)
 
     def leave_out(self, file: Path, error: ShardError) -> None:
-        """The file turned out to be damaged; what was counted of it stays counted."""
+        """Record that the file is damaged. What was already counted from it stays counted."""
         self.repetitions.leave_out(file)
         self.damaged.append(str(error))
 
@@ -101,7 +102,7 @@ class _Tally:
         file_set, examples = self.file_set, int(self.lengths.sum())
         sizes = np.arange(len(self.lengths))
         tokens, longest = int(self.lengths @ sizes), int(sizes[self.lengths > 0].max(initial=0))
-        # Files without padding do not say their length.
+        # Files without padding do not state their length.
         room = max(file_set.shape.length or 0, longest)
         labelled = self.labels[0] + self.labels[1]
         return {
@@ -124,14 +125,14 @@ class _Tally:
         }
 
     def _histogram(self, room: int) -> dict[str, int]:
-        """Examples up to each eighth of the room."""
+        """Return the number of examples in each eighth of the maximum length."""
         edges = sorted({-(-room * (number + 1) // _BINS) for number in range(_BINS)})
         sums = np.cumsum(self.lengths)
         counts = np.diff([0, *(int(sums[edge]) for edge in edges)]).tolist()
         return {f"up to {edge:,}": count for edge, count in zip(edges, counts, strict=True)}
 
     def _masks(self) -> dict[str, Any]:
-        """What stands at predicted positions; without a vocabulary the commonest id there is taken for [MASK]."""
+        """Return what is at predicted positions; without a vocabulary, [MASK] is assumed to be the most common id."""
         commonest = max(self.special.shown, key=lambda number: self.special.shown[number], default=None)
         mask = commonest if self.mask is None else self.mask
         masked = self.special.shown[mask] if mask is not None else 0

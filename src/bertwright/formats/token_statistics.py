@@ -1,4 +1,4 @@
-"""What a set of tokenised documents holds, in numbers, and the faults that can be seen in it."""
+"""Statistics of a set of tokenised documents, and the faults that they reveal."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.recognise import FileSet, open_documents
 
 _AT_ONCE = 1 << 20
-"""Tokens read together, about."""
+"""Approximate number of tokens read at a time."""
 _LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 _SHARED = 0.001
-"""Share of documents in several files that is called a fault."""
+"""Share of documents in several files above which a fault is reported."""
 
 
 def token_statistics(
     file_set: FileSet, vocabulary: Sequence[str] | None = None, limit: int | None = None
 ) -> dict[str, Any]:
-    """Numbers and `faults` (sentences) of a set of token documents, with the arguments of `statistics`.
+    """Return the statistics and `faults` (sentences) of a set of token documents; arguments as for `statistics`.
 
-    `single` counts the documents of one sentence: where nearly all are, there is nothing to make pairs of.
+    `single` counts the documents of one sentence: if nearly all are, no pairs can be built from them.
     """
     tally = _Tally(file_set, vocabulary)
     for file in file_set.files:
@@ -43,13 +43,13 @@ def token_statistics(
 
 
 class _Tally:
-    """Counts of one set of files."""
+    """Accumulates the counts of one set of files."""
 
     def __init__(self, file_set: FileSet, vocabulary: Sequence[str] | None) -> None:
         self.file_set, self.vocabulary = file_set, vocabulary
         self.damaged = [str(error) for error in file_set.damaged]
         self.ids = np.zeros(0 if vocabulary is None else len(vocabulary), np.int64)
-        """How often each entry occurs."""
+        """[V] number of occurrences of each vocabulary entry."""
         self.documents = self.sentences = self.tokens = self.single = self.empty = self.beyond = self.largest = 0
         self.lengths = np.zeros(len(_LENGTHS) + 1, np.int64)
         self.texts = BottomK(len(file_set.files))
@@ -63,11 +63,11 @@ class _Tally:
         self.lengths += np.bincount(np.searchsorted(_LENGTHS, block.lengths), minlength=len(self.lengths))
         self.largest = max(self.largest, int(block.ids.max(initial=0)))
         if self.vocabulary is not None:
-            # Counted apart, or a single id of another vocabulary would ask for an array as long as it is large.
+            # Count larger ids separately: a single huge id would make `bincount` allocate a huge array.
             known = block.ids[block.ids < len(self.vocabulary)]
             self.beyond += len(block.ids) - len(known)
             self.ids += np.bincount(known, minlength=len(self.ids))
-        # Empty documents are all alike, and would count as repeated.
+        # Empty documents are all equal and would count as repeated.
         contents = row_hashes(block.ids, ends(block.sizes))[block.sizes > 0]
         self.texts.add(contents, contents)
 

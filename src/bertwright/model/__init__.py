@@ -1,1 +1,1 @@
-"""The network: encoders on packed batches, pre-training heads, the file format, names of other programs."""
+"""The network: encoders on packed batches, pre-training heads, the file format, and other programs' tensor names."""

@@ -1,4 +1,4 @@
-"""Batches in tensors: those that were drawn, on the network's device, and those made of sequences at hand."""
+"""Batches as tensors: conversion of drawn batches to the network's device, and batches built from given sequences."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ PackedBatch = Batch[Tensor]
 
 
 def packed(batch: MicroBatch, device: torch.device | str = "cpu") -> PackedBatch:
-    """A batch as it was drawn, in tensors on `device`; on the CPU they share its memory."""
+    """Convert a drawn batch to tensors on `device`; on the CPU they share its memory."""
     device = torch.device(device)
     return to_device(host_tensors(batch, device), device)
 
 
 def host_tensors(batch: MicroBatch, device: torch.device) -> PackedBatch:
-    """A batch in tensors of the host's memory, from where it goes to `device`: for a GPU copies in pinned memory, else
-    they share the batch's own."""
+    """Convert a batch to tensors in host memory, ready for the transfer to `device`: copies in pinned memory for a GPU,
+    otherwise tensors that share the batch's memory."""
     if device.type != "cuda":
         return batch.map(torch.from_numpy)
-    # Only from pinned memory is a copy to a GPU made while the host goes on. It belongs to a GPU, and a thread begins
-    # with the first one.
+    # Copies to a GPU are asynchronous only from pinned memory. Pinned memory belongs to a GPU, and a new thread starts
+    # with the first GPU as its current device.
     with torch.cuda.device(device):
         return batch.map(_pinned)
 
 
 def to_device(batch: PackedBatch, device: torch.device) -> PackedBatch:
-    """A batch of `host_tensors` on `device`; the host does not wait for the copies to a GPU."""
+    """Move a batch of `host_tensors` to `device`; the host does not wait for the copies to a GPU."""
     return batch.map(partial(Tensor.to, device=device, non_blocking=device.type == "cuda"))
 
 
@@ -43,14 +43,15 @@ def _pinned(array: NDArray[Any]) -> Tensor:
 
 
 def packed_sequences(sequences: Sequence[tuple[Sequence[int], Sequence[int]]], mask: int) -> PackedBatch:
-    """Sequences laid end to end on the CPU, each given as the ids of segments A and B (B may be empty), as they are.
+    """Pack sequences end to end on the CPU. Each is given as the ids of its segments A and B (B may be empty), which
+    are used unchanged.
 
-    Every `mask` is a prediction, in order; its label is `mask` itself, because what it hides is not known.
+    Every `mask` id is a prediction, in order; its label is `mask` itself, because the hidden token is unknown.
     """
     lengths = [len(a) + len(b) for a, b in sequences]
     token_ids = torch.tensor([i for a, b in sequences for i in (*a, *b)])
     places = (token_ids == mask).nonzero().flatten()
-    # int32 is what kernels for sequences of different lengths ask of `cu_seqlens`.
+    # Kernels for variable-length sequences require int32 `cu_seqlens`.
     bounds = torch.tensor([0, *lengths]).cumsum(0).int()
     return PackedBatch(
         token_ids=token_ids,

@@ -1,6 +1,6 @@
-"""What the recipe sections of all families have in common: a size or a file, rows of the embedding, what is refused.
+"""What the recipe sections of all families share: choice of a size or a file, embedding rows, and validation.
 
-Knows no torch, so that checking a recipe stays quick.
+Does not import torch, so that checking a recipe stays fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bertwright.core.errors import RecipeError
 
 Network = TypeVar("Network", bound=Section)
 Labels = tuple[str, ...]
-"""Names of the classes of a sequence; one for a number, none for a network with pre-training heads."""
+"""Names of the classes of a sequence; a single name for regression, none for a network with pre-training heads."""
 
 
 def check_size_or_config(size: str | None, config: Path | None, sizes: Iterable[str]) -> None:
@@ -29,7 +29,8 @@ def check_size_or_config(size: str | None, config: Path | None, sizes: Iterable[
 
 
 def check_heads(hidden: tuple[str, int], heads: tuple[str, int]) -> None:
-    """Raise `ValueError` unless the number of heads divides the width of the hidden state; each comes with its key."""
+    """Raise `ValueError` unless the number of heads divides the width of the hidden state. Each argument is a pair of
+    key and value."""
     (hidden_key, width), (heads_key, count) = hidden, heads
     if width % count:
         raise ValueError(
@@ -38,9 +39,10 @@ def check_heads(hidden: tuple[str, int], heads: tuple[str, int]) -> None:
 
 
 def embedding_rows(own: Mapping[str, Any], vocab_size: int, multiple: int, config: Path | None) -> int:
-    """Rows of the token embedding for `vocab_size` entries, rounded up to a `multiple`; `own` are a file's values.
+    """Return the rows of the token embedding for `vocab_size` entries, rounded up to a `multiple`; `own` holds the
+    values of a configuration file or named size.
 
-    A configuration file may have more rows than the vocabulary (NVIDIA pads 30,522 to 30,528), never fewer: that is a
+    A configuration file may have more rows than the vocabulary (NVIDIA pads 30,522 to 30,528). Fewer rows raise
     `RecipeError`, because the last entries would index beyond the embedding.
     """
     rows: int = own.get("vocab_size", vocab_size)
@@ -49,17 +51,17 @@ def embedding_rows(own: Mapping[str, Any], vocab_size: int, multiple: int, confi
             f"model.config {config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
             f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
         )
-    # Rows beyond the vocabulary are no token's; `export` cuts them off again.
+    # Rows beyond the vocabulary belong to no token; `export` removes them again.
     return -(-rows // multiple) * multiple
 
 
 def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that the recipe gives, which stand before those of the file or the named size."""
+    """Return the values that the recipe sets; they override those of the file or the named size."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def refuse_pairs(kind: str, next_sentence: bool) -> None:
-    """Raise `RecipeError` where a family without segments and pooler is to have a next-sentence head."""
+    """Raise `RecipeError` if a next-sentence head is requested for a family without segments and pooler."""
     if next_sentence:
         raise RecipeError(
             f"model.kind={kind} has no next-sentence head, which examples of pairs (examples.plan) need; make them "
@@ -68,13 +70,13 @@ def refuse_pairs(kind: str, next_sentence: bool) -> None:
 
 
 def shown(network: Section) -> dict[str, Any]:
-    """The numbers of a network for files; one with pre-training heads says nothing of labels."""
+    """Return the configuration of a network for files; omits `labels` for a network with pre-training heads."""
     values = network.model_dump()
     return {key: value for key, value in values.items() if key != "labels" or value}
 
 
 def validated(network: type[Network], values: Mapping[str, Any], source: Path | str, title: str) -> Network:
-    """The network of these values; what describes none is a `RecipeError` that names the `source` and the keys."""
+    """Return the network that `values` describe. Invalid values raise `RecipeError`, which names `source` and keys."""
     try:
         return network.model_validate(values)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""An encoder with a classifier of whole sequences: transformers' `BertForSequenceClassification` and its likes.
+"""An encoder with a sequence classifier, like transformers' `BertForSequenceClassification`.
 
 Names carry shapes: B sequences, T tokens of all sequences together, H hidden, C classes.
 """
@@ -21,7 +21,7 @@ from bertwright.model.modern.network import ModernConfig
 
 
 class SequenceClassifier(nn.Module):
-    """The encoder and a logit for each of `config.labels`; weights and `kernel` as of a `PreTrainingModel`."""
+    """The encoder with one logit for each of `config.labels`; weights and `kernel` as for `PreTrainingModel`."""
 
     def __init__(self, config: NetworkConfig, kernel: Kernel = "sequences") -> None:
         super().__init__()
@@ -37,15 +37,16 @@ class SequenceClassifier(nn.Module):
 
     def forward(self, batch: PackedBatch) -> Tensor:
         """Logits [B, C]."""
-        # A sequence of length 0 starts at T, beyond the last token; what it yields has weight 0.
+        # A sequence of length 0 starts at T, beyond the last token; its output has weight 0.
         first_B = batch.cu_seqlens[:-1].long().clamp(max=len(batch.token_ids) - 1)
         encoder = self.encoder
         return self.classification(encoder.pool(encoder(batch, first_B)))  # type: ignore[no-any-return]
 
 
 class ClassificationHead(nn.Module):
-    """What the family has between [CLS] and the logits: BERT dropout alone (after its pooler), DistilBERT a linear map
-    with ReLU before it, ModernBERT a linear map with GELU and a norm."""
+    """The classification head between the state of [CLS] and the logits. All families apply dropout and a classifier;
+    BERT nothing else (after its pooler), DistilBERT a linear map with ReLU before them, ModernBERT a linear map with
+    GELU and a norm."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""The families of networks: the recipe section `[model]` that chooses one, and a network to the last number.
+"""The families of networks: the recipe section `[model]` that selects one, and complete network configurations.
 
-Each family's sections are in a file of its own. Knows no torch, so that checking a recipe stays quick.
+Each family defines its sections in its own module. Does not import torch, so that checking a recipe stays fast.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
 
 Kernel = Literal["sequences", "padded", "varlen"]
-"""How attention is computed; `model.attention` has a file for each."""
+"""How attention is computed; `model.attention` has a module for each kernel."""
 
 
 def kernel_for(device_type: str) -> Kernel:
-    """The kernel to run with: `sequences` on a CPU, which it serves best; `padded` on a GPU, which `sequences` would
-    keep waiting at every batch."""
+    """Return the kernel to use: `sequences` on a CPU, where it is fastest; `padded` on a GPU, because `sequences` would
+    synchronise with the GPU at every batch."""
     return "sequences" if device_type == "cpu" else "padded"
 
 
 def _bert_unless_said(value: Any) -> Any:
-    """`[model]` without a kind is a BERT, as it was before there were other families."""
+    """Default the kind of `[model]` to BERT, the only family of earlier versions."""
     return {"kind": "bert", **value} if isinstance(value, dict) else value
 
 
@@ -40,19 +40,19 @@ ModelConfig = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(_bert_unless_said),
 ]
-"""The network to train: the union of the families' sections."""
+"""The network to train: the union of the families' recipe sections."""
 NetworkConfig = BertConfig | ModernConfig | DistilBertConfig
-"""A network to the last number: the union of the families'."""
+"""A complete network configuration: the union of the families' configurations."""
 NETWORKS: tuple[type[NetworkConfig], ...] = (BertConfig, ModernConfig, DistilBertConfig)
-"""The families of networks."""
+"""The network configurations of all families."""
 
 
 def read_network_config(path: Path) -> NetworkConfig:
-    """The network of a model folder's config.json, whose `model_type` names the family; without one it is a BERT.
+    """Read the network of a model folder's config.json. `model_type` names the family; the default is BERT.
 
-    `RecipeError` where it describes none of the families' networks.
+    Raises `RecipeError` if the file describes no network of a known family.
     """
-    # Not needed at every start: only where a folder is read, which a training that begins anew does not.
+    # Imported lazily: needed only to read a folder, which a training from scratch does not do.
     from bertwright.model.config_file import read_config_file
 
     values = read_config_file(path)
@@ -69,13 +69,13 @@ def read_network_config(path: Path) -> NetworkConfig:
 
 
 def network_of(sections: Mapping[str, Any]) -> NetworkConfig:
-    """The network that the sections of a checkpoint describe, but for the number of its entries.
+    """Return the network that the sections of a checkpoint describe, except for its vocabulary size.
 
-    `RecipeError` where this version does not know it.
+    Raises `RecipeError` if this version does not know the network.
     """
     model = sections["model"]
     try:
-        if "network" in sections:  # of a configuration file
+        if "network" in sections:  # the values of a configuration file
             family = next(each for each in NETWORKS if each.family == model.get("kind", "bert"))
             return family.model_validate(sections["network"])
         return TypeAdapter[ModelConfig](ModelConfig).validate_python(model).resolve(1)

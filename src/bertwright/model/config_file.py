@@ -1,4 +1,4 @@
-"""Configuration files of networks by Google, NVIDIA and Hugging Face, read key by key. Knows no torch."""
+"""Reads network configuration files of Google, NVIDIA and Hugging Face key by key. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
 
 Allowed = Mapping[str, tuple[Any, ...] | None]
-"""The values under which the network is the same one; None: any value, because the key concerns files, classifiers or
-output, not the network."""
+"""For each key, the values that do not change the network; None: any value, because the key concerns files, classifiers
+or output, not the network."""
 
 ANY_FAMILY: Allowed = {
     "is_decoder": (False,),
@@ -43,11 +43,11 @@ ANY_FAMILY: Allowed = {
 """Keys that transformers writes for every network."""
 
 KINDS = {"bert": "bert", "modernbert": "modern", "distilbert": "distilbert"}
-"""What `model.kind` reads the files of a `model_type`."""
+"""The `model.kind` that reads the files of each `model_type`."""
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """The keys of a configuration file; a file without an object of keys is a `RecipeError`."""
+    """Return the keys and values of a configuration file. Raises `RecipeError` if it is not a JSON object."""
     try:
         values = parse_json(read_bytes(path, MAX_JSON))
     except (OSError, ValueError) as error:
@@ -60,16 +60,16 @@ def read_config_file(path: Path) -> dict[str, Any]:
 def own_values(
     path: Path, values: Mapping[str, Any], fields: Collection[str], allowed: Allowed, title: str
 ) -> dict[str, Any]:
-    """The values of `fields` among those of a configuration file; `title` is the network's name.
+    """Return the values of `fields` from a configuration file; `title` is the network's name.
 
-    An unknown key, or a known one whose value means another network, is a `RecipeError` naming it.
+    Raises `RecipeError` for an unknown key, and for a known key whose value means another network.
     """
     own: dict[str, Any] = {}
     known = {**ANY_FAMILY, **allowed}
     for key, value in values.items():
         if key in fields:
             own[key] = value
-        # A key that is passed over may be one that changes the network: nobody would notice before the scores.
+        # An ignored key might change the network, which would show only in the scores.
         elif key not in known:
             raise RecipeError(f"{path}: unknown key {key!r}; correct its spelling or remove it")
         elif (right := known[key]) is not None and value not in right:

@@ -1,4 +1,4 @@
-"""What an encoder is: packed batches in, a hidden state for every token out. One file for each family of networks.
+"""The encoder interface: packed batches in, one hidden state per token out. Each family of networks has its own module.
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
 vocabulary.
@@ -19,33 +19,34 @@ from bertwright.model.modern.network import ModernConfig
 
 
 class Encoder(Protocol):
-    """A module whose tensors are named after it; fine-tuning needs no more of a network than this."""
+    """A module whose tensors are named after it; fine-tuning needs only this interface of a network."""
 
     kernel: Kernel
     """How attention is computed: it changes the speed, not the function, and may be set at any time."""
     layers: nn.ModuleList
-    """Its layers, each with the hidden states for its first argument: these may be computed again on the way back."""
+    """Its layers. The first argument of each is the hidden states, so they can be recomputed in the backward pass."""
 
     @property
     def token_weight(self) -> Tensor:
         """The token embedding [V, H], to which the masked-token head is tied."""
 
     def __call__(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
-        """The last layer's hidden states, [T, H]; those of the tokens `read_N` [N] alone, [N, H], where it is given.
+        """Return the last layer's hidden states [T, H], or only those of the tokens `read_N` [N], [N, H], if given.
 
-        The same states, for less: what the last layer does after attention is done for these tokens only.
+        `read_N` does not change the states but saves time: the last layer computes the part after attention for these
+        tokens only.
         """
 
     def pool(self, first_BH: Tensor) -> Tensor:
-        """One state for each sequence, [B, H], of the hidden states [B, H] of their first tokens ([CLS]).
+        """Return one state per sequence [B, H], from the hidden states [B, H] of their first tokens ([CLS]).
 
-        Asked for only where the network has a next-sentence head or a classifier; without a pooler it is those states
-        as they are.
+        Called only if the network has a next-sentence head or a classifier. Without a pooler, returns the states
+        unchanged.
         """
 
 
 def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:
-    """The `Encoder` of the network's family."""
+    """Build the `Encoder` of the network's family."""
     match config:
         case BertConfig():
             return Bert(config, kernel)

@@ -1,8 +1,8 @@
-"""How many floating-point operations a network takes for a batch, from its shape alone. Knows no torch.
+"""Floating-point operations of a network for a batch, computed from shapes only. Does not import torch.
 
-Counted are the products that the model asks for, a multiplication and an addition each: those of its linear maps and
-those of attention. Element-wise work, norms, softmax and the look-up of embeddings are left out, as usual (Kaplan et
-al. 2020 §2.1), and so is all that an implementation adds: padding, what a mask hides, recomputing. For T tokens of
+Counts the products that the model defines, each as a multiplication and an addition: those of its linear maps and those
+of attention. Element-wise operations, norms, softmax and embedding look-ups are left out, as usual (Kaplan et al. 2020
+§2.1), and so is everything that an implementation adds: padding, masked positions, recomputation. For T tokens in
 sequences of n tokens each, N of them read after the last layer, P predictions, H hidden, V vocabulary, and layers with
 W1 weights up to attention and W2 after it (`layer_products`):
 
@@ -13,9 +13,9 @@ W1 weights up to attention and W2 after it (`layer_products`):
             + 2·B·(H² + C·H)                        pooler (or transform) and classifier of B sequences, with a
                                                     next-sentence head (C = 2) or a classifier of C classes
 
-The last layer counts as it is computed (docs/decisions/0028): N = P, and B more with such a head. The rule of
-thumb 6·parameters·T counts it whole, and the embeddings, and no attention. A backward pass takes two products for each
-of the forward pass, so a step takes three times as much.
+The last layer is counted as it is computed (docs/decisions/0028): N = P, plus B with such a head. The rule of thumb
+6·parameters·T counts the last layer in full, includes the embeddings, and ignores attention. The backward pass takes
+two products for each product of the forward pass, so a step costs three times as much as a forward pass.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 from bertwright.model.config import NetworkConfig
 
 STEP = 3
-"""Forward passes that a forward and a backward pass cost."""
+"""Cost of a forward and a backward pass, in forward passes."""
 
 
 def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], predictions: int) -> int:
-    """The operations of a forward pass over sequences of `lengths` [B] (tokens) with so many masked tokens."""
+    """Return the operations of a forward pass over sequences of `lengths` [B] (tokens) with `predictions` masked
+    tokens in total."""
     lengths_B: NDArray[np.int64] = lengths.astype(np.int64)
     hidden, layers, tokens = network.hidden_size, network.num_hidden_layers, int(lengths_B.sum())
     before, after = network.layer_products
@@ -49,9 +50,9 @@ def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], pre
 
 
 def _pairs(lengths: NDArray[np.int64], window: int | None) -> int:
-    """Queries with the keys that each sees, all sequences of `lengths` [B] together."""
+    """Return the number of pairs of a query and a key that it sees, summed over sequences of `lengths` [B]."""
     if window is None:
         return int((lengths * lengths).sum())
-    # At either end of a sequence keys are missing: 1 at distance reach - 1 from it, and so on up to all `reach`.
+    # Keys are missing at both ends of a sequence: 1 at distance reach - 1 from the end, up to `reach` at the end.
     reach = np.minimum(window // 2, lengths - 1)
     return int(np.where(lengths > 0, lengths * (2 * reach + 1) - reach * (reach + 1), 0).sum())

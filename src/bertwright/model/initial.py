@@ -1,13 +1,13 @@
-"""The weights that training starts from, by the rule of each family.
+"""Weight initialisation, by the rule of each family.
 
-`normal`: matrices from N(0, initializer_range), biases from 0, layer norms from 1 and 0. BERT has it without
-truncation as in NVIDIA's PyTorch code (Google's truncates at two standard deviations), DistilBERT as in transformers;
-there the row of [PAD] starts from 0, here like all others. The paper's starts from every second layer of its teacher,
-as a network does with `train.init_layers`.
+`normal`: matrices are drawn from N(0, initializer_range), biases start at 0, layer norms at 1 and 0. BERT uses it
+without truncation, as NVIDIA's PyTorch code does (Google's truncates at two standard deviations). DistilBERT uses it as
+in transformers, except that transformers sets the row of [PAD] to 0; here it is drawn like all others. The paper
+initialises DistilBERT from every second layer of its teacher, which `train.init_layers` does.
 
-`truncated`: ModernBERT's, as in transformers after Megatron (Shoeybi et al. 2019): the normal distribution is truncated
-at initializer_cutoff_factor standard deviations, and of matrices whose product is added to the residual, and of the
-head's transform, the standard deviation is divided by √(2·layers); of a classifier it is 1 / √(hidden size).
+`truncated`: ModernBERT's rule, as in transformers after Megatron (Shoeybi et al. 2019). The normal distribution is
+truncated at initializer_cutoff_factor standard deviations. For matrices whose product is added to the residual, and for
+the head's transform, the standard deviation is divided by √(2·layers); for a classifier it is 1 / √(hidden size).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bertwright.model.config import NetworkConfig
 from bertwright.model.modern.network import ModernConfig
 
 _INTO_RESIDUAL = ("output", "transform")
-"""What the modules are called whose weights are smaller."""
+"""Names of the modules that start with smaller weights."""
 
 
 def draw_weights(model: nn.Module, config: NetworkConfig) -> None:
-    """Draw the weights of a network with its heads from torch's generator, in the order of its modules."""
+    """Draw the weights of a network and its heads from torch's generator, in the order of its modules."""
     if isinstance(config, ModernConfig):
         _draw_truncated(model, config)
     else:

@@ -1,4 +1,4 @@
-"""What the layers of an encoder leave of the predicted tokens, taken while it works.
+"""Captures the hidden states of predicted tokens after given layers of an encoder, during a forward pass.
 
 Names carry shapes: P predictions, H hidden.
 """
@@ -17,11 +17,11 @@ from bertwright.model.pretraining import PreTrainingModel
 
 @contextmanager
 def layer_states(model: PreTrainingModel, batch: PackedBatch, layers: Collection[int]) -> Iterator[dict[int, Tensor]]:
-    """What a forward pass of `batch` inside the block leaves after each of `layers`, counted from 1: the states [P, H]
-    of the predicted tokens.
+    """Yield a dict that a forward pass of `batch` within the block fills: for each of `layers`, counted from 1, the
+    states [P, H] of the predicted tokens after that layer.
 
-    After the last layer they are those that the heads read, so of a pre-layer-norm network after its last norm. By
-    hooks, so that no family has to know of it, and nobody else pays for it.
+    For the last layer these are the states that the heads read, so for a pre-layer-norm network after its final norm.
+    Uses hooks, so that no family needs code for this and other forward passes cost nothing.
     """
     states = dict[int, Tensor]()
     encoder, last = model.get_submodule(model.config.family), model.config.num_hidden_layers
@@ -29,7 +29,7 @@ def layer_states(model: PreTrainingModel, batch: PackedBatch, layers: Collection
 
     def keep(number: int) -> Callable[[nn.Module, Any, Tensor], None]:
         def hook(module: nn.Module, given: Any, out: Tensor) -> None:
-            # What the last layer is asked for begins with the predicted tokens (decision 0028).
+            # The output of the last layer begins with the predicted tokens (decision 0028).
             places = batch.prediction_positions
             states[number] = out[: len(places)] if number == last else out.index_select(0, places)
 

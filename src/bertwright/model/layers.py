@@ -1,4 +1,4 @@
-"""The post-layer-norm encoder layer of Vaswani et al. 2017, as BERT and DistilBERT have it, and the pooler.
+"""The post-layer-norm encoder layer of Vaswani et al. 2017, as used by BERT and DistilBERT, and the pooler.
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, A heads,
 D head width (H = A·D).
@@ -16,7 +16,7 @@ from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.dropout import Dropout
 
 PostNormConfig = BertConfig | DistilBertConfig
-"""The networks that are made of these layers."""
+"""The networks that are built from these layers."""
 
 
 class Layer(nn.Module):
@@ -40,7 +40,7 @@ class SelfAttention(nn.Module):
         width = config.hidden_size
         self.heads = (config.num_attention_heads, width // config.num_attention_heads)
         self.attention_dropout = config.attention_probs_dropout_prob
-        # Three tensors and not one, because LAMB's trust ratio is one number per tensor.
+        # Three tensors instead of one, because LAMB's trust ratio is one number per tensor.
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
@@ -52,7 +52,7 @@ class SelfAttention(nn.Module):
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
         projections = (self.query, self.key, self.value)
         q_TAD, k_TAD, v_TAD = (project(x_TH).view(-1, *self.heads) for project in projections)
-        # `scaled_dot_product_attention` knows nothing of train and eval: its dropout has to be turned off here.
+        # `scaled_dot_product_attention` ignores train and eval mode, so its dropout must be turned off here.
         attended_TH = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         if read_N is not None:
             x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)

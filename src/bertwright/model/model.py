@@ -1,4 +1,4 @@
-"""A network with its heads: those of pre-training, or a classifier where the configuration names classes."""
+"""A network with its heads: pre-training heads, or a classifier if the configuration names classes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 
-if TYPE_CHECKING:  # loaded where it is asked for
+if TYPE_CHECKING:  # imported only when needed
     from bertwright.model.classifier import SequenceClassifier
 
 Model: TypeAlias = "PreTrainingModel | SequenceClassifier"
-"""What can be trained, saved and exported."""
+"""A model that can be trained, saved and exported."""
 
 
 def build_model(config: NetworkConfig, kernel: Kernel = "sequences") -> Model:
-    """The network of a configuration with weights drawn from torch's generator."""
+    """Build the network of a configuration, with weights drawn from torch's generator."""
     if not config.labels:
         return PreTrainingModel(config, kernel)
     from bertwright.model.classifier import SequenceClassifier

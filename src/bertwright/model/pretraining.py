@@ -18,10 +18,10 @@ from bertwright.model.initial import draw_weights
 
 
 class PreTrainingModel(nn.Module):
-    """The encoder with its pre-training heads; all weights drawn from torch's generator (seed it first), by the rule of
-    its family (`initial`).
+    """The encoder with its pre-training heads. All weights are drawn from torch's generator (seed it first), by the
+    rule of the family (`initial`).
 
-    `kernel` says how attention is computed; it changes the speed, not the function, and may be set at any time
+    `kernel` selects how attention is computed; it changes the speed, not the function, and may be set at any time
     (`encoder.kernel`).
     """
 
@@ -42,7 +42,7 @@ class PreTrainingModel(nn.Module):
         """Logits [P, V] of the masked tokens, and [B, 2] of the sequences (None without a next-sentence head)."""
         encoder, read_N = self.encoder, batch.prediction_positions
         if self.nsp is not None:
-            # A sequence of length 0 starts at T, beyond the last token; what it yields has weight 0.
+            # A sequence of length 0 starts at T, beyond the last token; its output has weight 0.
             first_B = batch.cu_seqlens[:-1].long().clamp(max=len(batch.token_ids) - 1)
             read_N = torch.cat([read_N, first_B])
         read_NH, masked = encoder(batch, read_N), len(batch.prediction_positions)
@@ -52,10 +52,10 @@ class PreTrainingModel(nn.Module):
 
 
 class MaskedTokenHead(nn.Module):
-    """Transform, normalise, and compare with every token's embedding (the decoder is tied to them).
+    """Masked-token head: transform, layer norm, and a decoder that is tied to the token embeddings.
 
-    Works on the P masked positions only; on all T it would cost more than the encoder of a small network. The family
-    says which biases it has.
+    Works on the P masked positions only; on all T tokens it would cost more than the encoder of a small network. The
+    family determines which biases it has.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -71,7 +71,7 @@ class MaskedTokenHead(nn.Module):
 
 
 class NextSentenceHead(nn.Module):
-    """Does B follow A (class 0) or come from elsewhere (class 1)?"""
+    """Next-sentence head: classifies whether B follows A (class 0) or comes from elsewhere (class 1)."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()

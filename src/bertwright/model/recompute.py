@@ -1,8 +1,8 @@
-"""Activation checkpointing: layers that are computed again on the way back (Chen et al. 2016).
+"""Activation checkpointing: layers are recomputed in the backward pass (Chen et al. 2016).
 
-Of a layer only its input is kept, so memory grows by H numbers a token and layer in place of some dozen times as many,
-and a step takes about a third longer. The second pass gives the bits of the first one: dropout draws from torch's
-generators, whose states are kept with the input, and autocast is as it was.
+Only the input of each layer is kept, so activations take H numbers per token and layer instead of about a dozen times
+as many, and a step takes about a third longer. The recomputation is bit-identical to the forward pass: dropout draws
+from torch's generators, whose states are stored with the input, and the autocast state is restored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bertwright.model.encoder import Encoder
 
 
 def recompute_layers(encoder: Encoder) -> None:
-    """From now on each layer of the encoder is computed again when its gradients are; no number changes."""
+    """Make each layer of the encoder recompute its activations in the backward pass. Results do not change."""
     for layer in encoder.layers:
-        # On the instance: a module around it would put its own name into the names of the tensors.
+        # Patch the instance: a wrapper module would add its own name to the tensor names.
         layer.__dict__["forward"] = partial(checkpoint, layer.forward, use_reentrant=False)

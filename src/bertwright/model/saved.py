@@ -1,4 +1,4 @@
-"""A model folder: config.json, model.safetensors and, where given, vocab.txt.
+"""Reads and writes a model folder: config.json, model.safetensors and, optionally, vocab.txt.
 
 Tensors are stored under this project's names; the tied decoder is stored once, as the token embedding.
 """
@@ -25,8 +25,8 @@ from bertwright.model.pretraining import PreTrainingModel
 
 
 def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor], vocab: bytes | None = None) -> None:
-    """Write the `weights` of a network by name to `folder`, each file whole or not at all; `vocab` is the content of
-    vocab.txt."""
+    """Write the `weights` of a network, by name, to `folder`; each file is written completely or not at all. `vocab` is
+    the content of vocab.txt."""
     make_folder(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     write_safetensors(folder / "model.safetensors", tensors)
@@ -36,9 +36,9 @@ def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """Write contiguous tensors of the CPU, whole or not at all; `DataError` where `path` cannot be written."""
+    """Write contiguous CPU tensors, completely or not at all. Raises `DataError` if `path` cannot be written."""
     try:
-        # Not as bytes, which would be a second copy of all of them in memory.
+        # Not via bytes, which would be a second copy of all tensors in memory.
         with atomic_file(path) as temporary:
             save_file(dict(tensors), temporary, metadata)
     except SafetensorError as error:
@@ -46,13 +46,12 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[
 
 
 def config_json(config: NetworkConfig) -> dict[str, Any]:
-    """The content of a model folder's config.json: the network, and as `model_type` its family."""
+    """Return the content of a model folder's config.json: the network, and its family as `model_type`."""
     return {"model_type": config.family, **shown(config)}
 
 
 def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
-    """The network with pre-training heads that `save_model` wrote, as `load_network`; `ArtifactError` where it is a
-    classifier."""
+    """As `load_network`, for a network with pre-training heads. Raises `ArtifactError` for a classifier."""
     model = load_network(folder, kernel)
     if not isinstance(model, PreTrainingModel):
         labels = ", ".join(model.config.labels)
@@ -64,10 +63,10 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
 
 
 def load_network(folder: Path, kernel: Kernel = "sequences") -> Model:
-    """The network that `save_model` wrote, on the CPU, in training mode; draws nothing from torch's generator.
+    """Load the network that `save_model` wrote, on the CPU, in training mode. Draws nothing from torch's generator.
 
-    A file that is absent or damaged, and a tensor that is missing, unexpected or of another shape, is an
-    `ArtifactError` naming it.
+    Raises `ArtifactError`, which names the file or tensor, if a file is absent or damaged, or if a tensor is missing,
+    unexpected, or of another shape or dtype.
     """
     try:
         config = read_network_config(folder / "config.json")
@@ -80,8 +79,8 @@ def load_network(folder: Path, kernel: Kernel = "sequences") -> Model:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, which is mapped: what of a tensor is looked at is read then, and none of it is
-    memory of its own. A file that is absent or damaged is an `ArtifactError` naming it."""
+    """Return the tensors of a safetensors file. The file is memory-mapped: tensors are read on access and take no
+    memory of their own. Raises `ArtifactError`, which names the file, if it is absent or damaged."""
     try:
         check_tensors(path)
         tensors: dict[str, Tensor] = load_file(path)
@@ -93,7 +92,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def model_from(
     config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
 ) -> PreTrainingModel:
-    """As `network_from`, of a configuration without classes."""
+    """As `network_from`, for a configuration without classes."""
     model = network_from(config, tensors, kernel, source)
     assert isinstance(model, PreTrainingModel)
     return model
@@ -102,8 +101,8 @@ def model_from(
 def network_from(
     config: NetworkConfig, tensors: dict[str, Tensor], kernel: Kernel = "sequences", source: str = "the given tensors"
 ) -> Model:
-    """A network that holds `tensors` themselves, under this project's names; strict, as `load_network` says."""
-    with torch.device("meta"), _Undrawn():  # no memory and no random numbers for weights that are replaced at once
+    """Build a network that uses `tensors` without copying, under this project's names. Strict, as `load_network`."""
+    with torch.device("meta"), _Undrawn():  # no memory and no random numbers for weights that are replaced
         model = build_model(config, kernel)
     expected = model.state_dict()
     faults = [f"missing {name}" for name in expected if name not in tensors]
@@ -126,8 +125,8 @@ def network_from(
 
 
 class _Undrawn(TorchFunctionMode):
-    """Tensors made inside are not filled with normal numbers: on the meta device they are none, and torch loads its
-    compiler to see that, a second of a processor in each process that reads a model.
+    """Skips the normal initialisation of tensors. On the meta device it has no effect, but torch would import its
+    compiler for it, which takes a second of CPU time in each process that reads a model.
     """
 
     def __torch_function__(

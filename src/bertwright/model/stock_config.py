@@ -1,4 +1,4 @@
-"""The network of a config.json as transformers writes it, of any family that we have. Knows no torch."""
+"""Reads the network of a transformers config.json, of any supported family. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from bertwright.model.modern.network import ModernConfig
 
 
 def read_stock_config(path: Path) -> NetworkConfig:
-    """The network that the file describes, of a BERT without the next-sentence head, of which the file says nothing.
+    """Return the network that the file describes. A BERT gets no next-sentence head, because the file does not state
+    whether it has one.
 
-    `RecipeError` where it is none of a family that we have.
+    Raises `RecipeError` if the network is of no supported family.
     """
-    # Each family knows its own words, and the others are not needed for one.
+    # Imported lazily, because only one family's reader is needed.
     family = read_config_file(path).get("model_type")
     match family:
         case "bert":

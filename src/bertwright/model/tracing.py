@@ -1,4 +1,4 @@
-"""Whether operations are being written down, to be run later, and not run."""
+"""Detects whether operations are being traced (by a compiler or exporter), not executed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 
 
 def is_traced() -> bool:
-    """Whether a compiler or an exporter follows the operations: values cannot be looked at, and what is drawn or
-    decided on the host would be the same in every pass."""
+    """Whether a compiler or an exporter is tracing. Then values are not available, and whatever the host draws or
+    decides would be the same in every pass."""
     return torch.compiler.is_compiling() or is_exported()
 
 
 def is_exported() -> bool:
-    """Whether an exporter follows the operations."""
+    """Whether an exporter is tracing."""
     return torch.jit.is_tracing()  # type: ignore[attr-defined, no-any-return, no-untyped-call]

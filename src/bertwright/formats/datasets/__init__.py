@@ -1,1 +1,1 @@
-"""Tokenised data sets of Hugging Face `datasets`: examples, or rows of running text."""
+"""Tokenised datasets of Hugging Face `datasets`: examples, or rows of running text."""

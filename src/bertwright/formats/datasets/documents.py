@@ -1,11 +1,11 @@
-"""Running text in a tokenised data set saved with Hugging Face `datasets`: rows are documents of one sentence.
+"""Running text in a tokenised dataset saved with Hugging Face `datasets`: each row is a document of one sentence.
 
 **Is a row an example or text?** The files do not say. The vocabulary's [CLS] and [SEP] would tell, but `inspect` may
-not know them, and examples made with another vocabulary would then pass for text and be trained on. So the rows are
-compared with each other: examples all begin with one id that stands nowhere else and all end with another one,
-whatever they are called, and text does not. Columns that only examples have (`labels`, `next_sentence_label`) decide
-first. A wrong guess becomes an error later, never an example: of text taken for examples rows do not begin with [CLS],
-and of examples taken for text too many hold special ids.
+not know them, and examples made with another vocabulary would then be mistaken for text and used for training. So the
+rows are compared with each other: examples all begin with the same id, which occurs nowhere else, and all end with
+another one, whatever their names; text does not. Columns that only examples have (`labels`, `next_sentence_label`)
+decide first. A wrong guess causes an error later, never a wrong example: if text is mistaken for examples, rows do not
+begin with [CLS]; if examples are mistaken for text, too many rows hold special ids.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.instance_checks import MAX_LENGTH
 
 _SHOWN = 1 << 18
-"""Tokens at the beginning of a file by which text is told from examples, about."""
+"""Approximate number of tokens at the beginning of a file that are used to distinguish text from examples."""
 _FEW = 0.01
-"""Share of examples that may have a second [CLS]: some tokenizers read "[CLS]" in an article as the token."""
+"""Share of examples that may have a second [CLS]: some tokenizers read "[CLS]" in an article as the special token."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Rows:
 
     @cached_property
     def lengths(self) -> Ints:
-        """[D] of the rows, with padding and special tokens; for Parquet the whole column is decoded."""
+        """[D] lengths of the rows, with padding and special tokens; for Parquet this decodes the entire column."""
         of_batches, at = [np.zeros(0, np.int64)], 0
         with open_batches(self.file) as batches:
             for batch in batches:
-                # Only the ends are looked at here: `full`, when rows are read, looks at every value.
+                # Checks only the ends of the lists; `full`, used when rows are read, checks every value.
                 batch.validate()
                 of_batches.append(lengths_of(Place(self.file, at, None), batch, "input_ids"))
                 at += len(batch)
         lengths = np.concatenate(of_batches)
-        # Offsets may fall in a damaged file, which the quick check does not see.
+        # Offsets may decrease in a damaged file, which the quick check does not detect.
         if lengths.min(initial=0) < 0:
             raise ShardError(self.file, "a list in input_ids ends before it begins")
         return lengths
@@ -65,14 +65,14 @@ class Rows:
         return stretches(self.lengths, tokens) if len(self.lengths) else []
 
     def read(self, first: int, stop: int) -> TokenDocuments:
-        """As `DocumentFile.read`, without padding and, where `special_tokens_mask` tells of them, special tokens."""
+        """As `DocumentFile.read`, without padding and without the special tokens that `special_tokens_mask` marks."""
         ids_of_batches, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for place, batch in self._batches(first, stop):
             ids, whole = runs(place, batch, "input_ids")
             kept, _ = without_padding(place, batch, whole)
             if "special_tokens_mask" in batch.schema.names:
                 kept &= beside(place, batch, "special_tokens_mask", whole) == 0
-            # Ids above a vocabulary are a matter of which vocabulary; negative ones are damage with any.
+            # Whether an id is too large depends on the vocabulary; a negative id is always damage.
             if len(negative := np.flatnonzero(ids < 0)):
                 row = place.first_row + np.searchsorted(ends(whole), negative[0], side="right") - 1
                 raise ShardError(self.file, f"row {row:,} has a negative id")
@@ -81,9 +81,9 @@ class Rows:
         return TokenDocuments(np.concatenate(ids_of_batches), np.concatenate(sizes), np.ones(stop - first, np.int64))
 
     def are_text(self) -> bool | None:
-        """Whether the first rows are running text rather than examples; None where fewer than two do not tell.
+        """Whether the first rows are running text, not examples; None when fewer than two rows do not show it.
 
-        One that is too long for an example does: a row may be a book.
+        A single row that is too long for an example counts as text: a row may be a book.
         """
         begins, lasts, seen = list[int](), list[int](), Counter[int]()
         for place, batch in self._batches(*next(iter(self.pieces(_SHOWN)), (0, 0))):
@@ -93,15 +93,15 @@ class Rows:
             begins += ids[first].tolist()
             lasts += ids[first + sizes[sizes > 0] - 1].tolist()
             seen.update(ids.tolist())
-        # One row begins and ends with something in any case; a set of books was refused as damaged examples.
+        # The ends of a single row prove nothing; without the length check, a set of books was rejected as damaged.
         if len(begins) < 2:
             return bool(self.lengths.max(initial=0) > MAX_LENGTH) or None
         alike = len({*begins}) == len({*lasts}) == 1 and begins[0] != lasts[0]
-        # An id that begins all rows and stands inside them as well is a word.
+        # An id that begins all rows and also occurs inside them is a word.
         return not alike or seen[begins[0]] > (1 + _FEW) * len(begins)
 
     def _batches(self, first: int, stop: int) -> Iterator[tuple[Place, Any]]:
-        """The rows `first` to `stop`, checked, as they lie in the batches of the file."""
+        """Yield the rows `first` to `stop`, checked, in the batches of the file."""
         at = 0
         with open_batches(self.file) as stream:
             for batch in stream:
@@ -111,13 +111,13 @@ class Rows:
                     part.validate(full=True)
                     yield Place(self.file, at + start, None), part
                 at += len(batch)
-                # The rest of the file would be read for nothing.
+                # No need to read the rest of the file.
                 if at >= stop:
                     return
 
 
 def open_rows(file: Path) -> Rows:
-    """The rows of a file; a `ShardError` where it has no `input_ids`."""
+    """Open the rows of a file. Raises `ShardError` if it has no column `input_ids`."""
     with open_batches(file) as batches:
         if "input_ids" not in batches.schema.names:
             raise ShardError(file, "it has no column input_ids: it is not tokenised")

@@ -1,11 +1,11 @@
-"""The files of a tokenised data set of Hugging Face `datasets`: Arrow streams (`save_to_disk`), or Parquet (its hub).
+"""Files of a tokenised dataset of Hugging Face `datasets`: Arrow streams (`save_to_disk`), or Parquet (its hub).
 
-`input_ids` holds the whole sequence with its special tokens. Optional: `attention_mask` (where it ends),
+`input_ids` holds the complete sequence with its special tokens. Optional: `attention_mask` (where it ends),
 `token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
 `next_sentence_label` (as in transformers' BertForPreTraining). Other columns are not read. Rows of running text are
-token documents rather than examples: `documents` tells them apart, and reads them.
+token documents, not examples; the module `documents` distinguishes and reads them.
 
-What `load_from_disk` wants beside the Arrow files:
+`load_from_disk` requires these files in addition to the Arrow files:
 
     seq_128/dataset_dict.json            the splits
     seq_128/train/state.json             the files of a split, in order, and a fingerprint of their content
@@ -32,27 +32,27 @@ from bertwright.formats.errors import package, reading
 from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
-# What the cross entropy of torch leaves out, and so what `transformers` puts there.
+# torch's cross entropy ignores this label, so `transformers` uses it for positions without a prediction.
 NOT_PREDICTED = -100
 _AT_ONCE = 2**20
-"""Most tokens that are decoded at once, about."""
+"""Approximate maximum number of tokens decoded at once."""
 _LABEL = "next_sentence_label"
 
 
 def without_caches(files: Iterable[Path]) -> Iterator[Path]:
-    """`files` without the Arrow files beside a saved data set that are not of it: `map` caches its results there,
-    `shuffle` its indices, and `state.json` says what is of it.
+    """Yield `files` without caches of `datasets`: Arrow files next to a saved dataset that its `state.json` does not
+    list. `map` caches its results there, and `shuffle` its indices.
     """
-    # One reading for all files of a folder.
+    # Read `state.json` once per folder.
     listed = cache(_listed)
     return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
 
 
 def _listed(folder: Path) -> frozenset[str]:
-    """The files of the data set saved in `folder`; none where it does not say."""
+    """Return the files of the dataset saved in `folder`; empty if it does not list them."""
     try:
         return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
-    # Others write this file: where it is damaged it says nothing, and all files count.
+    # Other programs write this file; if it is missing or damaged, all files count as data.
     except (OSError, ValueError, KeyError, TypeError):
         return frozenset()
 
@@ -60,7 +60,7 @@ def _listed(folder: Path) -> frozenset[str]:
 def facts(file: Path) -> Facts | None:
     """As `Format.facts`."""
     with reading(file), open(file, "rb") as handle:
-        # An Arrow stream has no magic number; its first message begins with this mark.
+        # An Arrow stream has no magic number, but its first message begins with this marker.
         if handle.read(len(CONTINUED)) != CONTINUED and not is_parquet(file):
             return None
     rows = open_rows(file)
@@ -73,12 +73,13 @@ def facts(file: Path) -> Facts | None:
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
-    """As `Format.read`. A row without `token_type_ids` is one segment, without `next_sentence_label` it has none."""
+    """As `Format.read`. Without `token_type_ids`, a row is a single segment; without `next_sentence_label`, it has no
+    label."""
     first = 0
     with open_batches(file) as stream:
         for batch in stream:
             batch.validate(full=True)
-            # By tokens, not by 4,096 rows: those may be long.
+            # Split by tokens, not by rows, which may be long.
             for start, stop in stretches(lengths_of(Place(file, first, None), batch, "input_ids"), _AT_ONCE):
                 block = batch.slice(start, stop - start)
                 yield _decoded(Place(file, first, vocabulary), block)
@@ -86,9 +87,8 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
-    """As `Format.write`, one record batch per block; `datasets.Dataset.from_file` and `load_dataset("arrow")` read it.
-
-    The vocabulary is not needed.
+    """As `Format.write`, with one record batch per block. `datasets.Dataset.from_file` and `load_dataset("arrow")` can
+    read the file. The vocabulary is not needed.
     """
     pa = package("pyarrow")
     lists = pa.list_(pa.int32())
@@ -117,14 +117,14 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
 
 
 def describe_folders(folder: Path) -> None:
-    """Describe every folder of Arrow files in or below `folder`, and the folders that hold one for each split."""
-    # Without these files `load_from_disk` opened nothing, or the held-out rows alone.
+    """Write the metadata of every folder of Arrow files in or below `folder`, and of their parents with the splits."""
+    # Without these files, `load_from_disk` opened nothing, or only the held-out rows.
     saved = sorted({file.parent for file in folder.rglob("*.arrow")})
     for split in saved:
         files = sorted(split.glob("*.arrow"))
         state: dict[str, Any] = {
             "_data_files": [{"filename": file.name} for file in files],
-            # Caches of `datasets` are keyed by it: of the content, so that they are never those of other files.
+            # `datasets` keys its caches by the fingerprint: hash the content, so that caches never match other files.
             "_fingerprint": sha256_of([sha256(file) for file in files])[:16],
             "_format_columns": None,
             "_format_kwargs": {},

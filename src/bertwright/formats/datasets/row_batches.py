@@ -1,9 +1,9 @@
-"""The batches of a file of tokenised rows: an Arrow stream as `datasets` saves it, or Parquet as its hub keeps it.
+"""Reads the batches of a file of tokenised rows: an Arrow stream as saved by `datasets`, or Parquet as on its hub.
 
-The file may be hostile, and must take no more memory than it is long. `datasets` never compresses its streams, so they
-are mapped as they lie. A compressed batch of kilobytes may unfold to gigabytes as soon as it is looked at, and the
-library has no limit to set; whether it is compressed says a field of its metadata (Arrow columnar format, Message.fbs:
-`RecordBatch.compression`), which is read here.
+The file may be hostile, and must not take more memory than its size. `datasets` never compresses its streams, so they
+are memory-mapped. A compressed batch of kilobytes could expand to gigabytes on first access, and the library has no
+option to limit this. A field of its metadata states whether a batch is compressed (Arrow columnar format, Message.fbs:
+`RecordBatch.compression`); this module reads it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = (
     "labels",
     "next_sentence_label",
 )
-"""The columns that are read, where they are there."""
+"""The columns to read, if present."""
 CONTINUED = b"\xff\xff\xff\xff"
 _END = CONTINUED + bytes(4)
 _HEADER, _DATA, _COMPRESSION = 2, 1, 3  # fields of Message, DictionaryBatch and RecordBatch
@@ -33,21 +33,21 @@ _HEADER, _DATA, _COMPRESSION = 2, 1, 3  # fields of Message, DictionaryBatch and
 
 @contextmanager
 def open_batches(file: Path) -> Iterator[Any]:
-    """The batches of `file`, with their `schema`; what goes wrong inside names `file`."""
+    """Open the batches of `file`, with their `schema`; errors in the body name `file`."""
     with open_parquet_lists(file, COLUMNS) if is_parquet(file) else _open_stream(file) as batches:
         yield batches
 
 
 @contextmanager
 def _open_stream(file: Path) -> Iterator[Any]:
-    """The batches of the stream file; what goes wrong inside names `file`."""
+    """Open the batches of an Arrow stream file; errors in the body name `file`."""
     pa = package("pyarrow")
     with reading(file), pa.memory_map(str(file)) as mapped:
         mapped.seek(max(mapped.size() - len(_END), 0))
-        if mapped.read() != _END:  # a stream that is cut off between two batches would read as a shorter one
+        if mapped.read() != _END:  # a stream cut off between two batches would read as a shorter one
             raise ShardError(file, "it is cut off")
         mapped.seek(0)
-        # All metadata first: a batch unfolds as soon as it is looked at.
+        # Check all metadata first: a batch is decompressed on first access.
         if any(map(_compressed, pa.ipc.MessageReader.open_stream(mapped))):
             raise ShardError(file, "it is compressed, which is refused: datasets does not do that")
         mapped.seek(0)
@@ -64,12 +64,12 @@ def _compressed(message: Any) -> bool:
         batch = _table(data, header, _DATA) if message.type == "dictionary" else header
         return _field(data, batch, _COMPRESSION) is not None
     except struct.error as error:
-        # One of the errors that `reading` puts the name of the file to.
+        # `reading` converts a `ValueError` and adds the file name.
         raise ValueError("its metadata is damaged") from error
 
 
 def _table(data: bytes, table: int, field: int | None) -> int:
-    """Where the table in a field of a FlatBuffers table begins; None: the one that `table` points to."""
+    """Return the offset of the table in a field of a FlatBuffers table; None: of the table that `table` points to."""
     at = table if field is None else _field(data, table, field)
     if at is None:
         raise ValueError("its metadata is damaged")
@@ -77,11 +77,11 @@ def _table(data: bytes, table: int, field: int | None) -> int:
 
 
 def _field(data: bytes, table: int, field: int) -> int | None:
-    """Where a field of a FlatBuffers table lies; None when it is not there."""
+    """Return the offset of a field of a FlatBuffers table; None when it is absent."""
     entries = table - int(struct.unpack_from("<i", data, table)[0])
-    # A writer of an earlier version of the format has fewer fields.
+    # Writers of earlier versions of the format have fewer fields.
     if 4 + 2 * field >= struct.unpack_from("<H", data, entries)[0]:
         return None
     offset = int(struct.unpack_from("<H", data, entries + 4 + 2 * field)[0])
-    # FlatBuffers leaves out a field that has its default.
+    # FlatBuffers omits a field that has its default value.
     return table + offset if offset else None

@@ -1,1 +1,1 @@
-"""HDF5, in the two forms of NVIDIA's programs."""
+"""HDF5 files in the two layouts of NVIDIA's programs."""

@@ -1,8 +1,8 @@
-"""Opening an HDF5 file that may be hostile: only what the known builders write is accepted.
+"""Opens HDF5 files that may be hostile: accepts only what the known builders write.
 
-HDF5 can point out of its file (external, soft and virtual links, external storage), call filter plug-ins and declare
-any size. Datasets must be hard links, contiguous or chunked, filtered by nothing but gzip and shuffle, hold
-integers or runs of integers, and be no larger than the file could hold.
+HDF5 can refer to other files (external, soft and virtual links, external storage), call filter plug-ins and declare any
+size. Here, datasets must be hard links, contiguous or chunked, use only the filters gzip and shuffle, hold integers or
+runs of integers, and be no larger than the file could hold.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from bertwright.formats.hdf5.stored import GZIP, SHUFFLE, Mapped, Stored
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 LARGEST_CHUNK = 64 * 2**20
-"""Most bytes of one chunk; h5py's own choice is at most 1 MiB."""
+"""Maximum number of bytes of a chunk; h5py itself chooses at most 1 MiB."""
 _MOST_COMPRESSED = 1040
-"""How many times its size deflate can expand to, at most (1,032) and some."""
+"""Maximum expansion factor of deflate (1,032), with some margin."""
 _LARGE, _MOST_HOLES = 2**28, 64
-"""Bytes from which a file is looked at for holes; how many times its size on the disk it may be long."""
+"""Bytes above which a file is checked for holes; maximum ratio of its length to its size on the disk."""
 _FILTERS = {GZIP: "gzip", SHUFFLE: "shuffle"}
 
 
 def is_hdf5(file: Path) -> bool:
-    """Whether `file` begins like an HDF5 file."""
+    """Whether `file` starts with HDF5's magic bytes."""
     with reading(file), open(file, "rb") as handle:
         return handle.read(len(MAGIC)) == MAGIC
 
 
 @contextmanager
 def open_hdf5(file: Path) -> Iterator[Any]:
-    """The open h5py file; what goes wrong inside names `file`."""
+    """Open `file` with h5py; errors in the body name `file`."""
     h5py = package("h5py")
     _check_holes(file)
-    # Some network file systems refuse HDF5's lock, and nobody writes the file now.
+    # Some network file systems do not support HDF5's lock, and nothing writes the file at this time.
     with reading(file), h5py.File(file, "r", locking=False) as handle:
         yield handle
 
 
 def _check_holes(file: Path) -> None:
-    """Refuse a large file of which next to nothing is on the disk: reading its zeros would take hours."""
+    """Raise `ShardError` for a large file that is almost all holes: reading its zeros would take hours."""
     with reading(file):
         stat = file.stat()
-    stored = 512 * getattr(stat, "st_blocks", 0)  # 0 where a file system does not say
+    stored = 512 * getattr(stat, "st_blocks", 0)  # 0 if the file system does not report it
     if stat.st_size > _LARGE and 0 < stored < stat.st_size // _MOST_HOLES:
         raise ShardError(file, f"it is made of holes: {stored:,} of its {stat.st_size:,} bytes are on the disk")
 
 
 def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = False) -> Any:
-    """The dataset `key` of so many dimensions, once it is known to be harmless; `ragged`: of integer runs."""
+    """Return the dataset `key` with `dimensions` dimensions, after checking that it is harmless; `ragged`: of runs."""
     h5py = package("h5py")
     if key not in handle:
         raise ShardError(file, f"the dataset {key} is missing")
-    # A link could name any file that the user may read.
+    # A link could point to any file that the user can read.
     if not isinstance(handle.get(key, getlink=True), h5py.HardLink):
         raise ShardError(file, f"{key} is a link to somewhere else, which is refused")
     stored = handle[key]
@@ -71,7 +71,7 @@ def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = F
 
 
 def integers(mapped: Mapped, handle: Any, key: str, dimensions: int) -> Stored:
-    """The values of the dataset `key` of integers, once it is known to be harmless."""
+    """Return the values of the integer dataset `key`, after checking that it is harmless."""
     stored = dataset(mapped.file, handle, key, dimensions)
     return Stored(mapped, stored, stored.dtype)
 
@@ -83,7 +83,7 @@ def _check_storage(file: Path, key: str, dataset: Any) -> None:
     if layout == h5py.h5d.VIRTUAL or settings.get_external_count():
         raise ShardError(file, f"{key} lies in another file, which is refused")
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
-    # Any other filter is a plug-in: code that HDF5 would load from wherever it is told.
+    # Any other filter is a plug-in: code that HDF5 loads from a configurable path.
     if unknown := [code for code in filters if code not in _FILTERS]:
         raise ShardError(file, f"{key} uses the HDF5 filter {unknown[0]}; only {', '.join(_FILTERS.values())} are read")
     declared, size = dataset.size * dataset.id.get_type().get_size(), file.stat().st_size
@@ -92,9 +92,9 @@ def _check_storage(file: Path, key: str, dataset: Any) -> None:
         chunk = dataset.id.get_type().get_size()
         for edge in dataset.chunks:
             chunk *= edge
-        # A chunk is inflated as a whole.
+        # A chunk is decompressed in one piece.
         if chunk > LARGEST_CHUNK:
             raise ShardError(file, f"{key} has chunks of {chunk:,} bytes; at most {LARGEST_CHUNK:,} are read")
-    # A file of kilobytes may declare terabytes, and memory would be taken for them.
+    # A file of kilobytes may declare terabytes, for which memory would be allocated.
     if stored > size or declared > max(stored, 1) * (_MOST_COMPRESSED if GZIP in filters else 1):
         raise ShardError(file, f"{key} declares {declared:,} bytes, but {stored:,} of {size:,} are there")

@@ -1,8 +1,8 @@
 """HDF5 as NVIDIA's create_pretraining_data.py writes it: six padded matrices, static masks.
 
-The same six keys and types are read by NVIDIA's DeepLearningExamples, ONNX Runtime's training examples and Intel's
-models. There is no vocabulary, version or attribute in such a file. Predictions end at the first position 0; behind it
-everything is 0.
+NVIDIA's DeepLearningExamples, ONNX Runtime's training examples and Intel's models read the same six keys and types.
+Such a file contains no vocabulary, version or attributes. Predictions end at the first position 0; everything after it
+is 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DTYPES = {
     "next_sentence_labels": "|i1",
 }
 _BLOCK = 2**20
-"""Most elements of input_ids that are read at once."""
+"""Maximum number of elements of input_ids read at once."""
 
 
 def facts(file: Path) -> Facts | None:
@@ -39,7 +39,7 @@ def facts(file: Path) -> Facts | None:
     if not is_hdf5(file):
         return None
     with open_hdf5(file) as handle:
-        # MLPerf's files have the same keys but this one.
+        # MLPerf's files have the same keys except this one.
         if "input_mask" not in handle:
             return None
         rows, length = dataset(file, handle, "input_ids", 2).shape
@@ -53,7 +53,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         columns = {key: integers(mapped, handle, key, 1 if key == "next_sentence_labels" else 2) for key in DTYPES}
         rows, length = columns["input_ids"].shape
         predictions = columns["masked_lm_positions"].shape[1]
-        # Of what is declared, before memory is taken for a block.
+        # Check the declared shapes before memory is allocated for a block.
         _check_shapes(file, {key: column.shape for key, column in columns.items()}, rows, length, predictions)
         step = _block_rows(length, columns["input_ids"].chunks)
         for start in range(0, rows, step):
@@ -86,7 +86,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             for key, rows in _columns(block, length, predictions).items():
                 columns[key].append(rows)
             written += len(block)
-            # A full disk is told of now, not when all examples have been drawn.
+            # Report a full disk now, not after all examples have been drawn.
             sink.check()
         for column in columns.values():
             column.finish()
@@ -116,17 +116,18 @@ def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, len
 
 
 def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:
-    """Examples to read at once: whole chunks, so that each is decompressed once."""
-    # By tokens: the rows of a hostile file may be as long as is read at all.
+    """Return the number of examples to read at once: complete chunks, so that each is decompressed only once."""
+    # Limit by tokens: in a hostile file, rows may have the maximum length.
     rows = max(1, _BLOCK // length)
     return max(rows // chunks[0], 1) * min(chunks[0], rows) if chunks else rows
 
 
 def nvidia_folder(provenance: Provenance) -> str:
-    """Such as `hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5`.
+    """Return a folder name in NVIDIA's style, such as
+    `hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5`.
 
-    NVIDIA's builder lower-cases and strips accents whatever its folder says. Here `lower_case_1` means that both were
-    done and `lower_case_0` that neither was; a vocabulary that does one of them gets a name that says so
+    NVIDIA's builder lower-cases and strips accents regardless of the folder name. Here `lower_case_1` means that both
+    were done and `lower_case_0` that neither was; a vocabulary that does only one gets a name that says so
     (`lower_case_1_accents_kept`, `lower_case_0_accents_stripped`). No known loader reads the folder's name.
     """
     case = f"lower_case_{int(provenance.lower_case)}"
@@ -139,12 +140,13 @@ def nvidia_folder(provenance: Provenance) -> str:
 
 
 def nvidia_file(name: str, split: Split, number: int) -> str:
-    """Such as `wikicorpus_hu_training_0.hdf5`; NVIDIA's trainer takes the files with "training" in their names."""
+    """Return a file name such as `wikicorpus_hu_training_0.hdf5`. NVIDIA's trainer takes the files with "training" in
+    their names."""
     return f"{name}_{split}_{number}.hdf5"
 
 
 def _set_folder(provenance: Provenance) -> str:
-    """The folder of a set as NVIDIA's scripts lay it out, with the name of the data set below."""
+    """Return the folder of a set in the layout of NVIDIA's scripts, with the name of the dataset as a subfolder."""
     return f"{nvidia_folder(provenance)}/{provenance.name}"
 
 

@@ -1,7 +1,7 @@
-"""Runs of integers (HDF5's variable-length types).
+"""Reads runs of integers (HDF5's variable-length types).
 
-A run is a descriptor of 16 bytes - length, address of a heap, number of an object in it - and a heap is a list of
-objects (HDF5 File Format Specification, §III.E "Global Heap", §IV.B).
+A run is stored as a descriptor of 16 bytes: length, address of a heap, and number of an object in that heap. A heap is
+a list of objects (HDF5 File Format Specification, §III.E "Global Heap", §IV.B).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _HEAPS_KEPT = 4096
 
 
 class Runs:
-    """A checked dataset of runs, named `key`; `heaps` is shared by the datasets of a file."""
+    """A checked dataset of runs, named `key`; `heaps` is a cache that the datasets of a file share."""
 
     def __init__(self, mapped: Mapped, dataset: Any, key: str, heaps: dict[int, dict[int, bytes]]) -> None:
         if dataset.id.get_type().get_size() != _DESCRIPTOR.itemsize:
             raise ShardError(mapped.file, f"{key} has an unusual form of runs, which is not read")
         self._mapped, self._key, self._heaps = mapped, key, heaps
         self._element = package("h5py").check_vlen_dtype(dataset.dtype)
-        # Addresses count from behind a block that users may put before the file.
+        # Addresses count from the end of the user block, which may precede the HDF5 data.
         self._base = int(dataset.file.userblock_size)
         self._descriptors = Stored(mapped, dataset, _DESCRIPTOR)
 
@@ -38,10 +38,10 @@ class Runs:
         return len(self._descriptors)
 
     def rows(self, start: int, stop: int) -> Ragged:
-        """The runs in the rows `start` to `stop`, or as many of them as there are: values [T], and lengths [rows]."""
+        """Return the runs in the rows `start` to `stop` (clipped to the dataset): values [T] and lengths [rows]."""
         descriptors = self._descriptors.rows(start, stop)
         lengths = descriptors["length"].astype(np.int64)
-        # A damaged descriptor declares up to 2^32 values.
+        # A damaged descriptor may declare up to 2^32 values.
         if len(wrong := np.flatnonzero(lengths > MAX_LENGTH)):
             row, length = start + int(wrong[0]), int(lengths[wrong[0]])
             fault = f"{self._key}, row {row:,}, declares {length:,} values; at most {MAX_LENGTH:,} are read"
@@ -55,7 +55,7 @@ class Runs:
     def _object(self, heap: int, number: int, size: int) -> bytes:
         if heap not in self._heaps:
             if len(self._heaps) >= _HEAPS_KEPT:
-                # Rows that follow each other lie in the same heaps, so those of before are not asked for again.
+                # Consecutive rows use the same heaps, so earlier heaps are not needed again.
                 self._heaps.clear()
             self._heaps[heap] = dict(self._objects(heap))
         content = self._heaps[heap].get(number, b"")
@@ -65,7 +65,7 @@ class Runs:
         return content
 
     def _objects(self, heap: int) -> Iterator[tuple[int, bytes]]:
-        """Number and content of each object of a heap."""
+        """Yield number and content of each object of a heap."""
         signature, version, size = _HEAP.unpack(self._mapped.part(self._base + heap, _HEAP.size))
         if (signature, version) != (b"GCOL", 1):
             raise ShardError(self._mapped.file, f"{self._key}: there is no heap at byte {heap:,}")

@@ -1,8 +1,8 @@
-"""The bytes of an HDF5 dataset, fetched and decompressed without libhdf5.
+"""Reads and decompresses the bytes of an HDF5 dataset without libhdf5.
 
-libhdf5 tells where chunks lie; with damaged files its own way to the data has overrun memory, looped for ever and
-allocated whatever was declared. Here every place is compared with the file, and a chunk decompresses to its size or is
-refused. A chunk that was never written is a fault: no builder leaves one out.
+libhdf5 only provides the locations of chunks. With damaged files, its own reading code has overrun memory, looped
+forever and allocated whatever size was declared. Here every location is compared with the file size, and a chunk must
+decompress to exactly its size. A chunk that was never written is an error, because no builder omits one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GZIP, SHUFFLE = 1, 2
 
 
 class Mapped:
-    """The bytes of a file; use in a `with` statement."""
+    """The memory-mapped bytes of a file; use in a `with` statement."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -40,7 +40,7 @@ class Mapped:
         self.bytes.close()
 
     def part(self, begin: int, size: int) -> bytes:
-        """So many bytes from `begin` on; `ShardError` where the file does not have them."""
+        """Return `size` bytes from `begin` on. Raises `ShardError` if the file does not have them."""
         if not 0 <= begin <= begin + size <= len(self.bytes):
             raise ShardError(self.file, f"{size:,} bytes at {begin:,} are declared; it has {len(self.bytes):,}")
         return self.bytes[begin : begin + size]
@@ -58,7 +58,7 @@ class Stored:
         self._places: dict[tuple[int, ...], tuple[int, int, int]] = {}
         if self.chunks is None:
             self._offset = dataset.id.get_offset() if dataset.size else 0
-            # A compact dataset lies in the header, which libhdf5 alone reads.
+            # A compact dataset is stored in the header, which only libhdf5 can read.
             if self._offset is None:
                 raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not read")
         else:
@@ -68,11 +68,11 @@ class Stored:
         return self.shape[0]
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """The rows `start` to `stop`, or as many of them as there are: [rows], or [rows, width] of a matrix."""
+        """Return the rows `start` to `stop` (clipped to the dataset): [rows], or [rows, width] for a matrix."""
         stop = min(stop, len(self))
         values = np.zeros((stop - start, *self.shape[1:]), self._dtype)
         if self.chunks is None:
-            # Without chunks the values lie in one piece, row after row.
+            # Without chunks, the values are contiguous, row after row.
             row = values[:1].nbytes if len(values) else 0
             stored = self._mapped.part(self._offset + start * row, values.nbytes)
             return np.frombuffer(stored, self._dtype).reshape(values.shape)
@@ -95,14 +95,14 @@ class Stored:
         begin, size, skipped = self._places[corner]
         stored = self._mapped.part(begin, size)
         room = prod(self.chunks or ()) * self._dtype.itemsize
-        # Undone in the other order than they were applied.
+        # Undo the filters in reverse order.
         for number in reversed(range(len(self._filters))):
-            # A writer may leave a filter out of a chunk that it did not make smaller.
+            # A writer may skip a filter for a chunk that it did not make smaller.
             if skipped >> number & 1:
                 continue
             if self._filters[number] == GZIP:
                 inflate = zlib.decompressobj()
-                # A byte more than is due shows that a chunk is too long, and no more of it unfolds.
+                # One extra byte is enough to detect a chunk that is too long, without decompressing all of it.
                 stored = inflate.decompress(stored, room + 1)
                 if not inflate.eof:
                     raise ShardError(self._mapped.file, f"the chunk at {corner} is damaged")

@@ -1,8 +1,8 @@
 """HDF5 as NVIDIA's MLPerf submissions write it: runs of 16-bit integers instead of padded matrices.
 
-Two variants: one example per row, or several packed into a row (`packed_input_len`, `packed_masked_lm_len`; positions
-count from the beginning of the row), which are read as single examples. Ids above 32,767 overflow 16 bits in the
-original builder and come out negative; here they are refused on writing and negative ids on reading.
+There are two variants: one example per row, or several packed into a row (`packed_input_len`, `packed_masked_lm_len`;
+positions count from the beginning of the row), which are read as separate examples. Ids above 32,767 overflow 16 bits
+in the original builder and become negative; here writing rejects such ids, and reading rejects negative ones.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "
 _LABELS = "next_sentence_labels"
 _PACKED = ("packed_input_len", "packed_masked_lm_len")
 _LARGEST_ID = np.iinfo(np.int16).max
-# Half a megabyte of long rows took three gigabytes when more were decoded at once.
+# With larger blocks, half a megabyte of long rows took three gigabytes of memory.
 _BLOCK = 128
-"""Rows read at once: a small file may hold many that are long."""
+"""Number of rows read at once; a small file may hold many long rows."""
 
 
 def facts(file: Path) -> Facts | None:
@@ -42,7 +42,7 @@ def facts(file: Path) -> Facts | None:
             return None
         rows = len(dataset(file, handle, "input_ids", 1, ragged=True))
         packed = _PACKED[0] in handle
-    # Rows of several examples are counted by reading them alone.
+    # The number of examples in packed rows is known only after reading them.
     return Facts("hdf5-varlen", Shape(None, None, static=True), None if packed else rows)
 
 
@@ -70,7 +70,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
-    """As `Format.write`, one example per row; lengths are free, the vocabulary is not needed."""
+    """As `Format.write`, with one example per row of any length. The vocabulary is not needed."""
     if not shape.static:
         raise DataError(f"{file}: MLPerf's HDF5 holds masks; these examples have none.")
     h5py = package("h5py")
@@ -92,7 +92,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
 
 def _append(h5py: Any, dataset: Any, first: int, column: Any) -> None:
     """Write `column` from row `first` on."""
-    # Through the library below: assigning to a slice fails where all runs are of one length.
+    # Use h5py's low-level API: assigning to a slice fails if all runs have the same length.
     target = dataset.id.get_space()
     target.select_hyperslab((first,), column.shape)
     source = h5py.h5s.create_simple(column.shape)
@@ -111,7 +111,7 @@ def _columns(block: Instances) -> dict[str, Any]:
 
 def _rows(values: Any, cu: Ints, dtype: str) -> Any:
     rows = np.empty(len(cu) - 1, object)
-    # One by one: numpy would make a matrix of runs of one length. And it splits nothing into one piece.
+    # One by one: numpy would turn runs of equal length into a matrix. And `split` returns one piece for no rows.
     for row, run in enumerate(np.split(values.astype(dtype), cu[1:-1]) if len(rows) else []):
         rows[row] = run
     return rows
@@ -140,7 +140,7 @@ def _unpacked(place: Place, block: dict[str, Ragged]) -> Instances:
     next_sentence_labels, labels_in_row = block[_LABELS]
     for one, other in ((in_row, counts_in_row), (in_row, labels_in_row)):
         _same_lengths(place, one, other)
-    # They have a sign in these files, and a negative one would shift all that follow.
+    # Lengths are signed in these files, and a negative one would shift all following examples.
     for declared in (lengths, counts):
         _same_lengths(place, declared, np.maximum(declared, 0))
     row = np.repeat(np.arange(len(in_row)), in_row)
@@ -164,7 +164,7 @@ def _same_lengths(place: Place, one: Ints, other: Ints) -> None:
 
 
 def _file_name(file: FileNumber) -> str:
-    return f"part_{file.of.replace('-', '_')}.hdf5"  # MLPerf's sampler takes the files with `part_` in their names
+    return f"part_{file.of.replace('-', '_')}.hdf5"  # MLPerf's sampler takes files with `part_` in their names
 
 
 FORMAT = Format("hdf5-varlen", facts, read, write, _file_name, static_only=True)

@@ -1,1 +1,1 @@
-"""Data made elsewhere, brought in by the stage `examples` for the phases that name it."""
+"""Import of external data (made by other programs) in the stage `examples`, for the phases that name such data."""

@@ -1,9 +1,9 @@
-"""Held-out examples of a run without a corpus: examples made elsewhere become documents of the held-out store.
+"""Held-out examples of a run without a corpus: imported examples become documents of the held-out store.
 
-Their masks are undone, so that they are masked as all held-out text is, and a plan row for each puts it together
-again: the segments A and B are two sentences of a document, and where [SEP] stands inside A a new document begins.
-Which are taken is a function of their ids before masking: the same whatever the files and their order, and copies of
-an example, also those with other masks, are on one side.
+Their masks are undone, so that they are masked like all held-out text, and one plan row per example reassembles it:
+the segments A and B are two sentences of a document, and a [SEP] inside A starts a new document. The selection depends
+only on the ids before masking, not on the files or their order, so all copies of an example, including copies with
+other masks, are on the same side of the split.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from bertwright.formats.bottom_k import Hashes, row_hashes
 
 @dataclass(frozen=True)
 class HoldOut:
-    """What a task of a run without a corpus holds out."""
+    """What a task holds out in a run without a corpus."""
 
     share: float
-    """Share of its examples or documents, by their hash; 1: all, of files that are not for training."""
+    """Share of its examples or documents to hold out, selected by hash; 1 for files that are not for training."""
     parts: Path
-    """Where the parts of all tasks lie."""
+    """Folder with the parts of all tasks."""
     number: int
-    """Of its held-out part, among those of all phases."""
+    """Number of its held-out part among those of all phases."""
     config: ExamplesConfig
 
     @property
     def rows(self) -> Path:
-        """The file with the plan rows of examples (of documents, they are made when all parts are there)."""
+        """The file with the plan rows of examples (those of documents are made once all parts exist)."""
         return self.parts / "heldout" / f"{self.number:05}.rows"
 
 
 @dataclass
 class HeldoutPart:
-    """The held-out examples of one file, gathered block by block."""
+    """The held-out examples of one file, collected block by block."""
 
     hold_out: HoldOut
     vocabulary: Vocabulary
     documents: list[Documents] = field(default_factory=list)
     plan: list[NDArray[np.void]] = field(default_factory=list)
-    """[R] `ROW` of each block."""
+    """Plan rows of each block, [R] `ROW`."""
     tokens: int = 0
 
     def take(self, block: Instances) -> tuple[Instances, Hashes]:
-        """Take its held-out examples out of a block: what is left to train on, and the hashes [N] of these N."""
-        # Of the ids before masking: a copy with other masks must lie on the same side.
+        """Remove and keep the held-out examples of a block; returns the other N examples and their hashes [N]."""
+        # Hash the ids before masking: a copy with other masks must be on the same side of the split.
         hashes = row_hashes(block.originals(), block.cu_seqlens)
         held = is_heldout(hashes, self.hold_out.share)
         if held.any():
@@ -71,11 +71,11 @@ class HeldoutPart:
         return block.take(np.flatnonzero(~held)), hashes[~held]
 
     def write(self) -> tuple[dict[str, Any], list[Path]]:
-        """Write the part; its counts, and the files."""
+        """Write the part; returns its counts and the files written."""
         hold_out, documents = self.hold_out, _joined(self.documents, self.vocabulary.size)
         counts, files = write_split(hold_out.parts, hold_out.number, "heldout", documents, (), hold_out.config)
         plan = np.concatenate([np.zeros(0, ROW), *self.plan])
-        # The disk is not waited for: a part that a crash damaged differs from the hashes in its note.
+        # No sync to disk: if a crash damages a part, it no longer matches the hashes in its note.
         write_atomic(hold_out.rows, plan.tobytes(), sync=False)
         return {**counts, "examples": len(plan)}, [*files, hold_out.rows]
 
@@ -83,18 +83,18 @@ class HeldoutPart:
 def as_documents(
     examples: Instances, hashes: Hashes, vocabulary: Vocabulary, labelled: bool, first: int = 0
 ) -> tuple[Documents, NDArray[np.void]]:
-    """The text of N examples as documents, whose hashes are the `hashes` [N] of the examples, and a plan row for each.
+    """Convert the text of N examples to documents, with the `hashes` [N] of the examples, and a plan row per example.
 
-    Token indices of the rows count from `first`, where these documents begin. Only with `labelled` do labels of pairs
-    count. Examples without text have no row.
+    Token indices in the rows count from `first`, where these documents begin. Labels of pairs are used only with
+    `labelled`. Examples without text get no row.
     """
     tokens, example = examples.originals(), np.repeat(np.arange(len(examples)), examples.lengths)
     text = ~np.isin(tokens, (vocabulary.cls, vocabulary.sep))
     second = examples.segment_ids[text].astype(np.int64)
-    stretch = np.cumsum(~text)[text] * (second == 0)  # between two special tokens; B is a single one
+    stretch = np.cumsum(~text)[text] * (second == 0)  # number of the run between two special tokens; B is one run
     owner = example[text]
     begins_sentence = _changes(owner) | _changes(second) | _changes(stretch)
-    # A [SEP] inside A is where the text went on in another document.
+    # A [SEP] inside A marks where the text continues in another document.
     begins_document = _changes(owner) | (begins_sentence & (second == 0))
     sentences, documents = np.flatnonzero(begins_sentence), np.flatnonzero(begins_document)
     documents_made = Documents(
@@ -108,13 +108,13 @@ def as_documents(
     a = first + ends(of_example)[:-1]
     document_breaks = np.maximum(np.bincount(owner[documents], minlength=len(examples)) - 1, 0)
     labels = examples.next_sentence_labels
-    # A plan without pairs scores none, whatever label the files have.
+    # A plan without pairs scores no labels, even if the files have some.
     label = np.where(labelled & (labels >= 0), labels, UNLABELLED)
     return documents_made, rows(a, a + in_a, a + in_a, a + of_example, label, document_breaks)[of_example > 0]
 
 
 def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Where a value differs from the one before it, and at the first."""
+    """Return a mask of the values that differ from the previous one; the first always counts as different."""
     changed: NDArray[np.bool_] = np.diff(values, prepend=values[:1] - 1) != 0
     return changed
 

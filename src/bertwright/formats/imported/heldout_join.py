@@ -1,7 +1,7 @@
-"""The held-out parts of a run without a corpus, joined into the held-out store and its plans.
+"""Joins the held-out parts of a run without a corpus into the held-out store and its plans.
 
-Examples bring their rows along. Documents are planned here as those of a corpus are: once, for the length of their
-phase, with random partners from all of them.
+Examples come with their plan rows. Documents are planned here like those of a corpus: once, for the length of their
+phase, with random partners from neighbouring parts of the same phase.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
 
 
 class _Planned(NamedTuple):
-    """A shard of the held-out store, and what its plan is made of."""
+    """A shard of the held-out store, and what its plan is built from."""
 
     counts: Group
     length: int
     rows: Path | None
-    """The rows of its examples; None: they are documents, to be planned."""
+    """File with the plan rows of its examples; None for documents, which still have to be planned."""
 
 
 def join_heldout(
     draft: Path, tasks: Sequence[Import], known: Mapping[str, str], config: ExamplesConfig
 ) -> dict[str, Any]:
-    """Write `store/heldout.*` and a plan for each length of the phases into `draft`; the counts of the whole.
+    """Write `store/heldout.*` and a plan for each length of the phases into `draft`; returns the total counts.
 
-    `known` are the inputs of the artifact: phases of one length with the same files hold the same out, which is taken
-    once. `DataError` when nothing is held out for a length.
+    `known` are the inputs of the artifact: phases of the same length with the same files hold out the same data, which
+    is stored once. Raises `DataError` when nothing is held out for a length.
     """
-    # Reversed, so that of phases with the same files the first one is kept.
+    # Reversed, so that the first of several phases with the same files is kept.
     distinct = {_content(task, known): task.data.phase for task in reversed(tasks)}.values()
     facts = {number(task): read_done(task.facts) for task in tasks if task.data.phase in distinct}
     shards = {part: note["heldout"] for part, note in facts.items() if "fault" not in note}
     held_tasks = [task for task in tasks if number(task) in shards]
     join_store(make_folder(draft / "store"), draft / ".parts" / "heldout", "heldout", shards)
-    # A phase at a time: documents of one phase are no partners for those of another, of another length.
+    # One phase at a time: documents must not be paired with documents of a phase with another length.
     planned = [
         shard
         for _, of_phase in groupby(held_tasks, lambda task: task.data.phase)
@@ -75,12 +75,12 @@ def join_heldout(
 
 
 def number(task: Import) -> int:
-    """The number of its held-out part."""
+    """Return the number of the task's held-out part."""
     return _hold_out(task).number
 
 
 def held_out_of(chosen: Chosen, tasks: Sequence[Import], config: ExamplesConfig) -> dict[str, Any]:
-    """For each phase how many `examples` (or documents) it holds out, and the `files` or the `share` they are."""
+    """Return for each phase the number of held-out `examples` (or `documents`), and their `files` or `share`."""
     phases = dict[str, Any]()
     for data, training in chosen:
         of_phase = [task for task in tasks if task.data == data]
@@ -95,13 +95,13 @@ def held_out_of(chosen: Chosen, tasks: Sequence[Import], config: ExamplesConfig)
 def _planned(
     tasks: Sequence[Import], shards: Mapping[int, dict[str, Any]], config: ExamplesConfig
 ) -> Iterator[_Planned]:
-    """The shards that the parts of one phase become."""
+    """Yield the shards that the parts of one phase become."""
     length = tasks[0].data.length
     counts = [{name: shards[number(task)][name] for name in ("tokens", "sentences", "documents")} for task in tasks]
     if isinstance(tasks[0], ImportTask):
         yield from (_Planned(c, length, _hold_out(t).rows) for c, t in zip(counts, tasks, strict=True))
     else:
-        # A stretch may hold few held-out documents, which would be partners of themselves.
+        # A single part may hold few held-out documents, which would be paired with themselves.
         yield from (_Planned(group, length, None) for group in neighbours(counts, config))
 
 
@@ -110,7 +110,7 @@ def _rows(path: Path) -> NDArray[np.void]:
 
 
 def _content(task: Import, known: Mapping[str, str]) -> tuple[int, str, str | None]:
-    """What decides what a phase holds out."""
+    """Return the key that determines what a phase holds out."""
     return task.data.length, known[task.data.input], known.get(task.data.test_input)
 
 
@@ -121,7 +121,7 @@ def _hold_out(task: Import) -> HoldOut:
 
 def _nothing(tasks: Sequence[Import], length: int, config: ExamplesConfig) -> DataError:
     keys = ", ".join(dict.fromkeys(f"{task.data.key}.data" for task in tasks if task.data.length == length))
-    # Of a share another share may help; of files for testing other files.
+    # The remedy differs: a larger share, or other test files.
     if all(task.trains for task in tasks if task.data.length == length):
         why = f"none fell into the share examples.heldout={config.heldout:g}. Raise it, or put a folder test beside"
     else:

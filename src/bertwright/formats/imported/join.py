@@ -1,7 +1,7 @@
-"""The parts of examples made elsewhere, joined into the arrays of the artifact, without those that are held out.
+"""Joins the parts of imported examples into the arrays of the artifact, without the held-out examples.
 
-Training examples are held out as well where files for testing hold examples of the training files, or two phases hold
-out different things.
+A training example can also be held out: if test files contain examples of the training files, or if another phase holds
+it out.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from bertwright.formats.recognise import FileSet
 
 COUNTS = ("examples", "tokens", "predictions", "labelled")
 _AT_ONCE = 1 << 14
-"""Examples written together."""
+"""Number of examples written at a time."""
 _OF_TOKENS, _OF_PREDICTIONS = ("tokens",), ("positions", "labels")
 
 
 def join_imported(
     draft: Path, chosen: Chosen, tasks: list[Import], config: ExamplesConfig, entries: Sequence[str], log: Log
 ) -> dict[str, Any]:
-    """Write `imported/` from the parts of all tasks; the counts of the stage, by phase, if there is anything.
+    """Write `imported/` from the parts of all tasks; returns the counts by phase, or an empty dict if there are none.
 
-    `store/` must be there; `entries` are the vocabulary by id. `DataError` when a phase has nothing left to train on.
+    `store/` must exist; `entries` is the vocabulary by id. Raises `DataError` when a phase has nothing left to train
+    on.
     """
     counts = {}
     for data, file_set in chosen:
@@ -54,7 +55,7 @@ def join_imported(
             log.say(f"examples: {sentence}")
         counts[data.key] = summary
     labelled = [f"{key}.data" for key, summary in counts.items() if summary.get("labelled")]
-    # Files do not say what their labels mean, so it is said and not refused.
+    # Files do not state what their labels mean, so this is logged, not rejected.
     if config.plan == "sentence-order" and labelled:
         log.say(
             f"examples: the labels of {', '.join(labelled)} are next-sentence labels to those who made them (1: "
@@ -67,7 +68,7 @@ def join_imported(
 
 
 def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[ImportTask]) -> dict[str, Any]:
-    """Write the arrays of a phase's data from the parts of its files; returns what `facts.json` says of the whole."""
+    """Write the arrays of a phase's data from the parts of its files; returns the summary stored in `facts.json`."""
     facts = [read_done(task.facts) for task in tasks]
     whole = [task for task, note in zip(tasks, facts, strict=True) if "fault" not in note]
     left_out = [{"file": error.file.name, "fault": error.fault} for error in file_set.damaged]
@@ -82,7 +83,7 @@ def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[Im
     for name, column in ENDS.items():
         _join_ends(folder / name, [task.part(column) for task in whole])
     copies: dict[str, int] = {}
-    # Now, because all that is held out is known only when all parts are there.
+    # Only now, because the complete held-out set is known only once all parts exist.
     if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
         counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
         _refuse_empty(data, file_set, counts, "all of them are held out")
@@ -107,7 +108,7 @@ def _refuse_empty(data: ImportedData, file_set: FileSet, counts: dict[str, int],
 
 
 def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list[str]:
-    """What the user should know of a phase's data."""
+    """Return what the user should know about a phase's data."""
     masks = "with their masks" if summary["static"] else "to be masked"
     said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]
     if summary["incomplete"]:
@@ -129,7 +130,7 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
     last = 0
     with target.open("wb") as out:
         for part in parts:
-            # Lengths have 16 bits: none is above 32,768.
+            # 16 bits are enough: no length exceeds 32,768.
             sums = ends(np.frombuffer(read_bytes(part), "<u2")) + last
             out.write(sums[:-1].astype("<u8").tobytes())
             last = int(sums[-1])
@@ -137,7 +138,7 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
 
 
 def _repeated(tasks: Sequence[ImportTask], store: Path) -> NDArray[np.int64]:
-    """[K] which of the examples of `tasks`, one file after another, are held out in `store` too, by their hash."""
+    """[K] indices of the examples of `tasks`, in file order, that are also held out in `store`, compared by hash."""
     heldout = map_file(store / "heldout.hashes", "<u8")
     parts = [np.frombuffer(read_bytes(task.part(HASHES)), "<u8") for task in tasks]
     masks = [np.isin(part, heldout) for part in parts]
@@ -145,12 +146,12 @@ def _repeated(tasks: Sequence[ImportTask], store: Path) -> NDArray[np.int64]:
 
 
 def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) -> dict[str, int]:
-    """Take the examples `rows` [K] out of the arrays in `folder`, of element types `kinds`; the counts of the rest."""
+    """Remove the examples `rows` [K] from the arrays in `folder`, of dtypes `kinds`; returns the remaining counts."""
     cu = {name: map_file(folder / name, "<u8") for name in ENDS}
     kept = np.delete(np.arange(len(cu["cu_seqlens"]) - 1), rows)
     for name, kind in kinds.items():
         values = map_file(folder / name, kind)
-        # Beside it, because the array is mapped and read meanwhile.
+        # Write to a separate file, because the array is mapped and still being read.
         with (folder / f".{name}").open("wb") as out:
             for start in range(0, len(kept), _AT_ONCE):
                 out.write(_taken(name, values, cu, kept[start : start + _AT_ONCE]).tobytes())
@@ -171,7 +172,7 @@ def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) 
 def _taken(
     name: str, values: NDArray[Any], cu: Mapping[str, NDArray[np.uint64]], rows: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """The values of `rows` in a column that has one for each token, prediction or example."""
+    """Return the values of `rows` in a column that has one value per token, prediction or example."""
     if name in _OF_TOKENS:
         return values[gather(cu["cu_seqlens"], rows)[0]]
     return values[gather(cu["cu_predictions"], rows)[0] if name in _OF_PREDICTIONS else rows]

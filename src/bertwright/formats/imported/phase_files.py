@@ -1,4 +1,4 @@
-"""Which files a phase with data in a format of the field trains on, and what they are known by."""
+"""Finds the files that a phase with external data trains on, and computes their identity."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from bertwright.formats.recognise import FileSet, recognise
 
 
 def find(data: ImportedData) -> FileSet:
-    """The one training set at the phase's path that is made for its length, or does not say for which.
+    """Return the only training set at the phase's path that is for its length, or that does not state a length.
 
-    Looks at the beginnings of files only. `RecipeError` where none or several fit, or where a setting has no meaning
-    for them; `DataError` where nothing is recognised, or a file is damaged and `quarantine` is not set.
+    Reads only the beginnings of files. Raises `RecipeError` if none or several sets fit, or if a setting has no effect
+    on them; `DataError` if nothing is recognised, or if a file is damaged and `quarantine` is not set.
     """
     if not data.path.exists():
         raise RecipeError(
             f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
         )
     sets = recognise(data.path)
-    # Some formats do not say for which length they are; then the path must name one set.
+    # Some formats do not state their length; then the path must name a single set.
     fitting = [file_set for file_set in sets if file_set.trains and file_set.shape.length in (None, data.length)]
     if len(fitting) != 1:
         number = f"{len(fitting)} training sets" if fitting else "no training set"
@@ -37,7 +37,7 @@ def find(data: ImportedData) -> FileSet:
         )
     (training,) = fitting
     _refuse_faults(data, training)
-    # A setting that would do nothing is refused, not ignored.
+    # A setting without effect is rejected, not ignored.
     if training.shape.static and data.masking != MaskingConfig():
         raise RecipeError(
             f"{data.key}.masking: the examples in {training.folder} have their masks already, so these settings would "
@@ -47,10 +47,11 @@ def find(data: ImportedData) -> FileSet:
 
 
 def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
-    """The sets beside `training` that are not for training and may be held out: of its length, or of none they say.
+    """Return the sets next to `training` that are not for training and may be held out: of its length, or of unstated
+    length.
 
-    NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Looks at the beginnings
-    of files only. `DataError` where a file is damaged and `quarantine` is not set.
+    These are NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Reads only
+    the beginnings of files. Raises `DataError` if a file is damaged and `quarantine` is not set.
     """
     lengths = (None, data.length)
     sets = [test_set for test_set in recognise(data.path) if not test_set.trains and test_set.shape.length in lengths]
@@ -61,7 +62,7 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
 
 
 def known_by(data: ImportedData, training: FileSet, tests: Sequence[FileSet] = ()) -> dict[str, str]:
-    """What the files of a phase are known by, as inputs of the examples artifact."""
+    """Return the content hashes of a phase's files, as inputs of the examples artifact."""
     known = {data.input: content(training)}
     return known | ({data.test_input: sha256_of([content(test_set) for test_set in tests])} if tests else {})
 
@@ -77,27 +78,27 @@ def _refuse_faults(data: ImportedData, file_set: FileSet) -> None:
 
 
 def content(file_set: FileSet) -> str:
-    """The quick identity of a set of files: of their contents in order, not of where they lie (see `sampled_hash`)."""
+    """Return a quick identity of a set of files: of sampled contents in order, not of paths (see `sampled_hash`)."""
     files = files_of(file_set.files, file_set.kind)
-    # The more files, the fewer blocks of each: a thousand files are not read for a fingerprint.
+    # The more files, the fewer blocks of each, so that a fingerprint does not have to read a thousand files.
     blocks = max(4, 64 // len(files))
     return sha256_of([sampled_hash(file, blocks) for file in files])
 
 
 def files_of(files: Sequence[Path], kind: Kind) -> list[Path]:
-    """Some files of a set, and those that belong to them: Megatron's tokens lie beside their index."""
+    """Return `files` and their companion files: Megatron stores the tokens next to their index."""
     documents = document_format_of(kind)
     return [*files, *(other for file in files if documents for other in documents.beside(file))]
 
 
 def hash_of(file: Path) -> str:
-    """The SHA-256 of a file that has been read, kept so that a later change of it can be found."""
+    """Return the SHA-256 of a file that has been read; it is stored so that a later change can be detected."""
     with reading(file):
         return sha256(file)
 
 
 def damaged(data: ImportedData, error: ShardError) -> DataError:
-    """What to raise for a damaged file that is not to be left out."""
+    """Return the error to raise for a damaged file that must not be left out."""
     return DataError(
         f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or leave damaged files out with "
         f"{data.key}.quarantine=true."

@@ -1,4 +1,4 @@
-"""The data made elsewhere that phases of a recipe train on, as the stage `examples` takes it (`ImportedSets`)."""
+"""The external data that phases of a recipe train on, as the stage `examples` expects it (`ImportedSets`)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from bertwright.formats.imported.tasks import Chosen, Import, import_file, impor
 
 @dataclass(frozen=True)
 class Sets:
-    """The files of each phase that names data made elsewhere, beside a corpus."""
+    """The files of each phase that names external data, in a run that also has a corpus."""
 
     chosen: Chosen
 
     @classmethod
     def find(cls, named: Sequence[ImportedData]) -> Self | None:
-        """Recognise the files of the phases by their beginnings; None where no phase names any. Raises as `find`."""
+        """Recognise the files of the phases by their beginnings; None if no phase names any. Raises as `find` does."""
         return cls([(data, find(data)) for data in named]) if named else None
 
     @property
@@ -35,16 +35,16 @@ class Sets:
 
     @property
     def inputs(self) -> dict[str, str]:
-        """What their files are known by."""
+        """The content hashes of their files."""
         return {name: content for data, file_set in self.chosen for name, content in known_by(data, file_set).items()}
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
-        """A task for each file, or for each stretch of a file of tokenised documents."""
+        """Return a task for each file, or for each part of a file of tokenised documents."""
         # One function for both kinds of data, so that a step has one list of tasks.
         return import_file, import_tasks(self.chosen, parts, vocab, vocabulary, config)
 
     def join(
         self, draft: Path, tasks: Sequence[Task], config: ExamplesConfig, entries: Sequence[str], log: Log
     ) -> dict[str, Any]:
-        """Write `imported/` into `draft`; the counts by phase."""
+        """Write `imported/` into `draft`; returns the counts by phase."""
         return join_imported(draft, self.chosen, cast(list[Import], tasks), config, entries, log)

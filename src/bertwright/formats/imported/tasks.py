@@ -1,7 +1,7 @@
-"""Examples made elsewhere, brought in once: files in any format of the field become flat arrays that can be mapped.
+"""One-time import of external examples: files in any supported format become flat arrays that can be memory-mapped.
 
-A task is one file; its part is ended by a note, as that of a corpus shard is.
-Tokenised documents become a store and plans instead (`tokens`).
+A task is one file; a note completes its part, as for a corpus shard. Tokenised documents become a store and plans
+instead (`tokens`).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from bertwright.formats.recognise import FileSet
 from bertwright.vocab.load import read_vocabulary
 
 TELLING = 16
-"""Predictions from which the id that most of them show tells whether it is [MASK]."""
+"""Number of predictions from which their most common id reliably shows whether it is [MASK]."""
 HASHES = "hashes"
-"""The column of the parts with the hash of each example's ids before masking, where examples are held out."""
+"""The column of the parts with the hash of each example's ids before masking; present when examples are held out."""
 
 
 Chosen = Sequence[tuple[ImportedData, FileSet]]
-"""The phases with such data, and the files of each."""
+"""The phases with external data, and the files of each."""
 
 
 @dataclass(frozen=True)
 class ImportTask:
-    """What a worker needs to bring in one file."""
+    """What a worker needs to import one file."""
 
     data: ImportedData
     file: Path
@@ -53,21 +53,21 @@ class ImportTask:
     static: bool
     """Whether the set has masks."""
     number: int
-    """Of the file in its set."""
+    """Number of the file in its set."""
     parts: Path
     vocab: Artifact
     vocabulary: Vocabulary
     hold_out: HoldOut | None = None
-    """What of it is held out; None where a corpus has the held-out text."""
+    """What it holds out; None when a corpus provides the held-out text."""
 
     @property
     def trains(self) -> bool:
-        """Whether it is a file to train on, at least in part."""
+        """Whether at least part of the file is used for training."""
         return self.hold_out is None or self.hold_out.share < 1
 
     @property
     def facts(self) -> Path:
-        """The file that is written last: `{"file", "examples", ..., "sha256"}`, or `{"file", "fault"}`."""
+        """The note that is written last: `{"file", "examples", ..., "sha256"}`, or `{"file", "fault"}`."""
         return self.part("json")
 
     def part(self, column: str) -> Path:
@@ -76,13 +76,13 @@ class ImportTask:
 
 
 Import = ImportTask | TokensTask
-"""A task of the stage that brings in what others have made."""
+"""An import task of the stage."""
 
 
 def import_tasks(
     chosen: Chosen, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig
 ) -> list[Import]:
-    """A task for each file of each phase; several for a file of tokenised documents."""
+    """Return a task for each file of each phase; several for a file of tokenised documents."""
     tasks: list[Import] = []
     for data, file_set in chosen:
         if file_set.documents:
@@ -97,7 +97,7 @@ def import_tasks(
 
 
 def import_file(task: Import) -> None:
-    """Write the part of one task, unless it is there; with `quarantine` a damaged file leaves its fault alone."""
+    """Write the part of one task unless it exists; with `quarantine`, only the fault of a damaged file is recorded."""
     if is_done(task.facts):
         return
     make_folder(task.facts.parent)
@@ -107,7 +107,7 @@ def import_file(task: Import) -> None:
         if not task.data.quarantine:
             raise damaged(task.data, error) from error
         facts, files = {"fault": error.fault}, []
-    # What goes wrong in reading is a `DataError` by now, so this is of writing.
+    # Errors while reading are already `DataError`s, so this one is from writing.
     except OSError as error:
         raise cannot_write(task.parts, error) from error
     mark_done(task.facts, files, {"file": task.file.name, **facts})
@@ -118,13 +118,13 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     part = HeldoutPart(task.hold_out, task.vocabulary) if task.hold_out else None
     kinds |= {HASHES: "<u8"} if part else {}
     totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
-    # Ids beyond the vocabulary are no damage: `_check` says what they mean. Pieces cannot be read without it.
+    # Ids beyond the vocabulary are not damage: `_check` explains them. Word pieces cannot be read without it.
     known = format_of(task.kind)
     entries = read_vocabulary(task.vocab.file("vocab.txt")) if known.reads_vocabulary else None
     first, hashes = 0, np.zeros(0, np.uint64)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
-        # An empty block has no largest id, which `_check` asks for.
+        # Skip empty blocks: `_check` needs the largest id, which they do not have.
         for block in filter(len, known.read(task.file, entries)):
             _check(task, block, first)
             first += len(block)
@@ -138,7 +138,7 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
             )
         for handle in out.values():
             handle.flush()
-            # Before the note that ends the part.
+            # The data must be on disk before the note that completes the part.
             os.fsync(handle.fileno())
     heldout, files = part.write() if part else (None, list[Path]())
     facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
@@ -158,7 +158,7 @@ def _columns(block: Instances) -> dict[str, NDArray[Any]]:
 
 
 def _check(task: ImportTask, block: Instances, first: int) -> None:
-    """Refuse what leaving out a file does not mend: examples too long, or made with another vocabulary."""
+    """Reject faults that quarantining a file does not fix: too long examples, or another vocabulary."""
     data, special, lengths = task.data, task.vocabulary, block.lengths
     example = f"{data.key}.data: {task.file}: example"
     if len(over := np.flatnonzero(lengths > data.length)):
@@ -183,7 +183,7 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
             row = int(wrong[0])
             raise DataError(f"{example} {first + row:,} {verb} with id {ids[row]}, not {name} ({number}). {other}")
     shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
-    # Eight in ten are masked: another id on most of them is that of another vocabulary.
+    # 80 % of predictions are masked; if most show another id, the examples were made with another vocabulary.
     if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
         fault = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
         raise DataError(f"{example} {first:,} and those after it: {fault}. {other}")

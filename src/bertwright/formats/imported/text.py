@@ -1,6 +1,6 @@
-"""The training text of data made elsewhere: how often each entry occurs in it, and what that says of the vocabulary.
+"""Token counts of the training text of imported data, and how well the vocabulary fits it.
 
-A run without a corpus has no training store to count in.
+Needed because a run without a corpus has no training store to count in.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bertwright.examples.store import map_file
 from bertwright.examples.vocabulary import Vocabulary
 
 _AT_ONCE = 1 << 12
-"""Examples read together."""
+"""Number of examples read at a time."""
 
 
 def text_of(folder: Path, vocabulary: Vocabulary) -> Iterator[NDArray[Any]]:
-    """The ids that a phase trains on as they were before masking, blocks [T]; `folder` is what was brought in for it.
+    """Yield the ids that a phase trains on, before masking, in blocks [T]; `folder` is the imported data of the phase.
 
-    Blocks of documents overlap a little; of examples they do not, and have [CLS] and [SEP].
+    Blocks of documents overlap slightly. Blocks of examples do not overlap, and contain [CLS] and [SEP].
     """
-    # Tokenised documents are a store, which examples are not.
+    # Only tokenised documents have a store.
     if (folder / "store").is_dir():
         yield from training_text(folder / "store")
         return
@@ -45,7 +45,7 @@ def text_of(folder: Path, vocabulary: Vocabulary) -> Iterator[NDArray[Any]]:
 
 
 def count_text(folder: Path, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """[V] how often each entry occurs in the training text of a phase; special ones do not count."""
+    """[V] how often each entry occurs in the training text of a phase; special tokens are not counted."""
     store = folder / "store"
     if store.is_dir():
         counts = token_counts(
@@ -55,14 +55,14 @@ def count_text(folder: Path, vocabulary: Vocabulary) -> NDArray[np.int64]:
         counts = np.zeros(vocabulary.size, np.int64)
         for block in text_of(folder, vocabulary):
             counts += token_counts(block, vocabulary.size)
-    # No words: they would count as such in the tokens a word takes. [UNK] stands for one, and stays.
+    # Special tokens are not words and would distort the tokens per word. [UNK] stands for a word, so it is kept.
     counts[[vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask]] = 0
     return counts
 
 
 def rates(counts: NDArray[np.int64], vocabulary: Vocabulary) -> dict[str, float | int]:
-    """How the vocabulary fits a text, given how often each entry occurs there [V]: `words` (marks are words too), their
-    `fertility` in tokens a word, and the share of `unknown_rate` that is [UNK]."""
+    """Return how the vocabulary fits a text, given the number of occurrences of each entry [V]: the number of `words`
+    (punctuation marks included), `fertility` (tokens per word), and `unknown_rate` (share of words that are [UNK])."""
     words = int(counts[~vocabulary.continuation].sum())
     return {
         "words": words,

@@ -1,13 +1,14 @@
-"""Tokenised documents made elsewhere (Megatron's files, rows of running text of Hugging Face `datasets`), brought in as
-a token store and plans of their own.
+"""Import of external tokenised documents (Megatron's files, rows of running text of Hugging Face `datasets`) into a
+separate token store with its own plans.
 
     imported/0/store/train.*      as `store/`; the hash of a document is that of its tokens
     imported/0/plans/train/…      as `plans/`
     imported/0/facts.json         what was read, and what was left out
 
-A task is a stretch of documents of one file, about as long as a corpus shard, since a file may hold a whole Wikipedia.
-Everything after reading is as for our own text: sentences above 65,535 tokens are split, documents without tokens
-vanish, plans follow the settings of `[examples]`, and a random second segment is of the same stretch.
+A task is a range of documents of one file, about as long as a corpus shard, because a file may hold an entire
+Wikipedia. After reading, the text is treated like that of a corpus: sentences of more than 65,535 tokens are split,
+documents without tokens are dropped, plans follow the settings of `[examples]`, and a random second segment comes from
+the same range.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from bertwright.formats.imported.phase_files import files_of, hash_of
 from bertwright.formats.recognise import FileSet, open_documents
 
 STRETCH = 1 << 20
-"""Tokens of a task, about."""
+"""Approximate number of tokens of a task."""
 NEARLY_ALL = 0.9
-"""Share of documents of one sentence from which a set is taken to know no sentences."""
+"""Share of single-sentence documents from which a set is assumed to have no sentence boundaries."""
 
 
 @dataclass(frozen=True)
 class TokensTask:
-    """What a worker needs to bring in one stretch of documents."""
+    """What a worker needs to import one range of documents."""
 
     data: ImportedData
     kind: Kind
@@ -51,28 +52,28 @@ class TokensTask:
     first: int
     stop: int
     number: int
-    """Of the stretch in its set."""
+    """Number of the range in its set."""
     parts: Path
     vocabulary: Vocabulary
     end_of_document: int
-    """The id that may end a document, beside [SEP]."""
+    """The id, besides [SEP], that may end a document."""
     config: ExamplesConfig
     hold_out: HoldOut | None = None
-    """What of it is held out; None where a corpus has the held-out text."""
+    """What it holds out; None when a corpus provides the held-out text."""
 
     @property
     def trains(self) -> bool:
-        """Whether it is there to be trained on, at least in part."""
+        """Whether at least part of the range is used for training."""
         return self.hold_out is None or self.hold_out.share < 1
 
     @property
     def folder(self) -> Path:
-        """Where the parts of its set lie."""
+        """Folder with the parts of its set."""
         return self.parts / self.data.folder
 
     @property
     def facts(self) -> Path:
-        """The file that is written last: `{"file", "train", "ended", "special", "files"}`, or `{"file", "fault"}`."""
+        """The note that is written last: `{"file", "train", "ended", "special", "files"}`, or `{"file", "fault"}`."""
         return self.folder / f"{self.number:05}.json"
 
 
@@ -84,7 +85,8 @@ def token_tasks(
     entries: Sequence[str],
     config: ExamplesConfig,
 ) -> list[TokensTask]:
-    """A task for each stretch of the files of a set; `DataError` when pairs are asked of documents of one sentence."""
+    """Return a task for each range of the files of a set. Raises `DataError` when the plan needs pairs but nearly all
+    documents have a single sentence."""
     stretches, counts = list[tuple[Path, int, int]](), [np.zeros(0, np.int64)]
     for file in file_set.files:
         documents_of_file = open_documents(file, file_set.kind)
@@ -92,7 +94,7 @@ def token_tasks(
         counts.append(documents_of_file.counts)
     sentences = np.concatenate(counts)
     single, documents = int((sentences == 1).sum()), int((sentences > 0).sum())
-    # A few documents of one sentence are in any text; of these alone no pair can be made.
+    # Any text has a few single-sentence documents, but no pair can be built from such documents alone.
     if config.pairs and documents and single >= NEARLY_ALL * documents:
         raise DataError(
             f"{data.key}.data: {single:,} of {documents:,} documents in {file_set.folder} are one sentence each, and "
@@ -107,18 +109,21 @@ def token_tasks(
 
 
 def _end_of_document(entries: Sequence[str]) -> int:
-    """What Megatron's --append-eod appends: [EOS], which its tokenizer adds after [BOS] where the entries lack them."""
+    """Return the id that Megatron's --append-eod appends: [EOS]. If the vocabulary lacks [BOS] or [EOS], its tokenizer
+    adds them after the last entry, in this order."""
     return entries.index("[EOS]") if "[EOS]" in entries else len(entries) + ("[BOS]" not in entries)
 
 
 def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
-    """Write the part of one stretch: the counts of its store and plans, documents that were `ended` by an id which was
-    taken off, documents that hold `special` ids and were left out, and with the first stretch of a file the hashes of
-    its `files`; and what was written.
+    """Write the part of one range; returns its facts and the files written.
+
+    Facts: the counts of its store and plans, the number of documents whose end id was removed (`ended`), the number of
+    documents left out because they hold special ids (`special`), and for the first range of a file its `files` with
+    their hashes.
     """
     block, ended = _without_end(task, open_documents(task.file, task.kind).read(task.first, task.stop))
     _check(task, block)
-    # Of the ids: the text that they were made of is not there.
+    # Hash the ids, because the original text is not available.
     contents = row_hashes(block.ids, ends(block.sizes)).tolist()
     ids = block.ids.astype(token_dtype(task.vocabulary.size))
     documents = documents_of(ids, block.counts.tolist(), block.lengths, contents)
@@ -133,16 +138,16 @@ def import_documents(task: TokensTask) -> tuple[dict[str, Any], list[Path]]:
         documents = subset(documents, ~held)
     sets = [PlanSet(length=task.data.length)]
     facts["train"], files = write_split(task.folder, task.number, "train", documents, sets, task.config)
-    # Once a file, not once a stretch: it is read to its end for its hash.
+    # Once per file, not once per range: hashing reads the entire file.
     sources = files_of([task.file], task.kind) if task.first == 0 else []
     facts["files"] = [{"file": file.name, "sha256": hash_of(file)} for file in sources]
     return facts, [*files, *written]
 
 
 def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocuments, int]:
-    """The documents without the id that ends them, and how many had one."""
+    """Return the documents without the id that ends them, and how many had such an id."""
     last = ends(block.sizes)[1:][block.sizes > 0] - 1
-    # A row puts [SEP] where a document ends, and would have two.
+    # A plan row inserts [SEP] at the end of a document, so an existing one would be doubled.
     last = last[np.isin(block.ids[last], (task.vocabulary.sep, task.end_of_document))]
     lengths = block.lengths.copy()
     lengths[np.searchsorted(ends(lengths), last, side="right") - 1] -= 1
@@ -150,7 +155,7 @@ def _without_end(task: TokensTask, block: TokenDocuments) -> tuple[TokenDocument
 
 
 def _check(task: TokensTask, block: TokenDocuments) -> None:
-    """Refuse ids beyond the vocabulary, which leaving out a file does not mend."""
+    """Reject ids beyond the vocabulary; quarantining a file does not fix this fault."""
     if len(beyond := np.flatnonzero(block.ids >= task.vocabulary.size)):
         document = task.first + np.searchsorted(ends(block.sizes), beyond[0], side="right") - 1
         raise DataError(
@@ -161,7 +166,7 @@ def _check(task: TokensTask, block: TokenDocuments) -> None:
 
 
 def _with_special(vocabulary: Vocabulary, documents: Documents) -> NDArray[np.bool_]:
-    """[D] which documents hold an id that no text has: some tokenizers read "[MASK]" in an article as the mask."""
+    """[D] which documents hold an id that text never has: some tokenizers read "[MASK]" in an article as the mask."""
     special = (vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask)
     places = np.flatnonzero(np.isin(documents.tokens, special))
     holds_special = np.zeros(len(documents.hashes), np.bool_)

@@ -1,7 +1,7 @@
-"""The parts of tokenised documents made elsewhere, joined into a store and plans without what is held out here.
+"""Joins the parts of imported tokenised documents into a store and plans, without the documents this run holds out.
 
-Documents that are held out, token for token, are found when all parts are there, because only then all held-out
-documents are known. Their rows are left out of the plans, and in the store their tokens become [PAD].
+Documents that equal a held-out document, token for token, are found once all parts exist, because only then are all
+held-out documents known. Their rows are left out of the plans, and their tokens in the store become [PAD].
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.recognise import FileSet
 
 FEW = 0.01
-"""Share of documents with special ids above which they are no accident of the text."""
+"""Share of documents with special ids above which these are not an accident of the text."""
 _AT_ONCE = 1 << 12
-"""Held-out documents hashed together."""
+"""Number of held-out documents hashed at a time."""
 
 
 def join_tokens(
     draft: Path, data: ImportedData, file_set: FileSet, tasks: Sequence[TokensTask], entries: Sequence[str]
 ) -> dict[str, Any]:
-    """Write the store and the plans of a phase's documents; returns what `facts.json` says of the whole.
+    """Write the store and the plans of a phase's documents; returns the summary stored in `facts.json`.
 
-    `entries` are the vocabulary by id. `DataError` when nothing is left to train on, or many documents hold special
-    ids.
+    `entries` is the vocabulary by id. Raises `DataError` when nothing is left to train on, or when many documents hold
+    special ids.
     """
     facts = {task.number: read_done(task.facts) for task in tasks}
     left_out = {error.file.name: error.fault for error in file_set.damaged}
     left_out |= {note["file"]: note["fault"] for note in facts.values() if "fault" in note}
-    # Of a damaged file nothing is taken: which of its stretches are right, nobody knows.
+    # Nothing is used of a damaged file, because it is unknown which of its ranges are valid.
     facts = {number: note for number, note in facts.items() if note["file"] not in left_out}
     shards = {number: note["train"] for number, note in facts.items()}
     faults = "; ".join(f"{file}: {fault}" for file, fault in left_out.items()) or "its files hold no text"
     documents, special = _checked(data, file_set, facts, faults)
     folder, parts = draft / data.folder, tasks[0].folder
     shared = _find_overlap(draft / "store", parts / "train", shards)
-    # Plans without a row would be an error of training, which knows less of why.
+    # Fail here: with empty plans, training would fail later and could not explain why.
     if documents == len(shared):
         raise _nothing_left(data, file_set, "all of them are held out")
     own = PlanSet(length=data.length)
@@ -78,7 +78,8 @@ def join_tokens(
 
 
 def _checked(data: ImportedData, file_set: FileSet, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
-    """How many documents there are (at least one), and how many were left out because of special ids (few)."""
+    """Return the number of documents, and of those left out because of special ids. Raises `DataError` if there is no
+    document, or if too many were left out."""
     documents = sum(note["train"]["documents"] for note in facts.values())
     special = sum(note["special"] for note in facts.values())
     if special > FEW * (documents + special):
@@ -97,7 +98,7 @@ def _nothing_left(data: ImportedData, file_set: FileSet, why: str) -> DataError:
 
 
 def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
-    """What the user should know of a phase's documents."""
+    """Return what the user should know about a phase's documents."""
     key, overlap = f"{data.key}.data", summary["heldout_contamination"]
     said = [
         f"{key} is {summary['documents']:,} documents of {summary['sentences']:,} sentences and {summary['tokens']:,} "
@@ -120,29 +121,29 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Overlap:
-    """The documents to leave out of a set, as `_find_overlap` finds them."""
+    """The documents to leave out of a set, as found by `_find_overlap`."""
 
     parts: Path
-    """Where the parts of the set's training split lie."""
+    """Folder with the parts of the set's training split."""
     masks: dict[int, NDArray[np.bool_]]
-    """[D] which documents of a part they are, for the parts that have some."""
+    """For each part that has such documents, the mask [D] that selects them."""
 
     def __len__(self) -> int:
         return sum(int(mask.sum()) for mask in self.masks.values())
 
     def rows_without(self, number: int, rows: NDArray[np.void]) -> NDArray[np.void]:
-        """Those of the rows, [R] `ROW`, of part `number` that take nothing from them."""
+        """Return the rows, of [R] `ROW` of part `number`, that use none of the left-out documents."""
         if (mask := self.masks.get(number)) is None:
             return rows
         starts, before = _array(self.parts, number, "starts"), ends(mask)
         a, b = (np.searchsorted(starts, rows[name], side="right") - 1 for name in ("a_start", "b_start"))
         in_a = before[a + rows["breaks"] + 1] > before[a]
-        in_b = (rows["b_count"] > 0) & mask[np.minimum(b, len(mask) - 1)]  # without a segment B it begins where A ends
+        in_b = (rows["b_count"] > 0) & mask[np.minimum(b, len(mask) - 1)]  # without B, b_start is the end of A
         without: NDArray[np.void] = rows[~(in_a | in_b)]
         return without
 
     def blank(self, store: Path, numbers: Iterable[int], pad: int) -> None:
-        """Put [PAD] in their places in the store of the parts `numbers`, joined in that order."""
+        """Overwrite the documents with `pad` in the store joined from the parts `numbers`, in that order."""
         if not self.masks:
             return
         tokens = np.memmap(store / "train.tokens", read_json(store / "train.json")["dtype"], "r+")
@@ -150,14 +151,14 @@ class _Overlap:
         for number in numbers:
             starts = _array(self.parts, number, "starts").astype(np.int64) + first
             for document in np.flatnonzero(self.masks.get(number, False)):
-                # Blanked, not taken out: the offsets of all documents behind it would be others.
+                # Overwrite, not remove: removing would shift the offsets of all later documents.
                 tokens[starts[document] : starts[document + 1]] = pad
             first = int(starts[-1])
         tokens.flush()
 
 
 def _find_overlap(store: Path, parts: Path, numbers: Iterable[int]) -> _Overlap:
-    """The documents of the parts `numbers` with the tokens of a held-out document of the token store `store`."""
+    """Find documents of the parts `numbers` with the same tokens as a held-out document of the token store `store`."""
     heldout = np.concatenate([np.zeros(0, np.uint64), *_heldout_hashes(store)])
     masks = {number: np.isin(_array(parts, number, "hashes"), heldout) for number in numbers}
     return _Overlap(parts, {number: mask for number, mask in masks.items() if mask.any()})

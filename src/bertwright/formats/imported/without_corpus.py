@@ -1,7 +1,7 @@
-"""The stage `examples` without a corpus: data made elsewhere is all there is, and part of it is held out.
+"""The stage `examples` without a corpus: all data is imported, and part of it is held out.
 
-What lies beside the training files for testing is held out: NVIDIA's `…_test_…` files, folders named `test`,
-`validation` or `eval`. Of a phase that has none it is a share of its examples or documents.
+Test files next to the training files are held out: NVIDIA's `…_test_…` files, and folders named `test`, `validation`
+or `eval`. A phase without test files holds out a share of its examples or documents.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from bertwright.formats.imported.text import count_text, rates, text_of
 from bertwright.formats.recognise import FileSet
 
 FEW = 20
-"""Held-out examples below which the user is told that scores will be rough."""
+"""Number of held-out examples below which the log warns that scores will be rough."""
 MUCH = 0.1
-"""Share of held-out sentences found in the training text above which the user is told what scores then mean."""
+"""Share of held-out sentences found in the training text above which the log explains what scores then mean."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is to be made."""
+    """The inputs of the stage."""
 
     config: ExamplesConfig
     vocab: Artifact
     chosen: Chosen
     tests: Mapping[int, tuple[FileSet, ...]]
-    """By phase, the sets of files that are not for training."""
+    """The sets of files that are not for training, by phase."""
     known: Mapping[str, str]
     """The inputs of the artifact."""
 
@@ -61,11 +61,11 @@ def run(
     vocab: Artifact,
     context: StageContext,
 ) -> Artifact:
-    """The examples artifact in `context.out` of the data of `imported` alone, of which some are held out.
+    """Build the examples artifact in `context.out` from `imported` data only, part of which is held out.
 
-    `sets` are the lengths of the phases, for its identity.
+    `sets` are the lengths of the phases, for the identity of the artifact.
 
-    Raises `StageIncomplete` when `context.share` is not the whole and another process completes the stage.
+    Raises `StageIncomplete` when `context.share` is only part of the work and another process completes the stage.
     """
     chosen = [(data, find(data)) for data in imported]
     tests = {data.phase: find_tests(data, file_set) for data, file_set in chosen}
@@ -80,7 +80,7 @@ def run(
 
 
 def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
-    """Write the examples of all phases and what is held out of them into `draft`; the counts of the stage."""
+    """Write the training and held-out examples of all phases into `draft`; returns the counts of the stage."""
     used = libraries(draft, ("tokenizers",), log, share.world)
     facts = vocabulary_facts(stage.vocab)
     write_json(draft / "vocabulary.json", facts)
@@ -88,7 +88,7 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
     tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
     work_through([(import_file, tasks)], executor, share, log)
     share.complete("examples", draft, [task.facts for task in tasks])
-    # Before the training parts are joined: what it holds out leaves them.
+    # Before the training parts are joined, because held-out examples are removed from them.
     heldout = join_heldout(draft, tasks, stage.known, stage.config)
     heldout["phases"] = held_out_of(stage.chosen, tasks, stage.config)
     counts = join_imported(draft, stage.chosen, tasks, stage.config, entries, log)
@@ -112,11 +112,11 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
 
 
 def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
-    """A task for each file of each phase, those for testing after those for training."""
+    """Return the tasks for the files of each phase, training files before test files."""
     tasks = list[Import]()
     for data, training in stage.chosen:
         tests = stage.tests[data.phase]
-        # Beside files for testing a share would take text from training for nothing.
+        # With test files, holding out a share as well would needlessly remove training text.
         sets = [(training, 0.0 if tests else stage.config.heldout), *((file_set, 1.0) for file_set in tests)]
         number = 0
         for file_set, share in sets:
@@ -128,7 +128,7 @@ def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
 
 
 def _tell(heldout: Mapping[str, Any], overlap: Mapping[str, Any], log: Log) -> None:
-    """What the user should know of the scores to come."""
+    """Log what the user should know about the scores to come."""
     for key, told in heldout["phases"].items():
         unit = "documents" if "documents" in told else "examples"
         where = f"a share of {told['share']:g}" if told["share"] else f"those of {', '.join(told['files'][:3])}"

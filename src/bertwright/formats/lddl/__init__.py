@@ -1,1 +1,1 @@
-"""Parquet files of NVIDIA's LDDL: word pieces as text."""
+"""Parquet files of NVIDIA's LDDL, which hold word pieces as text."""

@@ -1,7 +1,7 @@
-"""Columns of a Parquet file that may be hostile, checked before they are split into pieces.
+"""Checks columns of a possibly hostile Parquet file before their texts are split into word pieces.
 
-A column that repeats one text takes next to nothing in the file, and gigabytes as a list of texts. So columns of texts
-stay indices into the different ones until the lengths of these are known to be what `num_tokens` allows.
+A column that repeats one text takes almost no space in the file, but gigabytes as a list of texts. So text columns stay
+dictionary-encoded (indices into the distinct texts) until their lengths are known to fit `num_tokens`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from bertwright.formats.instance_checks import MAX_LENGTH
 
 TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
 _AT_ONCE = 2**18
-"""Most tokens that are split at once, about."""
+"""Approximate maximum number of tokens split at once."""
 _SHORT = 64
-"""Bytes that a piece may have whatever the vocabulary: another vocabulary is to be told by its pieces."""
+"""Bytes that a piece may have with any vocabulary, so that a wrong vocabulary is detected by its unknown pieces."""
 _HEAD = 1024
-"""Most bytes of a .npy file before its values; numpy writes 128."""
+"""Maximum number of bytes before the values in a .npy file; numpy writes 128."""
 
 
 def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
-    """Stretches [start, stop) of the rows of `batch` that are safe to split at once.
+    """Return ranges [start, stop) of the rows of `batch` that are safe to split at once.
 
-    `longest`: bytes of the longest entry of the vocabulary. `ShardError` for a column of another type, with gaps, or
-    with more bytes than the tokens of an example can have.
+    `longest`: number of bytes of the longest vocabulary entry. Raises `ShardError` for a column with another type, with
+    nulls, or with more bytes than the tokens of an example can have.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         kind = column.type.value_type if package("pyarrow").types.is_dictionary(column.type) else column.type
@@ -41,15 +41,15 @@ def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
     tokens: Ints = batch.column("num_tokens").to_numpy(zero_copy_only=False).astype(np.int64)
     for name in (*TEXTS, POSITIONS):
         if name in batch.schema.names:
-            # A piece and the blank after it.
+            # Each token takes a piece and the blank after it.
             room = 2 * tokens + _HEAD if name == POSITIONS else (max(longest, _SHORT) + 1) * tokens
-            # An absurd num_tokens allows nothing: it would otherwise allow any text.
+            # An absurd num_tokens allows nothing; otherwise it would allow any text.
             _must_fit(place, name, batch.column(name), np.where(tokens > MAX_LENGTH, 0, room))
     return stretches(tokens, _AT_ONCE)
 
 
 def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
-    # Of the different texts alone: as a list kilobytes that repeat one text took gigabytes.
+    # Measure only the distinct texts: as a plain list, kilobytes that repeat one text took gigabytes.
     sizes = package("pyarrow.compute").binary_length(column.dictionary).to_numpy()[column.indices.to_numpy()]
     if len(wrong := np.flatnonzero(sizes > room)):
         row = int(wrong[0])
@@ -58,7 +58,7 @@ def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
 
 
 def _kinds(name: str) -> tuple[Callable[[Any], bool], ...]:
-    """The types that the column `name` may have."""
+    """Return predicates for the types that the column `name` may have."""
     types = package("pyarrow").types
     if name == POSITIONS:
         return types.is_binary, types.is_large_binary

@@ -1,8 +1,8 @@
-"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, with static masks or none.
+"""Parquet files of NVIDIA's LDDL (lddl/dask/bert/pretrain.py): word pieces as text, with static masks or without masks.
 
 Columns: A and B (pieces joined by spaces, after masking), is_random_next, num_tokens; with static masks also
-masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (pieces); bin_id in files of one range of
-lengths, named `….parquet_<bin>`. An example is [CLS] A [SEP] B [SEP]. Pieces become ids by a vocabulary.
+masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (pieces). Files of one length range, named
+`….parquet_<bin>`, also have bin_id. An example is [CLS] A [SEP] B [SEP]. A vocabulary maps pieces to ids.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def facts(file: Path) -> Facts | None:
     with reading(file), package("pyarrow.parquet").ParquetFile(file, memory_map=True) as parquet:
         names = parquet.schema_arrow.names
     if "input_ids" in names and not set(TEXTS) & set(names):
-        return None  # ids, not pieces
+        return None  # the file holds ids, not pieces
     with _open(file) as parquet:
         return Facts("lddl", Shape(None, None, static=_MASKS[0] in _columns(parquet)), parquet.metadata.num_rows)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
-    """As `Format.read`; the vocabulary is needed, and a piece outside it is an error."""
+    """As `Format.read`. The vocabulary is required, and a piece outside it raises `ShardError`."""
     ids = _ids(file, vocabulary)
     longest = max(len(entry.encode()) for entry in ids)
     names = _columns(_open(file))
@@ -64,7 +64,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
-    """As `Format.write`; the vocabulary is needed. Only pairs [CLS] A [SEP] B [SEP] with a label can be held."""
+    """As `Format.write`. The vocabulary is required. Only pairs [CLS] A [SEP] B [SEP] with a label can be written."""
     ids = _ids(file, vocabulary)
     entries = np.array(list(ids), object)
     pa = package("pyarrow")
@@ -104,7 +104,7 @@ def _open(file: Path, as_indices: Sequence[str] = ()) -> Any:
 
 
 def _columns(parquet: Any) -> list[str]:
-    """The columns to read: those of masks both or not at all."""
+    """Return the columns to read; includes both mask columns if the file has at least one of them."""
     return [*_COLUMNS, *([] if set(_MASKS).isdisjoint(parquet.schema_arrow.names) else _MASKS)]
 
 
@@ -132,14 +132,14 @@ def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged
     try:
         numbers = np.fromiter(map(ids.__getitem__, flat), np.int64, len(flat))
     except KeyError as error:
-        # Another vocabulary shows itself by its pieces, which are text.
+        # The pieces are text, so an unknown piece reveals another vocabulary.
         fault = f"from example {place.first_row:,} on: the vocabulary has no piece {error.args[0]!r}"
         raise ShardError(place.file, f"{fault}, so it is not the one this file was made with") from None
     return numbers, np.fromiter(map(len, rows), np.int64, len(rows))
 
 
 def _positions(place: Place, row: int, stored: bytes) -> Any:
-    """The array of a .npy file (numpy.lib.format, version 1); nothing but one list of uint16 is accepted."""
+    """Parse the array of a .npy file (numpy.lib.format, version 1); accepts only a one-dimensional array of uint16."""
     size = int.from_bytes(stored[8:10], "little")
     header = _NPY.fullmatch(stored[10 : 10 + size]) if stored[:8] == _VERSION_1 else None
     values = stored[10 + size :]

@@ -1,1 +1,1 @@
-"""Indexed data sets of Megatron-LM: tokenised documents."""
+"""Indexed datasets of Megatron-LM: tokenised documents."""

@@ -1,4 +1,4 @@
-"""Megatron-LM's indexed data sets: what a pair of files says of itself, and writing one. `index` reads them."""
+"""Megatron-LM's indexed datasets: detects and writes a pair of files. The module `index` reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bertwright.formats.megatron.index import DTYPES, MAPPED, MAPPED_HEADER, OLD
 
 
 def facts(file: Path) -> Facts | None:
-    """What the .idx file `file` says of itself; None when it is none."""
+    """Return what the .idx file `file` states about itself; None when it is not an .idx file."""
     with reading(file), open(file, "rb") as handle:
         head = handle.read(len(MAPPED))
     if head != MAPPED and not head.startswith(OLD):
@@ -28,9 +28,9 @@ def facts(file: Path) -> Facts | None:
 
 
 def write_documents(file: Path, blocks: Iterable[TokenDocuments], vocabulary_size: int) -> int:
-    """Write `file` (.idx) in the newer form and the .bin file beside it; the number of documents.
+    """Write `file` (.idx) in the newer layout and the .bin file next to it; returns the number of documents.
 
-    The type is Megatron's choice: 16 bits below 65,500 entries, 32 above. The .bin file is in place before the index.
+    The dtype follows Megatron: 16 bits below 65,500 entries, otherwise 32. The .bin file is in place before the index.
     """
     code = 8 if vocabulary_size < 65_500 else 4
     dtype = np.dtype(DTYPES[code])
@@ -45,7 +45,7 @@ def write_documents(file: Path, blocks: Iterable[TokenDocuments], vocabulary_siz
     sizes, sentences = np.concatenate(lengths), ends(np.concatenate(counts))
     head = MAPPED_HEADER.pack(MAPPED, 1, code, len(sizes), len(sentences))
     starts = ends(sizes)[:-1] * dtype.itemsize
-    # After its data: who finds an index finds all it points to.
+    # Written after the data, so that an existing index always has its data.
     write_atomic(file, b"".join([head, sizes.astype("<i4").tobytes(), starts.tobytes(), sentences.tobytes()]))
     return len(sentences) - 1
 

@@ -1,10 +1,10 @@
-"""Megatron-LM's indexed data sets: documents of tokenised sentences in a .bin file and a .idx file beside it.
+"""Megatron-LM's indexed datasets: documents of tokenised sentences in a .bin file with a .idx file next to it.
 
 Two headers are read, both little-endian: MMIDIDX (memory-mapped, megatron/core/datasets/indexed_dataset.py) and the
-older TNTIDX (fairseq's, with Megatron's document index). These are token documents, not examples: pairs are built of
-them later. A pair of files may hold a whole Wikipedia, so it is mapped and read by stretches of documents. Everything
-the index declares is compared with the sizes of the two files before anything is mapped, and everything it says of a
-stretch before that is read.
+older TNTIDX (fairseq's, with Megatron's document index). These are token documents, not examples: pairs are built from
+them later. A pair of files may hold an entire Wikipedia, so it is memory-mapped and read in ranges of documents. All
+sizes that the index declares are compared with the sizes of the two files before anything is mapped, and all it states
+about a range is checked before the range is read.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError, reading
 
 LONGEST_DOCUMENT = 1 << 28
-"""Tokens of a document beyond which it is taken for damage: a gigabyte of text."""
+"""Number of tokens above which a document is treated as damaged: a gigabyte of text."""
 DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
-"""The integer types among Megatron's codes."""
+"""The integer dtypes among Megatron's type codes."""
 MAPPED, OLD = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
 MAPPED_HEADER, OLD_HEADER = struct.Struct("<9sQBQQ"), struct.Struct("<8sQQQQQQ")
 
 
 @dataclass(frozen=True)
 class Index:
-    """A pair of files whose sizes are right; what the index points to is checked when it is read."""
+    """A pair of files whose sizes are consistent; what the index points to is checked on reading."""
 
     file: Path
     """The .idx file."""
     dtype: np.dtype[Any]
-    """Of a token."""
+    """Dtype of a token."""
     in_bytes: bool
     """Whether `starts` counts bytes, not tokens."""
     lengths: NDArray[Any]
-    """[S] tokens of each sentence."""
+    """[S] number of tokens of each sentence."""
     starts: NDArray[Any]
-    """[S] where each begins in the .bin file."""
+    """[S] where each sentence begins in the .bin file."""
     bounds: NDArray[Any]
-    """[D + 1] first sentence of each document, and their number."""
+    """[D + 1] first sentence of each document, and the number of sentences at the end."""
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -64,16 +64,16 @@ class Index:
         """As `DocumentFile.pieces`."""
         sizes, full = np.zeros(len(self), np.int64), np.diff(self.bounds) > 0
         if full.any():
-            # reduceat has a value for an empty stretch too, that of the next sentence.
+            # For an empty range, reduceat would return the value of the next sentence.
             sizes[full] = np.add.reduceat(self.lengths, self.bounds[:-1][full], dtype=np.int64)
         return stretches(sizes, tokens)
 
     def read(self, first: int, stop: int) -> TokenDocuments:
-        """As `DocumentFile.read`; a sentence that is not in the .bin file is damage."""
+        """As `DocumentFile.read`; a sentence outside the .bin file raises `ShardError`."""
         bounds = self.bounds[first : stop + 1].astype(np.int64)
         lengths = self.lengths[bounds[0] : bounds[-1]].astype(np.int64)
         starts = self._starts(slice(bounds[0], bounds[-1]))
-        # Where every writer leaves them: an index of kilobytes whose sentences lie upon each other took gigabytes.
+        # Every writer stores sentences contiguously; an index of kilobytes with overlapping ones took gigabytes.
         due = self._end_before(int(bounds[0])) + ends(lengths)[:-1]
         room = len(self._tokens)
         faults = [
@@ -99,13 +99,13 @@ class Index:
         return TokenDocuments(ids, lengths, counts)
 
     def _end_before(self, sentence: int) -> int:
-        """The token where the sentence before this one ends."""
+        """Return the token at which the previous sentence ends."""
         if not sentence:
             return 0
         return int(self._starts(slice(sentence - 1, sentence))[0]) + int(self.lengths[sentence - 1])
 
     def _starts(self, sentences: slice) -> Ints:
-        """The token where each of the sentences begins."""
+        """Return the token at which each of the sentences begins."""
         starts = self.starts[sentences].astype(np.int64)
         if self.in_bytes and (starts % self.dtype.itemsize).any():
             raise ShardError(self.file, "a sentence begins between two tokens")
@@ -118,15 +118,16 @@ class Index:
 
 
 def open_index(file: Path) -> Index:
-    """The pair of files with the index `file` (.idx).
+    """Open the pair of files with the index `file` (.idx).
 
-    `ShardError` where the index is not as long as it says, or its documents are not its sentences one after another.
+    Raises `ShardError` if the index is shorter than it declares, or if its documents do not cover its sentences in
+    order.
     """
     with reading(file), open(file, "rb") as handle:
         head = handle.read(OLD_HEADER.size)
     index = _old_index(file, head) if head.startswith(OLD) else _mapped_index(file, head)
     with reading(index.data):
-        # A missing .bin file is told of now, not when the first document is read.
+        # Report a missing .bin file now, not when the first document is read.
         index.data.stat()
     if not len(index.bounds) or index.bounds[0] != 0 or index.bounds[-1] != len(index.lengths):
         raise ShardError(file, "the documents do not cover the sentences")
@@ -163,7 +164,7 @@ def _known(file: Path, version: int, code: int) -> np.dtype[Any]:
 
 
 def _arrays(file: Path, offset: int, parts: list[tuple[str, int]]) -> list[NDArray[Any]]:
-    """The arrays (type, count) that follow each other from byte `offset`; they must be there in full."""
+    """Map the consecutive arrays (dtype, count) from byte `offset` on. Raises `ShardError` if the file is too short."""
     size = offset + sum(np.dtype(dtype).itemsize * count for dtype, count in parts)
     # A header may declare any number.
     if size > file.stat().st_size:
@@ -176,5 +177,5 @@ def _arrays(file: Path, offset: int, parts: list[tuple[str, int]]) -> list[NDArr
 
 
 def _mapped(file: Path, dtype: np.dtype[Any], count: int, offset: int = 0) -> NDArray[Any]:
-    """Part of a file as a read-only array; an empty part cannot be mapped."""
+    """Map part of a file as a read-only array; returns an empty array for an empty part, which cannot be mapped."""
     return np.memmap(file, dtype, "r", offset, (count,)) if count else np.zeros(0, dtype)

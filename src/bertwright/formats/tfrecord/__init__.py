@@ -1,1 +1,1 @@
-"""TFRecord files of Google's and MLCommons' builders."""
+"""TFRecord files, as Google's and MLCommons' builders write them."""

@@ -1,10 +1,10 @@
-"""The message tensorflow.Example, as far as BERT's records need it (tensorflow/core/example/{example,feature}.proto).
+"""The part of the message tensorflow.Example that BERT's records use (tensorflow/core/example/{example,feature}.proto).
 
     Example   { features: 1 }          Features { map<string, Feature> feature: 1 }
     Feature   { bytes_list: 1 | float_list: 2 | int64_list: 3 }          each list { repeated value: 1 }
 
-Lists are read packed and unpacked, and written packed, as TensorFlow does. Unknown fields are skipped. Integers are
-Protocol Buffers' variable-length ones (encoding.md, "Base 128 Varints"); those of many lists are decoded at once.
+Lists are read packed or unpacked, and written packed, as TensorFlow does. Unknown fields are skipped. Integers are
+Protocol Buffers varints (encoding.md, "Base 128 Varints"); the integers of many lists are decoded at once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _SEVEN = np.uint64(7)
 
 
 def parse(record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The features of an Example by name: lists of integers as their varints, lists of floats as their 4-byte values.
+    """Return the features of an Example by name: integer lists as encoded varints, float lists as 4-byte values.
 
-    ValueError when the record is not an Example.
+    Raises `ValueError` when the record is not an Example.
     """
     integers: dict[str, bytes] = {}
     floats: dict[str, bytes] = {}
@@ -39,17 +39,20 @@ def parse(record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
 
 
 def unparse(features: dict[str, tuple[bool, bytes]]) -> bytes:
-    """An Example of named lists, each (whether of floats, its packed values)."""
+    """Encode an Example from named lists, each given as (whether it holds floats, its packed values)."""
     entries = []
     for name, (is_float, values) in features.items():
         feature = _message(_FLOATS if is_float else _INTEGERS, _message(1, values))
-        # A map is a list of messages of a key and a value.
+        # A map is encoded as repeated messages with a key and a value.
         entries.append(_message(1, _message(1, name.encode()) + _message(2, feature)))
     return _message(1, b"".join(entries))
 
 
 def decode_varints(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """[N] the integers in `data` [bytes], and [N] the index of the last byte of each; ValueError when one is broken."""
+    """Decode the N integers in `data` [bytes]; returns the values [N] and the index of the last byte of each [N].
+
+    Raises `ValueError` when an integer is malformed.
+    """
     last = np.flatnonzero(data < 0x80)
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
         raise ValueError("an integer is cut off")
@@ -65,8 +68,8 @@ def decode_varints(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[
 
 
 def encode_varints(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """[bytes] of the integers `values` [N], and [N] how many each takes (1 to 10; negative ones 10)."""
-    # Negative integers are written as the unsigned ones with the same bits.
+    """Encode the integers `values` [N]; returns [bytes], and how many bytes each takes [N] (1 to 10; negatives 10)."""
+    # Negative integers are written as the unsigned integers with the same bits.
     rest = values.astype(np.int64).view(np.uint64)
     sizes = np.ones(len(rest), np.int64)
     beyond = rest >> _SEVEN
@@ -87,7 +90,7 @@ def _numbered(data: bytes, number: int) -> list[bytes]:
 
 
 def _fields(data: bytes) -> list[tuple[int, bytes]]:
-    """Number and content (a varint as its bytes) of each field; IndexError when the last is cut off."""
+    """Return number and content (a varint as its bytes) of each field. Raises `IndexError` if the last is cut off."""
     fields, at = [], 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -109,7 +112,7 @@ def _fields(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The integer at byte `at`, and where it ends."""
+    """Return the integer at byte `at`, and the index after its last byte."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1

@@ -1,7 +1,8 @@
-"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, static masks, no TensorFlow.
+"""TFRecord files of Google's and MLCommons' create_pretraining_data.py: seven features, static masks. Does not need
+TensorFlow.
 
-`masked_lm_weights` 1 marks a prediction and 0 padding (Intel's reader marks padding by position 0 instead, which is the
-same in every file that the builders write). Files whose name ends in `.gz` are compressed.
+`masked_lm_weights` is 1 for a prediction and 0 for padding. (Intel's reader detects padding by position 0 instead,
+which is equivalent for every file that the builders write.) Files whose name ends in `.gz` are compressed.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_record
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
 _LABEL, _WEIGHTS = "next_sentence_labels", "masked_lm_weights"
-# Half a megabyte of long records took three gigabytes when more were decoded at once.
+# With larger blocks, half a megabyte of long records took three gigabytes of memory.
 _BLOCK = 128
-"""Records decoded at once: a small file may hold many that are long."""
+"""Number of records decoded at once; a small file may hold many long records."""
 
 
 def facts(file: Path) -> Facts | None:
@@ -38,7 +39,7 @@ def facts(file: Path) -> Facts | None:
     if not is_tfrecord(file):
         return None
     length, predictions = _widths(file, next(read_records(file)))
-    # Records have no index, so their number is that of reading them all.
+    # There is no index, so counting the records would require reading them all.
     return Facts("tfrecord", Shape(length, predictions, static=True), None)
 
 
@@ -57,23 +58,23 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         raise DataError(f"{file}: TFRecord needs a length, room for predictions and masks; {shape} was given.")
     written = 0
     with atomic_file(file) as temporary, open(temporary, "wb") as plain:
-        # Neither name nor time in the header: the same examples are the same bytes.
+        # No name and no time in the gzip header, so that equal examples give equal bytes.
         packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if file.suffix == ".gz" else None
         for block in blocks:
             must_fit(block, file, written, shape.length, shape.predictions)
-            # As many as are decoded at once: padded rows of 64-bit integers are far larger than their records.
+            # Encode in the same block size: padded rows of 64-bit integers are far larger than their records.
             for start in range(0, len(block), _BLOCK):
                 part = block.take(slice(start, start + _BLOCK))
                 (packed or plain).write(b"".join(map(framed, _encoded(part, shape.length, shape.predictions))))
             written += len(block)
         if packed:
-            # Writes the end of the stream, which must be there before the file has its name.
+            # Write the end of the stream before the file gets its final name.
             packed.close()
     return written
 
 
 def _widths(file: Path, record: bytes) -> tuple[int, int]:
-    """Tokens and predictions that the records of a file have room for, by its first."""
+    """Return how many tokens and predictions the records of a file have room for, according to its first record."""
     integers, _ = _features(file, 0, record)
     place = Place(file, 0, None)
     length, predictions = (
@@ -118,12 +119,12 @@ def _decoded(place: Place, records: list[bytes], length: int, predictions: int) 
 
 
 def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None) -> NDArray[np.int64]:
-    """Lists of varints as rows; each must have `width` values (None: as many as the first)."""
+    """Decode lists of varints to rows [N, width]; each must have `width` values (None: as many as the first)."""
     data = np.frombuffer(b"".join(lists), np.uint8)
     cuts = ends([len(values) for values in lists])
     try:
         values, last = decode_varints(data)
-        # Lists are joined for speed: an integer cut off at the end of one would go on in the next.
+        # Lists are joined for speed, so an integer cut off at the end of one would continue in the next.
         if (data[cuts[1:][np.diff(cuts) > 0] - 1] >= 0x80).any():
             raise ValueError("an integer is cut off")
     except ValueError as error:
@@ -152,7 +153,7 @@ def _encoded(block: Instances, length: int, predictions: int) -> Iterator[bytes]
 
 
 def _packed_rows(matrix: NDArray[np.int64]) -> list[bytes]:
-    """Each row as the bytes of a packed list."""
+    """Return each row as the bytes of a packed list."""
     data, sizes = encode_varints(matrix.ravel())
     cuts = [0, *np.cumsum(sizes.reshape(matrix.shape).sum(axis=1)).tolist()]
     stream = data.tobytes()

@@ -1,1 +1,1 @@
-"""Self-attention inside the sequences of a packed batch: one file a kernel."""
+"""Self-attention within the sequences of a packed batch; one module per kernel."""

@@ -1,9 +1,9 @@
-"""What a kernel is, and how one is bound to a batch.
+"""The attention kernel interface, and binding of a kernel to a batch.
 
-A kernel is bound to one batch's sequences and rows, so that its indices are computed once and serve every layer; then
-all kernels have one signature, `(q_TAD, k_TAD, v_TAD, dropout_p) -> TAD`, and give the same numbers. Bound with a
-window it is local attention: a token sees those at most half the window away (Beltagy et al. 2020 §3.1), that distance
-included, as in transformers' ModernBERT.
+A kernel is bound to the sequences and rows of one batch, so that its indices are computed once and used by every layer.
+After that, all kernels have the same signature, `(q_TAD, k_TAD, v_TAD, dropout_p) -> TAD`, and return the same numbers.
+With a window, a kernel computes local attention: a token sees the tokens at most half the window away (Beltagy et al.
+2020 §3.1), including that distance, as in transformers' ModernBERT.
 
 Names carry shapes: T tokens, A heads, D head width.
 """
@@ -19,18 +19,18 @@ from bertwright.model.config import Kernel
 
 
 class Attend(Protocol):
-    """Attention within each sequence of one batch: softmax(q·k / √D)·v, dropping attention weights with `dropout_p`."""
+    """Attention within each sequence of one batch: softmax(q·k / √D)·v, with dropout of attention weights."""
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
-        """The attended values, [T, A, D]."""
+        """Return the attended values [T, A, D]; attention weights are dropped with probability `dropout_p`."""
         ...
 
 
 def bind(kernel: Kernel, batch: Batch[Tensor], window: int | None = None) -> Attend:
-    """`kernel` for the sequences of one batch; keys further away than half the `window` (tokens) are not seen."""
+    """Bind `kernel` to the sequences of one batch. Keys further away than half the `window` (tokens) are not seen."""
     match kernel:
         case "sequences":
-            # Imported where it is chosen: a kernel may need a newer torch than the rest.
+            # Imported lazily, because a kernel may need a newer torch than the rest.
             from bertwright.model.attention.sequences import Sequences
 
             return Sequences(batch, window)

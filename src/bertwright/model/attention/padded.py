@@ -1,4 +1,4 @@
-"""The kernel for any device: rows spread to a rectangle, with masked keys.
+"""The kernel for any device: rows padded to a rectangle, with masked keys.
 
 Names carry shapes: R rows, S longest row, T tokens, A heads, D head width.
 """
@@ -16,23 +16,23 @@ from bertwright.model.tracing import is_exported, is_traced
 
 
 class Padded:
-    """Rows spread to [R, S] with masked keys: the plain way, which supports attention dropout on any device.
+    """Attention over rows padded to [R, S], with masked keys; supports attention dropout on any device.
 
-    A row of several sequences is masked block by block: a token sees its own sequence only. Slots and mask are computed
-    once for all layers. With a `window` a token sees those at most half of it away.
+    A row with several sequences gets a block mask: a token sees only its own sequence. Slots and mask are computed once
+    for all layers. With a `window`, a token sees the tokens at most half of it away.
     """
 
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         cu_rows, longest = batch.cu_rows, batch.max_row
         lengths_R = (cu_rows[1:] - cu_rows[:-1]).long()
-        # A longer row would overwrite its neighbour. Looked at where looking does not wait for a device, and not while
-        # this is compiled or exported, when there is nothing to look at yet.
+        # A longer row would overwrite its neighbour. Checked only if the check does not wait for a device, and not
+        # while tracing, when values are not available.
         looks = cu_rows.device.type == "cpu" and not is_traced()
         if looks and bool((lengths_R > longest).any()):
             raise DataError(f"a row of {int(lengths_R.max())} tokens in a batch whose max_row is {longest}")
         self.shape = (len(lengths_R), longest)
         token_T = torch.arange(len(batch.token_ids), device=cu_rows.device)
-        # Rows without room to spare lie as the rectangle does.
+        # Rows without padding already have the layout of the rectangle.
         self.full = len(batch.token_ids) == len(lengths_R) * longest
         row_T = _part_of(token_T, cu_rows)
         self.slot_T = row_T * longest + token_T - cu_rows[:-1].long()[row_T]
@@ -43,18 +43,18 @@ class Padded:
         else:
             self.mask = self._blocks(_part_of(token_T, batch.cu_seqlens))
         if window is not None:
-            # In a row tokens of a sequence lie as far apart as in the sequence.
+            # Tokens of a sequence are as far apart in the row as in the sequence.
             slot_S = torch.arange(longest, device=cu_rows.device)
             away_SS = (slot_S[:, None] - slot_S).abs()
-            # Each slot sees itself: an unused one far from all tokens would see nothing, and softmax would give NaN.
+            # Each slot sees itself: an unused slot far from all tokens would see nothing, and softmax would give NaN.
             self.mask = (self.mask & (away_SS <= window // 2)) | (away_SS == 0)
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
-        """The attended values, [T, A, D]."""
+        """Return the attended values [T, A, D]."""
         if not len(v_TAD):
             return v_TAD
         q_RASD, k_RASD, v_RASD = map(self._spread, (q_TAD, k_TAD, v_TAD))
-        if dropout_p and is_exported():  # the fused one is written down with a dropout that has no way back
+        if dropout_p and is_exported():  # fused attention is exported with a dropout that has no backward pass
             scores_RASS = q_RASD @ k_RASD.transpose(-1, -2) * q_RASD.shape[-1] ** -0.5
             weights_RASS = scores_RASS.masked_fill(~self.mask, -torch.inf).softmax(-1)
             out_RASD = drop(weights_RASS, dropout_p) @ v_RASD
@@ -64,29 +64,29 @@ class Padded:
         return out_XAD if self.full else out_XAD.index_select(0, self.slot_T)
 
     def _spread(self, x_TAD: Tensor) -> Tensor:
-        """[T, A, D] -> [R, A, S, D], zero where no token is."""
+        """[T, A, D] -> [R, A, S, D]; unused slots are zero."""
         rows, longest = self.shape
         if self.full:
             return x_TAD.view(rows, longest, *x_TAD.shape[1:]).transpose(1, 2)
-        # Zeros and not what memory holds: a masked key still enters the product, and NaN times 0 is NaN.
+        # Zeros, not uninitialised memory: a masked key still enters the product, and NaN times 0 is NaN.
         flat = x_TAD.new_zeros(rows * longest, *x_TAD.shape[1:]).index_copy(0, self.slot_T, x_TAD)
         return flat.view(rows, longest, *x_TAD.shape[1:]).transpose(1, 2)
 
     def _blocks(self, sequence_T: Tensor) -> Tensor:
-        """[R, 1, S, S] whether two slots belong to the same sequence; unused slots see each other."""
+        """[R, 1, S, S] mask of the pairs of slots that belong to the same sequence; unused slots see each other."""
         rows, longest = self.shape
         if self.full:
             number_RS = sequence_T.view(self.shape)
             return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]
-        # Unused slots share the number -1, so that each sees something: a row of masked keys alone gives NaN.
+        # Unused slots share the number -1, so that each sees at least one key: with all keys masked, softmax gives NaN.
         number_RS = sequence_T.new_full((rows * longest,), -1).index_copy(0, self.slot_T, sequence_T)
         number_RS = number_RS.view(rows, longest)
         return (number_RS[:, :, None] == number_RS[:, None, :])[:, None]
 
 
 def _part_of(token_T: Tensor, bounds: Tensor) -> Tensor:
-    """[T] the number of the part that each token is in, where parts begin and end at `bounds` [parts + 1]."""
+    """[T] the number of the part that contains each token; `bounds` [parts + 1] are the boundaries of the parts."""
     ends = bounds[1:].long()
-    if is_exported():  # to whom bucketize is not known
+    if is_exported():  # the exporter does not support bucketize
         return (token_T[:, None] >= ends).sum(-1)
     return torch.bucketize(token_T, ends, right=True)

@@ -15,15 +15,16 @@ from bertwright.examples.batch import Batch
 from bertwright.model.dropout import drop
 
 _SHORTEST = 64
-"""Fewest queries of a stretch: with a narrow window, calls would cost more than the keys that they spare."""
+"""Minimum number of queries per chunk: with a narrow window, smaller chunks would cost more in calls than they save."""
 
 
 class Sequences:
-    """Attention per distinct length, on exactly the tokens there are: the kernel for CPUs.
+    """Attention per distinct length, without padding: the kernel for CPUs.
 
-    Where equal lengths do not already lie together the tokens are gathered into that order and back, so a batch
-    drawn in order of length pays nothing. Reading the lengths waits for the device, hence not for GPUs. With a `window`
-    a token sees those at most half of it away, and of longer sequences only the keys near each stretch are multiplied.
+    Unless sequences of equal length are already adjacent, tokens are gathered into that order and back, so a batch that
+    is sorted by length pays nothing. Reading the lengths waits for the device, so this kernel is not for GPUs. With a
+    `window`, a token sees the tokens at most half of it away, and in longer sequences each chunk of queries is
+    multiplied only with the keys near it.
     """
 
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
@@ -32,7 +33,7 @@ class Sequences:
         spans = [(end - start, start) for start, end in pairwise(bounds) if end > start]
         self.runs = _runs(spans)
         self.order: Tensor | None = None
-        # Sequences that were drawn in order of length already lie in runs, and are not copied.
+        # Sequences drawn in order of length already form runs, and are not copied.
         if len(self.runs) > len({length for length, _ in spans}):
             spans.sort()
             self.runs = _runs(spans)
@@ -41,13 +42,13 @@ class Sequences:
             self.inverse = torch.argsort(self.order)
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
-        """The attended values, [T, A, D]."""
+        """Return the attended values [T, A, D]."""
         if not self.runs:
             return v_TAD
         qkv = [q_TAD, k_TAD, v_TAD]
         if self.order is not None:
             qkv = [x.index_select(0, self.order) for x in qkv]
-        if len(self.runs) == 1:  # a split and a concatenation of one part copy it, forward and backward
+        if len(self.runs) == 1:  # split and concatenation would copy a single part, forward and backward
             out_TAD = self._attend_run(self.runs[0], dropout_p, *qkv)
         else:
             sizes = [count * length for count, length in self.runs]
@@ -56,9 +57,9 @@ class Sequences:
         return out_TAD if self.order is None else out_TAD.index_select(0, self.inverse)
 
     def _attend_run(self, run: tuple[int, int], dropout_p: float, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attention of n sequences of length L that lie end to end: [n·L, A, D] -> [n·L, A, D]."""
+        """Attention of n consecutive sequences of length L: [n·L, A, D] -> [n·L, A, D]."""
         q_nALD, k_nALD, v_nALD = (x.view(*run, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
-        if self.reach is None or run[1] <= self.reach + 1:  # all of a sequence this short is near
+        if self.reach is None or run[1] <= self.reach + 1:  # every key is within reach
             out_nALD = _attend(q_nALD, k_nALD, v_nALD, dropout_p)
         else:
             out_nALD = _attend_near(q_nALD, k_nALD, v_nALD, dropout_p, self.reach)
@@ -66,12 +67,12 @@ class Sequences:
 
 
 def _runs(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """(count, length) of each stretch of neighbours of equal length, from (length, start) of each sequence."""
+    """Return (count, length) of each run of adjacent sequences of equal length, given their (length, start)."""
     return [(len(list(group)), length) for length, group in groupby(length for length, _ in spans)]
 
 
 def _attend_near(q_nALD: Tensor, k_nALD: Tensor, v_nALD: Tensor, dropout_p: float, reach: int) -> Tensor:
-    """Attention to the keys at most `reach` away, [n, A, L, D]: a stretch of queries with the keys that it may see."""
+    """Attention to the keys at most `reach` away, [n, A, L, D]: chunks of queries with the keys that they may see."""
     length, stretch = q_nALD.shape[-2], max(2 * reach, _SHORTEST)
     position_L = torch.arange(length, device=q_nALD.device)
     parts = []
@@ -85,8 +86,8 @@ def _attend_near(q_nALD: Tensor, k_nALD: Tensor, v_nALD: Tensor, dropout_p: floa
 
 
 def _attend(q_nAQD: Tensor, k_nAKD: Tensor, v_nAKD: Tensor, dropout_p: float, seen_QK: Tensor | None = None) -> Tensor:
-    """Attention to all keys, or to those that `seen_QK` [Q, K] says: [n, A, Q, D]."""
-    # torch's fused attention has no dropout on a CPU, and in bfloat16 it takes 2.5 times as long as the formula does.
+    """Attention to all keys, or to those selected by the mask `seen_QK` [Q, K]: [n, A, Q, D]."""
+    # torch's fused attention has no dropout on a CPU, and in bfloat16 it takes 2.5 times as long as this formula.
     if dropout_p or q_nAQD.dtype in (torch.bfloat16, torch.float16):
         scores_nAQK = (q_nAQD * q_nAQD.shape[-1] ** -0.5) @ k_nAKD.transpose(-1, -2)
         if seen_QK is not None:

@@ -1,6 +1,6 @@
-"""The kernel for GPUs in low precision: torch's attention over sequences of any lengths, laid end to end.
+"""The kernel for GPUs in low precision: torch's attention over concatenated sequences of any length.
 
-A thin adapter of `torch.nn.attention.varlen` (FlashAttention; torch 2.11 to 2.15), which has neither dropout of
+A thin adapter for `torch.nn.attention.varlen` (FlashAttention; torch 2.11 to 2.15), which supports neither dropout of
 attention weights nor float32. Names carry shapes: T tokens, A heads, D head width.
 """
 
@@ -17,19 +17,19 @@ from bertwright.examples.batch import Batch
 
 
 class Varlen:
-    """One fused call over all sequences, on exactly the tokens there are, of which the host knows no length.
+    """One fused call over all sequences, without padding; the host does not need to know their lengths.
 
-    With a `window` a token sees those at most half of it away.
+    With a `window`, a token sees the tokens at most half of it away.
     """
 
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         self.bounds = batch.cu_seqlens
-        # No sequence is longer than its row; the kernel only shares out its work by it.
+        # An upper bound, since no sequence is longer than its row; the kernel uses it only to partition its work.
         self.longest = batch.max_row
         self.more: dict[str, Any] = {} if window is None else {"window_size": (window // 2, window // 2)}
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
-        """The attended values, [T, A, D]; `dropout_p` is 0 (`refusal`)."""
+        """Return the attended values [T, A, D]; `dropout_p` must be 0 (see `refusal`)."""
         assert not dropout_p
         if not len(v_TAD):
             return v_TAD
@@ -42,9 +42,9 @@ class Varlen:
 
 
 def refusal(device: torch.device, low_precision: bool, dropout_p: float, windows: bool) -> str:
-    """Why this kernel cannot be used, and what to do; "" if it can.
+    """Return why this kernel cannot be used, and what to do; "" if it can.
 
-    Raises `MissingExtraError` where torch has no such attention, or one without windows where they are asked for.
+    Raises `MissingExtraError` if torch has no such attention, or if it lacks the requested windows.
     """
     if device.type != "cuda":
         return "is a kernel for GPUs, and this training runs on a CPU; set train.attention=auto"

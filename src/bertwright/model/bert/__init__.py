@@ -1,1 +1,1 @@
-"""BERT (Devlin et al. 2019): its numbers, its section of the recipe, its encoder."""
+"""BERT (Devlin et al. 2019): its configuration, recipe section and encoder."""

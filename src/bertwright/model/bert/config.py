@@ -1,4 +1,4 @@
-"""The recipe section `[model]` of a BERT, and its named sizes. Knows no torch, so that checking stays quick."""
+"""The recipe section `[model]` of a BERT, and its named sizes. Does not import torch, so that checking stays fast."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class BertModelConfig(Section):
     """A BERT (Devlin et al. 2019): a named size or a configuration file."""
 
     takes_pairs: ClassVar[bool] = True
-    """Whether it tells the segments of a pair apart, and may have a next-sentence head."""
+    """Pairs are supported: it distinguishes segments and can have a next-sentence head."""
 
     kind: Literal["bert"] = runtime_only("bert")
-    """Names this family of networks. Not hashed: networks were trained before there could be another family, whose
-    name is."""
+    """The family of networks. Not hashed, unlike the names of other families, because earlier versions had no other
+    family and no such key."""
     size: SizeName | None = None
-    """A named size; give this or `config`."""
+    """Named size; give either this or `config`."""
     config: UserPath | None = known_by_content(None)
-    """A bert_config.json or config.json of Google, NVIDIA or Hugging Face; give this or `size`."""
+    """Path of a bert_config.json or config.json of Google, NVIDIA or Hugging Face; give either this or `size`."""
     dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of embeddings and sub-layer outputs (a probability); unset: the file's value, 0.1 for a named size."""
+    """Dropout probability of embeddings and sub-layer outputs; if unset, the file's value, or 0.1 for a named size."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of attention weights (a probability); unset: the file's value, 0 for a named size (the paper has 0.1,
-    which takes time and, on GPUs, the fused kernels)."""
+    """Dropout probability of attention weights; if unset, the file's value, or 0 for a named size (0.1 in the paper,
+    which is slower and, on GPUs, rules out the fused kernels)."""
     max_positions: int | None = Field(None, gt=0)
-    """Longest sequence the network can read, in tokens; unset: the file's value, 512 for a named size."""
+    """Maximum sequence length, in tokens; if unset, the file's value, or 512 for a named size."""
     initializer_range: float | None = Field(None, gt=0)
-    """Standard deviation that weights start from; unset: the file's value, the paper's 0.02 for a named size. Narrow
-    networks learn sooner from about 0.06."""
+    """Standard deviation of the initial weights; if unset, the file's value, or the paper's 0.02 for a named size.
+    Narrow networks learn faster with about 0.06."""
     pad_vocab_to_multiple_of: int = Field(1, gt=0)
-    """Round the rows of the embedding up to a multiple of this (8 or 64 suits GPUs); 1 adds none."""
+    """Round the number of embedding rows up to a multiple of this (8 or 64 is fast on GPUs); 1 adds no rows."""
 
     @model_validator(mode="after")
     def _size_or_config(self) -> Self:
@@ -56,10 +56,10 @@ class BertModelConfig(Section):
         return self
 
     def resolve(self, vocab_size: int, next_sentence: bool = True, labels: Labels = ()) -> BertConfig:
-        """The architecture for a vocabulary of `vocab_size` entries, with a next-sentence head if the data has pairs,
-        or with a classifier of `labels`.
+        """Return the network configuration for a vocabulary of `vocab_size` entries, with a next-sentence head if
+        `next_sentence` is set, or with a classifier for `labels`.
 
-        A configuration file with fewer rows than the vocabulary is a `RecipeError`; see `embedding_rows`.
+        Raises `RecipeError` if a configuration file has fewer rows than the vocabulary; see `embedding_rows`.
         """
         own = self._of_size() if self.config is None else self._of_file(self.config)
         rows = embedding_rows(own, vocab_size, self.pad_vocab_to_multiple_of, self.config)
@@ -75,7 +75,7 @@ class BertModelConfig(Section):
         return validated(BertConfig, values, self.config or f"model.size {self.size}", BertConfig.title)
 
     def _of_file(self, path: Path) -> dict[str, Any]:
-        # What other programs say about it is needed where they wrote it, not by every recipe.
+        # Imported lazily: most recipes do not read another program's configuration file.
         from bertwright.model.bert.stock_file import read_bert_config
 
         return read_bert_config(path)

@@ -1,4 +1,4 @@
-"""BERT's encoder on packed batches: Devlin et al. 2019.
+"""BERT's encoder on packed batches (Devlin et al. 2019).
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
 vocabulary.
@@ -17,7 +17,7 @@ from bertwright.model.layers import Layer, Pooler
 
 
 class Bert(nn.Module):
-    """Embeddings, encoder layers and, where a head of the configuration reads it, the pooler."""
+    """Embeddings, encoder layers and, if a head of the configuration needs it, the pooler; see `Encoder`."""
 
     def __init__(self, config: BertConfig, kernel: Kernel) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Bert(nn.Module):
 
     def forward(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
         """As `Encoder.__call__`: [T, H], or [N, H]."""
-        # Once a batch: every layer would compute the same indices anew (docs/decisions/0004).
+        # Bind once per batch; otherwise every layer would recompute the same indices (docs/decisions/0004).
         attend = bind(self.kernel, batch)
         x_TH: Tensor = self.embeddings(batch.token_ids, batch.position_ids, batch.segment_ids)
         *inner, last = self.layers
@@ -42,14 +42,14 @@ class Bert(nn.Module):
         return last(x_TH, attend, read_N)  # type: ignore[no-any-return]
 
     def pool(self, first_BH: Tensor) -> Tensor:
-        """As `Encoder.pool`, [B, H]; needs a pooler."""
+        """As `Encoder.pool`, [B, H]; requires a pooler."""
         assert self.pooler is not None
         pooled_BH: Tensor = self.pooler(first_BH)
         return pooled_BH
 
 
 class Embeddings(nn.Module):
-    """Token + position + segment embeddings, normalised (Devlin et al. 2019 figure 2)."""
+    """Token + position + segment embeddings, followed by layer norm (Devlin et al. 2019 figure 2)."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -60,6 +60,6 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, token_ids: Tensor, position_ids: Tensor, segment_ids: Tensor) -> Tensor:
-        """Three times [T] -> [T, H]."""
+        """[T], [T], [T] -> [T, H]."""
         x_TH = self.token(token_ids) + self.position(position_ids) + self.segment(segment_ids)
         return self.dropout(self.norm(x_TH))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A BERT to the last number (Devlin et al. 2019 §3). Knows no torch."""
+"""The complete configuration of a BERT network (Devlin et al. 2019 §3). Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, 
 
 
 class BertConfig(Section):
-    """One BERT network, to the last number. Field names are those of Google's bert_config.json."""
+    """The complete configuration of a BERT network. Field names are those of Google's bert_config.json."""
 
     family: ClassVar = "bert"
-    """The name of its encoder among the tensors."""
+    """The prefix of the encoder's tensor names."""
     title: ClassVar[str] = "BERT"
-    """The name of the family in sentences."""
+    """The name of the family in messages."""
     head_biases: ClassVar[bool] = True
     """Whether the transform and the norm of the masked-token head have biases."""
     decoder_bias: ClassVar[bool] = True
-    """Whether the decoder of the masked-token head has a bias for every entry."""
+    """Whether the decoder of the masked-token head has a bias for every vocabulary entry."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -30,27 +30,27 @@ class BertConfig(Section):
     num_hidden_layers: int = Field(gt=0, le=1024)
     """Number of encoder layers."""
     num_attention_heads: int = Field(gt=0, le=2**16)
-    """Attention heads per layer; divides hidden_size."""
+    """Number of attention heads per layer; must divide hidden_size."""
     intermediate_size: int = Field(gt=0, le=2**22)
     """Width of the feed-forward layer."""
     hidden_act: Literal["gelu"] = "gelu"
-    """Activation of the feed-forward layer and the MLM head: GELU with the exact erf."""
+    """Activation of the feed-forward layer and the masked-token head: GELU with the exact erf."""
     hidden_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an element of the embeddings and of each sub-layer's output."""
+    """Dropout probability of the embeddings and of each sub-layer's output."""
     attention_probs_dropout_prob: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an attention weight."""
+    """Dropout probability of attention weights."""
     max_position_embeddings: int = Field(512, gt=0, le=2**22)
-    """Longest sequence, in tokens."""
+    """Maximum sequence length, in tokens."""
     type_vocab_size: int = Field(2, gt=0, le=2**16)
     """Number of segments (sentence A, sentence B)."""
     initializer_range: float = Field(0.02, gt=0)
-    """Standard deviation of the normal distribution that weights start from."""
+    """Standard deviation of the normal distribution of the initial weights."""
     layer_norm_eps: float = Field(1e-12, gt=0)
-    """Added to the variance in layer normalisation."""
+    """Epsilon of layer norms, added to the variance."""
     next_sentence: bool = True
     """Whether the network has a pooler and a next-sentence head."""
     labels: Labels = ()
-    """Names of the classes that it tells apart, in place of the pre-training heads; one: it gives a number."""
+    """Class names of a classifier, which replaces the pre-training heads; a single name: the output is a number."""
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> Self:
@@ -60,33 +60,33 @@ class BertConfig(Section):
 
     @property
     def pooler(self) -> bool:
-        """Whether a head reads the pooled state of [CLS]: else nothing would train the pooler but weight decay."""
+        """Whether there is a pooler, that is, a head that reads it: otherwise only weight decay would change it."""
         return self.next_sentence or bool(self.labels)
 
     @property
     def classifier_dropout(self) -> float:
-        """Probability of dropping an element of what the classifier reads."""
+        """Dropout probability of the classifier's input."""
         return self.hidden_dropout_prob
 
     @property
     def attention_output_dropout(self) -> float:
-        """Probability of dropping an element of what attention gives to its residual."""
+        """Dropout probability of the output of attention, before it is added to the residual."""
         return self.hidden_dropout_prob
 
     @property
     def layer_products(self) -> tuple[int, int]:
-        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        """Number of weights in a layer that every token is multiplied with: before attention, and after it."""
         h, f = self.hidden_size, self.intermediate_size
         return 3 * h * h, h * h + 2 * h * f
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        """The attention window of each layer, in tokens; None: global attention."""
         return (None,) * self.num_hidden_layers
 
     @property
     def tensors(self) -> TensorShapes:
-        """The shape of every parameter of the network with its heads, by its name."""
+        """The shape of every parameter of the network and its heads, by name."""
         h, name = self.hidden_size, self.family
         rows = {"token": self.vocab_size, "position": self.max_position_embeddings, "segment": self.type_vocab_size}
         encoder = embeddings(f"{name}.embeddings", rows, h)
@@ -100,5 +100,5 @@ class BertConfig(Section):
 
     @property
     def parameters(self) -> int:
-        """Weights of the network with its heads; the tied decoder is counted once."""
+        """Number of parameters of the network and its heads; the tied decoder is counted once."""
         return elements(self.tensors)

@@ -1,4 +1,4 @@
-"""A configuration file of a BERT, by Google, NVIDIA or Hugging Face. Knows no torch."""
+"""Reads a BERT configuration file of Google, NVIDIA or Hugging Face. Does not import torch."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ SAME_NETWORK: Allowed = {
     "output_all_encoded_layers": (False,),
     "directionality": ("bidi",),
     "pooler_type": ("first_token_transform",),
-    # Written by Google's multilingual release; no code of theirs reads them.
+    # Google's multilingual release has these keys, but its code does not read them.
     "pooler_fc_size": None,
     "pooler_num_attention_heads": None,
     "pooler_num_fc_layers": None,
     "pooler_size_per_head": None,
 }
-"""Keys of other programs' files beside those of every family, with the values that mean a BERT."""
+"""Keys of other programs' files, in addition to those of every family, with the values that mean a BERT."""
 
 
 def read_bert_config(path: Path) -> dict[str, Any]:
-    """The `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
+    """Return the `BertConfig` values of a configuration file by Google, NVIDIA, Hugging Face or this project.
 
-    A `RecipeError` as for `own_values`, and where the values describe no network.
+    Raises `RecipeError` as `own_values` does, and if the values describe no valid network.
     """
     own = own_values(path, read_config_file(path), BertConfig.model_fields, SAME_NETWORK, BertConfig.title)
     validated(BertConfig, own, path, BertConfig.title)

@@ -1,1 +1,1 @@
-"""DistilBERT (Sanh et al. 2019): its numbers, its section of the recipe, its encoder."""
+"""DistilBERT (Sanh et al. 2019): its configuration, recipe section and encoder."""

@@ -1,4 +1,4 @@
-"""The recipe section `[model]` of a DistilBERT, and its named sizes. Knows no torch, so that checking stays quick."""
+"""The recipe section `[model]` of a DistilBERT, and its named sizes. Does not import torch, so checking stays fast."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class DistilBertModelConfig(Section):
     """A DistilBERT (Sanh et al. 2019): a named size or a configuration file. `train.objective` says what it learns."""
 
     takes_pairs: ClassVar[bool] = False
-    """It has no segment embeddings and no next-sentence head."""
+    """Pairs are not supported: it has no segment embeddings and no next-sentence head."""
 
     kind: Literal["distilbert"] = "distilbert"
-    """Names this family of networks."""
+    """The family of networks."""
     size: SizeName | None = None
-    """A named size: the paper's base, or a small BERT with half its layers; give this or `config`."""
+    """Named size: the paper's base, or a small BERT with half its layers; give either this or `config`."""
     config: UserPath | None = known_by_content(None)
-    """A config.json of Hugging Face's DistilBERT; give this or `size`."""
+    """Path of a config.json of Hugging Face's DistilBERT; give either this or `size`."""
     dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of embeddings and feed-forward outputs (a probability); unset: the file's value, 0.1 for a named size."""
+    """Dropout probability of embeddings and feed-forward outputs; if unset, the file's value, 0.1 for a named size."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of attention weights (a probability); unset: the file's value, 0 for a named size (the paper has 0.1)."""
+    """Dropout probability of attention weights; if unset, the file's value, 0 for a named size (0.1 in the paper)."""
     max_positions: int | None = Field(None, gt=0)
-    """Longest sequence the network can read, in tokens; unset: the file's value, 512 for a named size."""
+    """Maximum sequence length, in tokens; if unset, the file's value, or 512 for a named size."""
     initializer_range: float | None = Field(None, gt=0)
-    """Standard deviation that weights start from; unset: the file's value, 0.02 for a named size."""
+    """Standard deviation of the initial weights; if unset, the file's value, or 0.02 for a named size."""
     pad_vocab_to_multiple_of: int = Field(1, gt=0)
-    """Round the rows of the embedding up to a multiple of this (8 or 64 suits GPUs); 1 adds none."""
+    """Round the number of embedding rows up to a multiple of this (8 or 64 is fast on GPUs); 1 adds no rows."""
 
     @model_validator(mode="after")
     def _size_or_config(self) -> Self:
@@ -59,7 +59,7 @@ class DistilBertModelConfig(Section):
         return self
 
     def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> DistilBertConfig:
-        """As `BertModelConfig.resolve`; a `RecipeError` where a next-sentence head is asked for."""
+        """As `BertModelConfig.resolve`. Raises `RecipeError` if a next-sentence head is requested."""
         refuse_pairs(self.kind, next_sentence)
         own = self._of_size() if self.config is None else self._of_file(self.config)
         rows = embedding_rows(own, vocab_size, self.pad_vocab_to_multiple_of, self.config)
@@ -76,7 +76,7 @@ class DistilBertModelConfig(Section):
         return validated(DistilBertConfig, values, source, DistilBertConfig.title)
 
     def _of_file(self, path: Path) -> dict[str, Any]:
-        # What other programs say about it is needed where they wrote it, not by every recipe.
+        # Imported lazily: most recipes do not read another program's configuration file.
         from bertwright.model.distilbert.stock_file import read_distilbert_config
 
         return read_distilbert_config(path)

@@ -32,7 +32,7 @@ class DistilBert(nn.Module):
 
     def forward(self, batch: PackedBatch, read_N: Tensor | None = None) -> Tensor:
         """As `Encoder.__call__`: [T, H], or [N, H]; segment ids are not read."""
-        # Once a batch: every layer would compute the same indices anew (docs/decisions/0004).
+        # Bind once per batch; otherwise every layer would recompute the same indices (docs/decisions/0004).
         attend = bind(self.kernel, batch)
         x_TH: Tensor = self.embeddings(batch.token_ids, batch.position_ids)
         *inner, last = self.layers
@@ -41,12 +41,12 @@ class DistilBert(nn.Module):
         return last(x_TH, attend, read_N)  # type: ignore[no-any-return]
 
     def pool(self, first_BH: Tensor) -> Tensor:
-        """As `Encoder.pool`, [B, H]: without a pooler the states as they are."""
+        """As `Encoder.pool`, [B, H]: returns the states unchanged, because there is no pooler."""
         return first_BH
 
 
 class Embeddings(nn.Module):
-    """Token + position embeddings, normalised."""
+    """Token + position embeddings, followed by layer norm."""
 
     def __init__(self, config: DistilBertConfig) -> None:
         super().__init__()
@@ -56,6 +56,6 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, token_ids: Tensor, position_ids: Tensor) -> Tensor:
-        """Twice [T] -> [T, H]."""
+        """[T], [T] -> [T, H]."""
         x_TH = self.token(token_ids) + self.position(position_ids)
         return self.dropout(self.norm(x_TH))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A DistilBERT to the last number (Sanh et al. 2019 §2). Knows no torch."""
+"""The complete configuration of a DistilBERT network (Sanh et al. 2019 §2). Does not import torch."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, 
 
 
 class DistilBertConfig(Section):
-    """One DistilBERT network, to the last number. Field names are those of transformers' DistilBertConfig."""
+    """The complete configuration of a DistilBERT network. Field names are those of transformers' DistilBertConfig."""
 
     family: ClassVar = "distilbert"
-    """The name of its encoder among the tensors."""
+    """The prefix of the encoder's tensor names."""
     title: ClassVar[str] = "DistilBERT"
-    """The name of the family in sentences."""
+    """The name of the family in messages."""
     head_biases: ClassVar[bool] = True
     """Whether the transform and the norm of the masked-token head have biases."""
     decoder_bias: ClassVar[bool] = True
-    """Whether the decoder of the masked-token head has a bias for every entry."""
+    """Whether the decoder of the masked-token head has a bias for every vocabulary entry."""
     next_sentence: ClassVar[bool] = False
     """There is no next-sentence head."""
     classifier_dropout: ClassVar[float] = 0.2
-    """Probability of dropping an element of what the classifier reads: the reference's `seq_classif_dropout`."""
+    """Dropout probability of the classifier's input: the reference's `seq_classif_dropout`."""
     layer_norm_eps: ClassVar[float] = 1e-12
-    """Added to the variance in layer normalisation; the reference has no key for it."""
+    """Epsilon of layer norms, added to the variance; the reference has no key for it."""
     attention_output_dropout: ClassVar[float] = 0.0
-    """What attention gives to its residual is not dropped here, as it is in BERT."""
+    """Dropout probability of the output of attention: unlike BERT, DistilBERT has no dropout there."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -41,21 +41,21 @@ class DistilBertConfig(Section):
     n_layers: int = Field(gt=0, le=1024)
     """Number of encoder layers."""
     n_heads: int = Field(gt=0, le=2**16)
-    """Attention heads per layer; divides dim."""
+    """Number of attention heads per layer; must divide dim."""
     hidden_dim: int = Field(gt=0, le=2**22)
     """Width of the feed-forward layer."""
     activation: Literal["gelu"] = "gelu"
     """Activation of the feed-forward layer and the masked-token head: GELU with the exact erf."""
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an element of the embeddings and of the feed-forward layer's output."""
+    """Dropout probability of the embeddings and of the feed-forward layer's output."""
     attention_dropout: float = Field(0.1, ge=0, lt=1)
-    """Probability of dropping an attention weight."""
+    """Dropout probability of attention weights."""
     max_position_embeddings: int = Field(512, gt=0, le=2**22)
-    """Longest sequence, in tokens."""
+    """Maximum sequence length, in tokens."""
     initializer_range: float = Field(0.02, gt=0)
-    """Standard deviation of the normal distribution that weights start from."""
+    """Standard deviation of the normal distribution of the initial weights."""
     labels: Labels = ()
-    """Names of the classes that it tells apart, in place of the masked-token head; one: it gives a number."""
+    """Class names of a classifier, which replaces the masked-token head; a single name: the output is a number."""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -64,48 +64,48 @@ class DistilBertConfig(Section):
 
     @property
     def hidden_size(self) -> int:
-        """`dim`, by the name of the other families."""
+        """`dim`, under the name that other families use."""
         return self.dim
 
     @property
     def num_hidden_layers(self) -> int:
-        """`n_layers`, by the name of the other families."""
+        """`n_layers`, under the name that other families use."""
         return self.n_layers
 
     @property
     def num_attention_heads(self) -> int:
-        """`n_heads`, by the name of the other families."""
+        """`n_heads`, under the name that other families use."""
         return self.n_heads
 
     @property
     def intermediate_size(self) -> int:
-        """`hidden_dim`, by the name of the other families."""
+        """`hidden_dim`, under the name that other families use."""
         return self.hidden_dim
 
     @property
     def hidden_dropout_prob(self) -> float:
-        """`dropout`, by the name of the other families."""
+        """`dropout`, under the name that other families use."""
         return self.dropout
 
     @property
     def attention_probs_dropout_prob(self) -> float:
-        """`attention_dropout`, by the name of the other families."""
+        """`attention_dropout`, under the name that other families use."""
         return self.attention_dropout
 
     @property
     def layer_products(self) -> tuple[int, int]:
-        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        """Number of weights in a layer that every token is multiplied with: before attention, and after it."""
         h, f = self.dim, self.hidden_dim
         return 3 * h * h, h * h + 2 * h * f
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        """The attention window of each layer, in tokens; None: global attention."""
         return (None,) * self.n_layers
 
     @property
     def tensors(self) -> TensorShapes:
-        """The shape of every parameter of the network with its head, by its name."""
+        """The shape of every parameter of the network and its head, by name."""
         name, rows = self.family, {"token": self.vocab_size, "position": self.max_position_embeddings}
         encoder = embeddings(f"{name}.embeddings", rows, self.dim)
         encoder |= bert_layers(name, self.n_layers, self.dim, self.hidden_dim)
@@ -116,5 +116,5 @@ class DistilBertConfig(Section):
 
     @property
     def parameters(self) -> int:
-        """Weights of the network with its head; the tied decoder is counted once."""
+        """Number of parameters of the network and its head; the tied decoder is counted once."""
         return elements(self.tensors)

@@ -1,4 +1,4 @@
-"""A config.json of Hugging Face's DistilBERT. Knows no torch."""
+"""Reads a config.json of Hugging Face's DistilBERT. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bertwright.model.distilbert.network import DistilBertConfig
 
 SAME_NETWORK: Allowed = {
     "model_type": ("distilbert",),
-    # Positions that are sines and are not trained; the published networks have trained ones.
+    # True means fixed sinusoidal positions; the published networks have trained ones.
     "sinusoidal_pos_embds": (False,),
     "tie_weights_": (True,),
     "qa_dropout": None,
     "seq_classif_dropout": None,
 }
-"""Keys of other programs' files beside those of every family, with the values that mean this network."""
+"""Keys of other programs' files, in addition to those of every family, with the values that mean this network."""
 
 
 def read_distilbert_config(path: Path) -> dict[str, Any]:
-    """The `DistilBertConfig` values of a configuration file by Hugging Face or this project.
+    """Return the `DistilBertConfig` values of a configuration file by Hugging Face or this project.
 
-    A `RecipeError` as for `own_values`, and where the values describe no network.
+    Raises `RecipeError` as `own_values` does, and if the values describe no valid network.
     """
     title = DistilBertConfig.title
     own = own_values(path, read_config_file(path), DistilBertConfig.model_fields, SAME_NETWORK, title)

@@ -1,1 +1,1 @@
-"""Networks of other programs: configurations, tensor names, to and from ours; one file a family."""
+"""Conversion of configurations and tensor names to and from other programs; one module per family."""

@@ -1,8 +1,8 @@
-"""This project's tensor names and configuration, to and from those of Hugging Face's BERT.
+"""Conversion of tensor names and configuration to and from Hugging Face's BERT.
 
-With a next-sentence head the other side is `BertForPreTraining`, without one `BertForMaskedLM`, and with classes
-`BertForSequenceClassification`. The contract is both directions: `NAMES.to_ours` undoes `NAMES.to_theirs` and reads
-published models, so no weights are locked in here.
+With a next-sentence head the counterpart is `BertForPreTraining`, without one `BertForMaskedLM`, and with classes
+`BertForSequenceClassification`. Both directions are guaranteed: `NAMES.to_ours` is the inverse of `NAMES.to_theirs` and
+reads published models, so weights are never locked in to this project.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAMES = Names(
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
-    # A buffer of older versions with the numbers 0 to 511; transformers makes it anew.
+    # A buffer of older versions with the numbers 0 to 511; transformers recreates it.
     made_anew=("bert.embeddings.position_ids",),
 )
 CLASSIFIER = Names(
@@ -54,7 +54,7 @@ CLASSIFIER = Names(
 
 
 def hf_config(config: BertConfig, vocab_size: int | None = None) -> dict[str, Any]:
-    """The config.json of the same network at Hugging Face, with `vocab_size` rows where padding was cut."""
+    """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
     heads = "ForPreTraining" if config.next_sentence else "ForMaskedLM"
     return {
         "architectures": ["BertForSequenceClassification" if config.labels else f"Bert{heads}"],

@@ -1,4 +1,4 @@
-"""Sequence classifiers in stock transformers' words: what all families say alike."""
+"""Configuration of sequence classifiers in stock transformers, as far as it is the same for all families."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bertwright.model.choice import Labels
 
 
 def classes(labels: Labels) -> Mapping[str, Any]:
-    """The keys of config.json that name classes and say how their logits are to be read."""
+    """Return the keys of config.json that name the classes and say how to interpret their logits."""
     problem = "regression" if len(labels) == 1 else "single_label_classification"
     return {
         "id2label": {str(number): label for number, label in enumerate(labels)},

@@ -1,5 +1,5 @@
-"""This project's tensor names and configuration, to and from those of Hugging Face's `DistilBertForMaskedLM` or, with
-classes, `DistilBertForSequenceClassification`."""
+"""Conversion of tensor names and configuration to and from Hugging Face's `DistilBertForMaskedLM` or, with classes,
+`DistilBertForSequenceClassification`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CLASSIFIER = Names(
 
 
 def hf_config(config: DistilBertConfig, vocab_size: int | None = None) -> dict[str, Any]:
-    """The config.json of the same network at Hugging Face, with `vocab_size` rows where padding was cut."""
+    """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
     return {
         "architectures": ["DistilBertForSequenceClassification" if config.labels else "DistilBertForMaskedLM"],
         "model_type": "distilbert",

@@ -1,5 +1,5 @@
-"""This project's tensor names and configuration, to and from those of Hugging Face's `ModernBertForMaskedLM` or, with
-classes, `ModernBertForSequenceClassification`."""
+"""Conversion of tensor names and configuration to and from Hugging Face's `ModernBertForMaskedLM` or, with classes,
+`ModernBertForSequenceClassification`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ CLASSIFIER = Names(
 
 
 def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, Any]:
-    """The config.json of the same network at Hugging Face, with `vocab_size` rows where padding was cut.
+    """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed.
 
-    In the words of transformers 4, which version 5 reads as well.
+    Uses the keys of transformers 4, which version 5 also reads.
     """
     return {
         "architectures": ["ModernBertForSequenceClassification" if config.labels else "ModernBertForMaskedLM"],

@@ -1,4 +1,4 @@
-"""Tensor names, to and from those of another program, for networks whose tensors are otherwise the same."""
+"""Conversion of tensor names to and from another program, for networks whose tensors are otherwise the same."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _BIAS = "mlm.bias"
 
 @dataclass(frozen=True)
 class Names:
-    """The names of a family's tensors here and in stock transformers. `to_ours` undoes `to_theirs`."""
+    """The names of a family's tensors here and in stock transformers. `to_ours` is the inverse of `to_theirs`."""
 
     what: str
-    """Which networks convert, in words."""
+    """Description of the networks that convert, for messages."""
     pairs: tuple[tuple[str, str], ...]
-    """(ours, theirs), each the start of a name up to its last dot; {} is a layer's number."""
+    """(ours, theirs), each the part of a name before its last dot; {} is a layer's number."""
     embedding: str
-    """Our name of the token embedding."""
+    """This project's name of the token embedding."""
     tied: Mapping[str, str] = field(default_factory=dict)
-    """Copies of tied tensors that their files may have, and what each must equal."""
+    """Copies of tied tensors that transformers' files may have, and the tensor that each must equal."""
     made_anew: tuple[str, ...] = ()
-    """Tensors of their files that hold no weights."""
+    """Tensors of transformers' files that hold no weights."""
 
     def to_theirs(self, state: Mapping[str, Tensor], vocab_size: int | None = None) -> dict[str, Tensor]:
-        """The tensors of a `state_dict` under their names.
+        """Return the tensors of a `state_dict` under transformers' names.
 
-        `vocab_size` cuts the rows that padded the vocabulary, so that the softmax no longer runs over them; the logits
-        of real tokens are unchanged. Unset keeps all rows.
+        `vocab_size` removes the rows that pad the vocabulary, so that the softmax no longer includes them; the logits
+        of real tokens are unchanged. If unset, all rows are kept.
         """
-        # A larger vocabulary would be cut to the rows there are, and its last entries would have no embedding.
+        # Without this check, the last entries of a larger vocabulary would have no embedding.
         rows = len(state[self.embedding])
         if vocab_size is not None and vocab_size > rows:
             raise ArtifactError(f"the model has {rows} vocabulary rows, not {vocab_size}; give its own vocabulary")
@@ -46,11 +46,11 @@ class Names:
         }
 
     def to_ours(self, tensors: Mapping[str, Tensor], vocab_size: int | None = None) -> dict[str, Tensor]:
-        """Their tensors under this project's names.
+        """Return transformers' tensors under this project's names.
 
-        Understands the `gamma` and `beta` of files converted from TensorFlow. Copies of tied tensors are dropped when
-        they are equal; an untied decoder is an `ArtifactError`, as is a name of another network. `vocab_size` pads the
-        vocabulary up to it with zero embeddings whose bias of -10000 gives them no probability.
+        Also reads the `gamma` and `beta` of files converted from TensorFlow. Copies of tied tensors are dropped if they
+        are equal; an untied decoder raises `ArtifactError`, as does a name of another network. `vocab_size` pads the
+        vocabulary to that size with zero embeddings, whose bias of -10000 gives them no probability.
         """
         today = {_today(name): tensor for name, tensor in tensors.items()}
         for copy, original in self.tied.items():
@@ -74,11 +74,11 @@ class Names:
         if rows < 0:
             raise ArtifactError(f"the model has {-rows} vocabulary rows more than {vocab_size}; ask for all of them")
         if rows and _BIAS not in state:
-            # Their logits would be 0, and nothing would keep the softmax from them.
+            # The logits of padding rows would be 0, and nothing would exclude them from the softmax.
             raise ArtifactError(f"the model has no decoder bias, so its vocabulary cannot be padded to {vocab_size}")
         padded = {self.embedding: torch.cat([embeddings, embeddings.new_zeros(rows, embeddings.shape[1])])}
         if _BIAS in state:
-            # A bias of 0 would give the rows without a token a share of every softmax.
+            # With a bias of 0, rows without a token would get a share of every softmax.
             bias = state[_BIAS]
             padded[_BIAS] = torch.cat([bias, bias.new_full((rows,), -10000.0)])
         return state | padded

@@ -1,4 +1,4 @@
-"""The network of stock transformers that one of ours is exported to: one for each family."""
+"""The stock transformers network that a network of this project is exported to, for each family."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertwright.model.interop.names import Names
 from bertwright.model.modern.network import ModernConfig
 
 _PAD = {"pad_token_id": "pad_token"}
-# transformers takes numbers of the published vocabulary for those that a ModernBERT's file does not say.
+# For ids that a ModernBERT's file does not state, transformers assumes those of the published vocabulary.
 _MODERN_IDS = {
     **_PAD,
     "cls_token_id": "cls_token",
@@ -27,24 +27,24 @@ _MODERN_IDS = {
 
 @dataclass(frozen=True)
 class Peer:
-    """A network as stock transformers knows it."""
+    """The description of a network in stock transformers."""
 
     config: Mapping[str, Any]
     """Its config.json, without the ids of special tokens."""
     names: Names
     special_ids: Mapping[str, str]
-    """Keys of config.json with ids of special tokens, and which token each is, as a tokenizer's configuration says."""
+    """Keys of config.json for ids of special tokens, and the key of each token in a tokenizer's configuration."""
     segments: bool
-    """Whether it takes `token_type_ids`."""
+    """Whether it accepts `token_type_ids`."""
 
     @property
     def architecture(self) -> str:
-        """The name of its class."""
+        """The name of its transformers class."""
         return str(self.config["architectures"][0])
 
 
 def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
-    """The peer of a network, with `vocab_size` rows where padding is cut."""
+    """Return the peer of a network, with `vocab_size` rows if padding is removed."""
     match config:
         case BertConfig():
             return Peer(bert.hf_config(config, vocab_size), _names(config, bert), _PAD, segments=True)

@@ -1,4 +1,4 @@
-"""A model folder as transformers writes it, read into a network of ours."""
+"""Reads a model folder written by transformers into a network of this project."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bertwright.model.stock_config import read_stock_config
 
 
 def load_stock(folder: Path) -> PreTrainingModel:
-    """The network of a folder with config.json and model.safetensors, in float32 on the CPU, in training mode.
+    """Load the network of a folder with config.json and model.safetensors, in float32 on the CPU, in training mode.
 
-    With its next-sentence head where the file has one. Tensors that are missing, or of another network, are an
-    `ArtifactError` naming them.
+    Includes the next-sentence head if the file has one. Tensors that are missing or belong to another network raise
+    `ArtifactError`, which names them.
     """
     config = read_stock_config(folder / "config.json")
     config, tensors = _with_its_heads(config, _renamed(folder, config, read_tensors(folder / "model.safetensors")))
@@ -29,8 +29,8 @@ def load_stock(folder: Path) -> PreTrainingModel:
 
 
 def stock_tensors(folder: Path) -> tuple[dict[str, Tensor], Labels]:
-    """The tensors of a folder with pre-training heads or a classifier of sequences, under our names and in float32, and
-    the classes that the classifier tells apart; errors as from `load_stock`."""
+    """Return the tensors of a folder with pre-training heads or a sequence classifier, under this project's names and
+    in float32, and the classes of the classifier. Raises as `load_stock` does."""
     path = folder / "config.json"
     config, theirs = read_stock_config(path), read_tensors(folder / "model.safetensors")
     if "classifier.weight" in theirs:
@@ -45,7 +45,7 @@ def _renamed(folder: Path, config: NetworkConfig, theirs: dict[str, Tensor]) -> 
         tensors = peer_of(config).names.to_ours(theirs)
     except ArtifactError as error:
         raise ArtifactError(f"cannot read the weights in {folder}: {error}") from error
-    # Published files are in half precision too; ours computes in float32 or by the run's precision.
+    # Some published files are in half precision; this project uses float32 or the precision of the run.
     return {name: tensor.float() for name, tensor in tensors.items()}
 
 
@@ -54,5 +54,5 @@ def _with_its_heads(config: NetworkConfig, tensors: dict[str, Tensor]) -> tuple[
         return config, tensors
     if "nsp.classifier.weight" in tensors:
         return config.model_copy(update={"next_sentence": True}), tensors
-    # Some masked-language models are saved with the pooler that nothing of theirs reads.
+    # Some masked-language models are saved with a pooler that they do not use.
     return config, {name: tensor for name, tensor in tensors.items() if not name.startswith("bert.pooler.")}

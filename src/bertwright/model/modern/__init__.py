@@ -1,1 +1,1 @@
-"""ModernBERT (Warner et al. 2024): its numbers, its section of the recipe, its encoder."""
+"""ModernBERT (Warner et al. 2024): its configuration, recipe section and encoder."""

@@ -1,4 +1,4 @@
-"""The recipe section `[model]` of a ModernBERT, and its named sizes. Knows no torch, so that checking stays quick."""
+"""The recipe section `[model]` of a ModernBERT, and its named sizes. Does not import torch, so checking stays fast."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bertwright.model.modern.network import ModernConfig
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 
-# Warner et al. 2024 appendix (base, large): hidden size, layers, heads, inner size. The others have the widths of the
-# BERT of the same name, base's inner size (1.5 times the hidden size) and as many layers as bring their parameters
-# within a tenth of BERT's, the last with global attention as in base and large.
+# Warner et al. 2024 appendix (base, large): hidden size, layers, heads, inner size. The other sizes have the width of
+# the BERT with the same name, base's ratio of inner to hidden size (1.5), and a number of layers for which the
+# parameters are within a tenth of BERT's and the last layer has global attention, as in base and large.
 SIZES: dict[SizeName, tuple[int, int, int, int]] = {
     "tiny": (128, 4, 2, 192),
     "mini": (256, 7, 4, 384),
@@ -30,28 +30,28 @@ class ModernModelConfig(Section):
     """A ModernBERT (Warner et al. 2024): a named size or a configuration file."""
 
     takes_pairs: ClassVar[bool] = False
-    """It has no segment embeddings and no next-sentence head."""
+    """Pairs are not supported: it has no segment embeddings and no next-sentence head."""
 
     kind: Literal["modern"] = "modern"
-    """Names this family of networks."""
+    """The family of networks."""
     size: SizeName | None = None
-    """A named size; give this or `config`."""
+    """Named size; give either this or `config`."""
     config: UserPath | None = known_by_content(None)
-    """A config.json of ModernBERT, as its authors or Hugging Face write it; give this or `size`."""
+    """Path of a config.json of ModernBERT, as its authors or Hugging Face write it; give either this or `size`."""
     dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of embeddings and inside feed-forward layers (a probability); unset: the file's values, 0 for a named
+    """Dropout probability of embeddings and inside feed-forward layers; if unset, the file's values, or 0 for a named
     size."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
-    """Dropout of attention weights and of what attention gives out (a probability); unset: the file's value, 0 for a
+    """Dropout probability of attention weights and of the output of attention; if unset, the file's value, or 0 for a
     named size."""
     max_positions: int | None = Field(None, gt=0)
-    """Longest sequence the network can read, in tokens; unset: the file's value, 1024 for a named size (the length that
-    the paper trains with at first). No weight depends on it."""
+    """Maximum sequence length, in tokens; if unset, the file's value, or 1024 for a named size (the initial training
+    length of the paper). No weight depends on it."""
     initializer_range: float | None = Field(None, gt=0)
-    """Standard deviation that weights start from, truncated and made smaller where layers add to the residual; unset:
-    the file's value, 0.02 for a named size."""
+    """Standard deviation of the initial weights, before truncation; smaller for matrices whose output is added to the
+    residual. If unset, the file's value, or 0.02 for a named size."""
     pad_vocab_to_multiple_of: int = Field(1, gt=0)
-    """Round the rows of the embedding up to a multiple of this (8 or 64 suits GPUs); 1 adds none."""
+    """Round the number of embedding rows up to a multiple of this (8 or 64 is fast on GPUs); 1 adds no rows."""
 
     @model_validator(mode="after")
     def _size_or_config(self) -> Self:
@@ -59,7 +59,7 @@ class ModernModelConfig(Section):
         return self
 
     def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> ModernConfig:
-        """As `BertModelConfig.resolve`; a `RecipeError` where a next-sentence head is asked for."""
+        """As `BertModelConfig.resolve`. Raises `RecipeError` if a next-sentence head is requested."""
         refuse_pairs(self.kind, next_sentence)
         own = self._of_size() if self.config is None else self._of_file(self.config)
         rows = embedding_rows(own, vocab_size, self.pad_vocab_to_multiple_of, self.config)
@@ -77,7 +77,7 @@ class ModernModelConfig(Section):
         return validated(ModernConfig, values, source, ModernConfig.title)
 
     def _of_file(self, path: Path) -> dict[str, Any]:
-        # What other programs say about it is needed where they wrote it, not by every recipe.
+        # Imported lazily: most recipes do not read another program's configuration file.
         from bertwright.model.modern.stock_file import read_modern_config
 
         return read_modern_config(path)

@@ -1,5 +1,5 @@
-"""ModernBERT's encoder on packed batches: Warner et al. 2024 §2.1; the rules in detail are those of transformers'
-ModernBertModel, with which it agrees on copied weights.
+"""ModernBERT's encoder on packed batches (Warner et al. 2024 §2.1). The details follow transformers' ModernBertModel;
+with copied weights, both agree.
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
 vocabulary, A heads, D head width (H = A·D), F inner.
@@ -22,14 +22,14 @@ from bertwright.model.modern.rotary import Rotation, rotate, rotation
 
 @dataclass(frozen=True)
 class View:
-    """What the layers of a kind, global or local, see of a batch."""
+    """The attention and rotation that all global, or all local, layers use for a batch."""
 
     attend: Attend
     rotation: Rotation
 
 
 class Modern(nn.Module):
-    """Embeddings, pre-layer-norm encoder layers and the last norm; see `Encoder`. It has no biases, no segments, no
+    """Embeddings, pre-layer-norm encoder layers and the final norm; see `Encoder`. It has no biases, no segments and no
     pooler."""
 
     def __init__(self, config: ModernConfig, kernel: Kernel) -> None:
@@ -56,11 +56,12 @@ class Modern(nn.Module):
         return self.norm(last(x_TH, views[kinds[-1]], read_N))  # type: ignore[no-any-return]
 
     def pool(self, first_BH: Tensor) -> Tensor:
-        """As `Encoder.pool`, [B, H]: without a pooler the states as they are."""
+        """As `Encoder.pool`, [B, H]: returns the states unchanged, because there is no pooler."""
         return first_BH
 
     def _view(self, batch: PackedBatch, is_global: bool) -> View:
-        """Once a batch: every layer of the kind would compute the same anew (docs/decisions/0004)."""
+        """Build the view of all global, or all local, layers. Done once per batch; otherwise every layer of the kind
+        would recompute the same values (docs/decisions/0004)."""
         config = self.config
         theta = config.global_rope_theta if is_global else config.local_rope_theta
         width = config.hidden_size // config.num_attention_heads
@@ -69,7 +70,7 @@ class Modern(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """Token embeddings, normalised; positions come in with attention."""
+    """Token embeddings, followed by layer norm; attention adds the positions."""
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__()
@@ -103,9 +104,9 @@ class SelfAttention(nn.Module):
         width = config.hidden_size
         self.heads = (config.num_attention_heads, width // config.num_attention_heads)
         self.attention_dropout = config.attention_dropout
-        # The first layer's input was normalised a moment ago, by the embeddings.
+        # The embeddings have already normalised the first layer's input.
         self.norm = _norm(config) if number else nn.Identity()
-        # One tensor as in the reference, so that exporting renames and no more.
+        # One tensor, as in the reference, so that exporting only renames it.
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.output = nn.Linear(width, width, bias=False)
         self.dropout = Dropout(config.attention_dropout)
@@ -114,7 +115,7 @@ class SelfAttention(nn.Module):
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
         q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH)).view(-1, 3, *self.heads).unbind(-3)
         q_TAD, k_TAD = (rotate(x_TAD, view.rotation) for x_TAD in (q_TAD, k_TAD))
-        # A kernel knows nothing of train and eval: its dropout has to be turned off here.
+        # Kernels ignore train and eval mode, so their dropout must be turned off here.
         attended_TH = view.attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         if read_N is not None:
             x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
@@ -122,7 +123,7 @@ class SelfAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Layer norm and a feed-forward network whose values are gated (GeGLU, Shazeer 2020), added to the residual."""
+    """Layer norm and a gated feed-forward network (GeGLU, Shazeer 2020), added to the residual."""
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A ModernBERT to the last number (Warner et al. 2024 §2.1). Knows no torch."""
+"""The complete configuration of a ModernBERT network (Warner et al. 2024 §2.1). Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bertwright.model.tensor_shapes import TensorShapes, elements, embeddings, l
 
 
 class ModernConfig(Section):
-    """One ModernBERT network, to the last number. Field names are those of the config.json that its authors publish."""
+    """The complete configuration of a ModernBERT network. Field names are those of its authors' config.json."""
 
     family: ClassVar = "modern"
-    """The name of its encoder among the tensors."""
+    """The prefix of the encoder's tensor names."""
     title: ClassVar[str] = "ModernBERT"
-    """The name of the family in sentences."""
+    """The name of the family in messages."""
     head_biases: ClassVar[bool] = False
     """Whether the transform and the norm of the masked-token head have biases."""
     next_sentence: ClassVar[bool] = False
     """There is no next-sentence head."""
     classifier_dropout: ClassVar[float] = 0.0
-    """Probability of dropping an element of what the classifier reads: that of the published files."""
+    """Dropout probability of the classifier's input, as in the published files."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -32,37 +32,37 @@ class ModernConfig(Section):
     num_hidden_layers: int = Field(gt=0, le=1024)
     """Number of encoder layers."""
     num_attention_heads: int = Field(gt=0, le=2**16)
-    """Attention heads per layer; divides hidden_size into heads of even width."""
+    """Number of attention heads per layer; must divide hidden_size into heads of even width."""
     intermediate_size: int = Field(gt=0, le=2**22)
-    """Width of the feed-forward layer, of each of its two halves: the values and their gates."""
+    """Width of each of the two halves of the feed-forward layer: the values and their gates."""
     hidden_activation: Literal["gelu"] = "gelu"
     """Activation of the feed-forward layer and the masked-token head: GELU with the exact erf."""
     max_position_embeddings: int = Field(8192, gt=0, le=2**22)
-    """Longest sequence, in tokens; no weight depends on it."""
+    """Maximum sequence length, in tokens; no weight depends on it."""
     initializer_range: float = Field(0.02, gt=0)
-    """Standard deviation of the normal distribution that weights start from, before it is truncated."""
+    """Standard deviation of the normal distribution of the initial weights, before truncation."""
     initializer_cutoff_factor: float = Field(2.0, gt=0)
-    """Standard deviations at which that distribution is truncated."""
+    """Number of standard deviations at which that distribution is truncated."""
     norm_eps: float = Field(1e-5, gt=0)
-    """Added to the variance in layer normalisation."""
+    """Epsilon of layer norms, added to the variance."""
     local_attention: int = Field(128, gt=0, le=2**22)
-    """Window of local attention, in tokens: a token sees those at most half of it away, on either side."""
+    """Window of local attention, in tokens: a token sees the tokens at most half of it away on either side."""
     global_attn_every_n_layers: int = Field(3, gt=0, le=1024)
-    """Layers from one of global attention to the next, the first layer being one; the others have local attention."""
+    """Every n-th layer, starting with the first, has global attention; the others have local attention."""
     global_rope_theta: float = Field(160_000.0, gt=1)
-    """Base of the wavelengths (tokens) that turn queries and keys of global layers."""
+    """RoPE base of global layers: base of the wavelengths (tokens) by which queries and keys are rotated."""
     local_rope_theta: float = Field(10_000.0, gt=1)
-    """Base of the wavelengths (tokens) that turn queries and keys of local layers."""
+    """RoPE base of local layers: base of the wavelengths (tokens) by which queries and keys are rotated."""
     embedding_dropout: float = Field(0.0, ge=0, lt=1)
-    """Probability of dropping an element of the embeddings."""
+    """Dropout probability of the embeddings."""
     mlp_dropout: float = Field(0.0, ge=0, lt=1)
-    """Probability of dropping an element between the two linear maps of the feed-forward layer."""
+    """Dropout probability between the two linear maps of the feed-forward layer."""
     attention_dropout: float = Field(0.0, ge=0, lt=1)
-    """Probability of dropping an attention weight, and an element of what attention gives to its residual."""
+    """Dropout probability of attention weights, and of the output of attention before it is added to the residual."""
     decoder_bias: bool = True
-    """Whether the decoder of the masked-token head has a bias for every entry."""
+    """Whether the decoder of the masked-token head has a bias for every vocabulary entry."""
     labels: Labels = ()
-    """Names of the classes that it tells apart, in place of the masked-token head; one: it gives a number."""
+    """Class names of a classifier, which replaces the masked-token head; a single name: the output is a number."""
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> Self:
@@ -76,44 +76,44 @@ class ModernConfig(Section):
         return self
 
     def is_global(self, layer: int) -> bool:
-        """Whether the layer of this number, counted from 0, sees the whole sequence."""
+        """Whether layer number `layer`, counted from 0, has global attention."""
         return layer % self.global_attn_every_n_layers == 0
 
     @property
     def layer_norm_eps(self) -> float:
-        """`norm_eps`, by the name of the other families."""
+        """`norm_eps`, under the name that other families use."""
         return self.norm_eps
 
     @property
     def hidden_dropout_prob(self) -> float:
-        """`mlp_dropout`, by the name that the other families have for dropout in their layers."""
+        """`mlp_dropout`, under the name that other families use for dropout in their layers."""
         return self.mlp_dropout
 
     @property
     def attention_probs_dropout_prob(self) -> float:
-        """`attention_dropout`, by the name of the other families."""
+        """`attention_dropout`, under the name that other families use."""
         return self.attention_dropout
 
     @property
     def layer_products(self) -> tuple[int, int]:
-        """Weights that every token is multiplied with in a layer: up to attention, and after it."""
+        """Number of weights in a layer that every token is multiplied with: before attention, and after it."""
         h, f = self.hidden_size, self.intermediate_size
         return 3 * h * h, h * h + 3 * h * f
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """The window of attention of each layer, in tokens; None: it sees the whole sequence."""
+        """The attention window of each layer, in tokens; None: global attention."""
         layers = range(self.num_hidden_layers)
         return tuple(None if self.is_global(layer) else self.local_attention for layer in layers)
 
     @property
     def tensors(self) -> TensorShapes:
-        """The shape of every parameter of the network with its head, by its name."""
+        """The shape of every parameter of the network and its head, by name."""
         h, f, v, name = self.hidden_size, self.intermediate_size, self.vocab_size, self.family
         shapes = embeddings(f"{name}.embeddings", {"token": v}, h, bias=False)
         for index in range(self.num_hidden_layers):
             layer = f"{name}.layers.{index}"
-            if index:  # the first layer reads what the norm of the embeddings gives
+            if index:  # the first layer reads the already normalised embeddings
                 shapes |= norm(f"{layer}.attention.norm", h, bias=False)
             shapes |= linear(f"{layer}.attention.qkv", 3 * h, h, bias=False)
             shapes |= linear(f"{layer}.attention.output", h, h, bias=False)
@@ -129,5 +129,5 @@ class ModernConfig(Section):
 
     @property
     def parameters(self) -> int:
-        """Weights of the network with its head; the tied decoder is counted once."""
+        """Number of parameters of the network and its head; the tied decoder is counted once."""
         return elements(self.tensors)

@@ -1,7 +1,7 @@
-"""A config.json of Hugging Face's ModernBERT, in the words of either of its versions. Knows no torch.
+"""Reads a config.json of Hugging Face's ModernBERT, with the keys of either version. Does not import torch.
 
-Versions before 5 say `global_attn_every_n_layers`, `global_rope_theta` and `local_rope_theta`; from 5 on these are
-`layer_types`, a list, and `rope_parameters`, a table for each type. Ours are the former.
+Versions before 5 use `global_attn_every_n_layers`, `global_rope_theta` and `local_rope_theta`. From version 5 on, these
+are `layer_types`, a list, and `rope_parameters`, a table for each type. This project uses the former.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bertwright.model.config_file import Allowed, own_values, read_config_file
 from bertwright.model.modern.network import ModernConfig
 
 SAME_NETWORK: Allowed = {
-    # The second is what a model folder of this project says.
+    # The second is the value in a model folder of this project.
     "model_type": ("modernbert", "modern"),
     "attention_bias": (False,),
     "mlp_bias": (False,),
@@ -32,20 +32,20 @@ SAME_NETWORK: Allowed = {
     "repad_logits_with_grad": None,
     "sparse_prediction": None,
     "sparse_pred_ignore_index": None,
-    # They stand in the published files; no code of theirs reads them.
+    # The published files have these keys, but the authors' code does not read them.
     "layer_norm_eps": None,
     "position_embedding_type": None,
 }
-"""Keys of other programs' files beside those of every family, with the values that mean this network."""
+"""Keys of other programs' files, in addition to those of every family, with the values that mean this network."""
 
 _LAYERS = {True: "full_attention", False: "sliding_attention"}
 _THETAS = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
 
 
 def read_modern_config(path: Path) -> dict[str, Any]:
-    """The `ModernConfig` values of a configuration file by the authors, Hugging Face or this project.
+    """Return the `ModernConfig` values of a configuration file by the authors, Hugging Face or this project.
 
-    A `RecipeError` as for `own_values`, and where the values describe no network.
+    Raises `RecipeError` as `own_values` does, and if the values describe no valid network.
     """
     values = _in_our_words(path, read_config_file(path))
     own = own_values(path, values, ModernConfig.model_fields, SAME_NETWORK, ModernConfig.title)
@@ -56,7 +56,7 @@ def read_modern_config(path: Path) -> dict[str, Any]:
 def _in_our_words(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     own = {key: value for key, value in values.items() if key not in ("layer_types", "rope_parameters")}
     said: dict[str, Any] = {}
-    # Null is what their default is before it is filled in.
+    # Null is transformers' default before it is filled in.
     if (types := values.get("layer_types")) is not None:
         said["global_attn_every_n_layers"] = _every(path, types, values)
     if (parameters := values.get("rope_parameters")) is not None:
@@ -70,13 +70,13 @@ def _in_our_words(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _every(path: Path, types: Any, values: Mapping[str, Any]) -> int:
-    """From which layer to which attention is global, of a list of layer types."""
+    """Return n, given a list of layer types in which every n-th layer is global."""
     wanted = f"global attention ({_LAYERS[True]}) in every n-th layer from the first on, {_LAYERS[False]} in the others"
     if not isinstance(types, list) or len(types) != values.get("num_hidden_layers"):
         raise RecipeError(f"{path}: layer_types = {types!r} is no list of num_hidden_layers types; it must be {wanted}")
     globals_ = [layer for layer, kind in enumerate(types) if kind == _LAYERS[True]]
     given = values.get("global_attn_every_n_layers")
-    # With a single global layer any number above the last layer's means the same; a given one is kept.
+    # With a single global layer, every n of at least the number of layers is equivalent; keep a given one.
     alone = given if isinstance(given, int) and given >= len(types) else max(len(types), 1)
     every = globals_[1] if len(globals_) > 1 else alone
     if types != [_LAYERS[layer % every == 0] for layer in range(len(types))]:
@@ -85,7 +85,7 @@ def _every(path: Path, types: Any, values: Mapping[str, Any]) -> int:
 
 
 def _thetas(path: Path, parameters: Any) -> dict[str, Any]:
-    """The bases of both kinds of layers, of the table of a newer file."""
+    """Return the RoPE bases of both kinds of layers, from the table of a newer file."""
     if not isinstance(parameters, dict) or not set(parameters) <= set(_THETAS):
         raise RecipeError(
             f"{path}: rope_parameters = {parameters!r} must have a table for each of {', '.join(_THETAS)}"
