@@ -1,8 +1,8 @@
-"""Letters of a language: by table for languages with a settled alphabet, by Unicode script for the rest.
+"""Letters of a language: from a table for languages with an established alphabet, by Unicode script for the rest.
 
-The Latin and Cyrillic alphabets are a few lines each below. Any other language is given every letter (and
-combining mark) of the script it is written in, so Bengali or Armenian text is judged by the same rules as
-Hungarian; an unlisted language is taken to be written in Latin letters.
+The tables below hold the Latin and Cyrillic alphabets. Any other language gets every letter (and combining
+mark) of the script it is written in, so Bengali or Armenian text is judged by the same rules as Hungarian; an
+unlisted language is assumed to be written in Latin letters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from functools import cache
 
 LAST_LETTER = 0x323AF
-"""The last code point of a script that a wiki is written in: of the newest block of Chinese ideographs, Extension H."""
+"""The last code point of any script that a wiki is written in: the end of the Chinese ideographs, Extension H."""
 _BASIC = "abcdefghijklmnopqrstuvwxyz"
 _LATIN = {
     "af": "áäéèêëíîïóôöúûüý", "ca": "àçèéíïòóúü", "cs": "áčďéěíňóřšťúůýž", "cy": "âêîôûŵŷ", "da": "æøåé", "de": "äöüß",
@@ -68,7 +68,7 @@ _SCRIPTS = {
     "CJK HANGUL": "ko",
 }
 _SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
-# Scripts in which part of a wiki is written beside its own.
+# Scripts in which part of a wiki is written, besides its main one.
 _SECOND = {
     "az": "CYRILLIC ARABIC", "crh": "LATIN", "dv": "ARABIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC",
     "mn": "MONGOLIAN", "ms": "ARABIC", "pa": "ARABIC", "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC",
@@ -80,7 +80,7 @@ _ONE_LETTER_WORDS = ("CJK", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 
 @cache
 def letters(language: str) -> str:
-    """The lower-case (or caseless) letters of the language with this wiki code, sorted."""
+    """The lower-case (or caseless) letters of the language with this wiki code, in sorted order."""
     language = _SAME.get(language, language)
     if language in _LATIN:
         return "".join(sorted(_BASIC + _LATIN[language]))
@@ -90,7 +90,7 @@ def letters(language: str) -> str:
 
 
 def shortest_word(language: str) -> int:
-    """Letters in the shortest word: 1 where words are not separated by spaces or are written in syllables, else 2."""
+    """Letters in the shortest word: 1 where words have no spaces between them or letters are syllables, else 2."""
     return 1 if _SCRIPT_OF.get(language, "").startswith(_ONE_LETTER_WORDS) else 2
 
 
@@ -108,8 +108,8 @@ def scripts(language: str) -> frozenset[str]:
 
 @cache
 def script(letter: str) -> str:
-    """The script of a letter, by the first word of its Unicode name; "" for one of none, or of a script of no wiki."""
-    # ＡＢＣ and ｶﾅ are forms of letters, no scripts.
+    """The script of a letter, by the first word of its Unicode name; "" for no script, or one that no wiki uses."""
+    # ＡＢＣ and ｶﾅ are forms of letters, not scripts of their own.
     name = unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
     name = name.replace("-", " ").partition(" ")[0]
     return name if name in _KNOWN else ""

@@ -1,4 +1,4 @@
-"""What every kind of source is turned into: articles of plain paragraphs, not yet split into sentences."""
+"""The common form of all sources: articles of plain paragraphs, not yet split into sentences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Paragraph:
     """Plain text: one line, NFC, no markup, never empty."""
 
     heading: str | None = None
-    """The title of the section this paragraph opens; None where it continues a section."""
+    """The title of the section that this paragraph opens; None where it continues a section."""
 
 
 @dataclass(frozen=True)
 class Article:
-    """A page of a wiki or a document of a text."""
+    """A page of a wiki, or a document of another source."""
 
     facts: Mapping[str, Any]
-    """What its side-car line says: id, title, revision, url, source, licence."""
+    """The content of its side-car line: id, title, revision, url, source, licence."""
     paragraphs: list[Paragraph]

@@ -1,4 +1,4 @@
-"""What became of all documents and bytes: counted for the manifest, and as lines for the terminal."""
+"""The balance of all documents and bytes, kept and dropped: counts for the manifest and a table for the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEFT_OUT = {
 }
 """Documents that passed the filter and are not in the corpus."""
 _MUCH = 0.1
-"""Share of the bytes above which what is dropped, for one reason or by the filter, deserves a warning."""
+"""Share of the bytes above which a loss, for one reason or by the filter as a whole, causes a warning."""
 _REPEATED = {
     "duplicates": ("documents with the text of an earlier one", "a source is named twice", "documents=false"),
     "near_duplicates": (
@@ -33,21 +33,21 @@ _REPEATED = {
     ),
     "duplicate_paragraphs": ("repeated paragraphs", "pages are made of the same parts", "paragraphs=false"),
 }
-"""What is left out as repeated: what it is, why most likely, and the key of `deduplicate` that keeps it."""
+"""For each kind of repetition: what is left out, the most likely cause, and the key of `deduplicate` that keeps it."""
 _KEEPS = {
     "reference": "references=keep",
     "boilerplate": "boilerplate=false (and no patterns)",
     "email": "emails=keep",
     "phone": "phones=keep",
 }
-"""For each reason to remove paragraphs the key of `filter` that keeps them."""
+"""For each reason to remove paragraphs, the key of `filter` that keeps them."""
 
 
 def count(sources: Sequence[Parts]) -> dict[str, Any]:
-    """What extraction and the decisions about documents counted, altogether and by source: `counts` of the manifest."""
+    """`counts` of the manifest: what extraction and the decisions about documents counted, in total and by source."""
     read = sum((parts.counts for parts in sources), Counter[str]())
     tallies = [tally(parts.paths) for parts in sources]
-    # Ties by name: the order must not depend on which part was gathered first.
+    # Ties are broken by name: the order must not depend on which part was gathered first.
     by_count = sorted(read.items(), key=lambda item: (-item[1], item[0]))
     dropped, removed, masked = (
         {key.removeprefix(prefix): n for key, n in by_count if key.startswith(prefix)}
@@ -57,7 +57,7 @@ def count(sources: Sequence[Parts]) -> dict[str, Any]:
     return {
         **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
         "dropped": dropped,
-        # The report reads manifests alone, so it gets the phrases from here.
+        # The report reads only manifests, so the phrases must be stored here.
         "reasons": {name: REASONS[name].meaning for name in dropped},
         "removed_paragraphs": removed,
         "masked": masked,
@@ -77,7 +77,7 @@ def count(sources: Sequence[Parts]) -> dict[str, Any]:
 
 
 def balance(counts: Mapping[str, Any]) -> Iterator[str]:
-    """A table of the documents and bytes that were kept and dropped, by reason; a warning where much was dropped."""
+    """Yield the lines of a table of documents and bytes kept and dropped, by reason, and warnings of large losses."""
     sizes, documents = counts["bytes"], counts["documents"]
     rows = [(REASONS[name].meaning, count, sizes["dropped"][name]) for name, count in counts["dropped"].items()]
     rows += [(words, counts[name], sizes[name]) for name, words in LEFT_OUT.items() if counts[name]]
@@ -94,7 +94,7 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _warnings(counts: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each large loss: what the filter drops, what is repeated, paragraphs removed beforehand."""
+    """Yield a warning for each large loss: by the filter, by repetition, by paragraphs removed before the filter."""
     sizes = counts["bytes"]
     if (lost := sum(sizes["dropped"].values())) > _MUCH * sizes["documents"]:
         worst = max(sizes["dropped"], key=lambda name: sizes["dropped"][name])

@@ -1,9 +1,9 @@
-"""How much of the texts for evaluation occurs in the text for training.
+"""Contamination check: how much of the evaluation texts occurs in the training text.
 
-A sentence is found where any 13 words in a row of it stand in one training document (the n-gram rule of Brown et al.
-2020, "Language Models are Few-Shot Learners", appendix C), whatever the case, marks and numbers; a sentence of fewer
-words is found where it is a whole sentence of the training text, and counted apart. Memory grows with the evaluation
-texts alone: the corpus is read once.
+A sentence is found if any 13 consecutive words of it occur in one training document (the n-gram rule of Brown et al.
+2020, "Language Models are Few-Shot Learners", appendix C), ignoring case, punctuation and the values of numbers. A
+shorter sentence is found if it equals a complete sentence of the training text, and is counted separately. Memory grows
+only with the evaluation texts; the corpus is read once.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from bertwright.corpus.text import documents_in
 
 RUN = 13
 _MAX_BYTES = 256 * 2**20
-"""Most bytes of a file of evaluation texts; its sentences are held in memory."""
+"""Largest file of evaluation texts, in bytes; its sentences are held in memory."""
 _EXAMPLES = 5
 _TABLE_BITS = 22
 
 
 class HashSet:
-    """Hashes that a text is searched for."""
+    """The set of hashes to search a text for."""
 
     def __init__(self, hashes: Hashes) -> None:
         self.hashes = np.unique(hashes)
-        self._table = np.zeros(2**_TABLE_BITS, bool)  # most of what is not in the set falls through here
+        self._table = np.zeros(2**_TABLE_BITS, bool)  # filters out most hashes that are not in the set
         self._table[self._places(self.hashes)] = True
 
     def intersection(self, hashes: Hashes) -> Hashes:
-        """[F] those of the set that are among `hashes` [N], sorted, each once."""
+        """[F] the hashes of the set that are among `hashes` [N], sorted and unique."""
         likely = hashes[self._table[self._places(hashes)]]
         places = np.searchsorted(self.hashes, likely)
-        # `searchsorted` answers N for what is beyond the last of N.
+        # `searchsorted` returns the length for a value above the last one.
         return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
 
     @staticmethod
@@ -53,28 +53,28 @@ class HashSet:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a text for evaluation."""
+    """A sentence of an evaluation text."""
 
     text: str
     hashes: Hashes
-    """[N] of its runs, or the one of a shorter sentence; a single one in the training text is enough."""
+    """[N] the hashes of its runs, or the single hash of a shorter sentence; one match is enough."""
     short: bool
 
 
 @dataclass(frozen=True)
 class SearchShard:
-    """One text shard to be searched."""
+    """One text shard to search."""
 
     shard: Path
     hashes: Path
-    """An `.npy` file of those to search for."""
+    """An `.npy` file with the hashes to search for."""
     spaced: bool
 
 
 def contamination(
     train: Iterable[list[str]], test: Mapping[str, Iterable[str]], *, spaced: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """The `report` for each set of test sentences, after a search through the documents of `train`."""
+    """Search the documents of `train` for each set of test sentences; returns the `report`."""
     sentences = {name: _sentences(lines, spaced) for name, lines in test.items()}
     return report(sentences, _search(train, _hash_set(sentences), spaced))
 
@@ -82,7 +82,7 @@ def contamination(
 def check_files(
     files: Iterable[Path], shards: Iterable[Path], folder: Path, executor: Executor, *, spaced: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """The `report` for each file, by its path, after a search through the text shards; `folder` is for scratch."""
+    """Search the text shards for each file's sentences; returns the `report` by path. `folder` is for scratch files."""
     sentences = {str(path): _sentences(read_lines(path), spaced) for path in files}
     if not sentences:
         return {}
@@ -93,13 +93,16 @@ def check_files(
 
 
 def search_shard(task: SearchShard) -> Hashes:
-    """[F] the hashes that are in the shard, sorted."""
+    """[F] the wanted hashes that occur in the shard, sorted."""
     return _search(documents_in(task.shard), HashSet(read_array(task.hashes)), task.spaced)
 
 
 def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, dict[str, Any]]:
-    """By name, from the `hashes` [F] that were found: how many sentences of a run or more, how many of them were
-    found, their share, the first five; and how many shorter ones."""
+    """The result for each set of sentences, by name, given the `hashes` [F] that were found.
+
+    It has the number of sentences of at least one run, the number and share of those found and the first five of them,
+    and the numbers of shorter sentences and of those found.
+    """
     known = set(hashes.tolist())
     result = {}
     for name, sentences in test.items():
@@ -117,11 +120,11 @@ def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, 
 
 
 def text_hash(path: Path) -> str:
-    """What a file of evaluation texts says, as a hash; `DataError` where it cannot be read to its end."""
+    """The hash of the content of a file of evaluation texts. Raises `DataError` where it cannot be read completely."""
     try:
         for _ in read_lines(path):
             pass
-        # The same bytes are read otherwise under the other suffix.
+        # The suffix is included, because it changes how the same bytes are read.
         return sha256_of([path.suffix == ".jsonl", sha256(path)])
     except OSError as error:
         raise DataError(
@@ -130,9 +133,12 @@ def text_hash(path: Path) -> str:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text, or of every text in the values of JSON lines (`.jsonl`); `DataError` where it is neither."""
+    """Yield the lines of a text file, or of every string in the values of JSON lines (`.jsonl`).
+
+    Raises `DataError` where the file is not valid.
+    """
     try:
-        # A byte-order mark would be a part of the first word.
+        # A byte-order mark would become part of the first word.
         lines = read_text(path, _MAX_BYTES, "utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 at byte {error.start:,}. Convert it with `iconv` first.") from error
@@ -145,7 +151,7 @@ def read_lines(path: Path) -> Iterator[str]:
             try:
                 value = parse_json(line)
             except ValueError as error:
-                reason = getattr(error, "msg", error)  # of the parser without the place, which counts from the line
+                reason = getattr(error, "msg", error)  # without the position, which is relative to the line
                 raise DataError(
                     f"{path}, line {number}: not JSON ({reason}). A .jsonl file has one JSON value a line; rename "
                     "it to .txt if it is plain text."
@@ -183,8 +189,8 @@ def _search(documents: Iterable[list[str]], hash_set: HashSet, spaced: bool) -> 
 
 
 def _hashes(sentences: list[str], spaced: bool) -> tuple[Hashes, Hashes]:
-    """Of a document: the hashes of its sentences shorter than a run, and of all its runs."""
-    # Every character counts for half a word where no spaces part them.
+    """The hashes of a document's sentences that are shorter than a run, and those of all its runs."""
+    # Every character counts as half a word where no spaces separate words.
     run = RUN if spaced else 2 * RUN
     of_words, owner = words("\n".join(sentences), spaced=spaced)
     lengths = np.bincount(owner, minlength=len(sentences))

@@ -1,4 +1,4 @@
-"""The outcome of each document: how many copies of it the corpus has, and which of its paragraphs are kept."""
+"""The final decision on each document: its outcome, its number of copies in the corpus, and its kept paragraphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertwright.corpus.text import FACTS, TEXT
 
 DECISIONS, KEPT_PARAGRAPHS = ".decisions.npy", ".kept-paragraphs.npy"
 ROW = np.dtype([("outcome", "u1"), ("copies", "u1"), ("sentences", "<i8"), ("words", "<i8"), ("bytes", "<i8")])
-"""Per document: its outcome, how many copies the corpus has, and the size of one copy with the blank line after
+"""Per document: its outcome, its number of copies in the corpus, and the size of one copy with the blank line after
 it."""
 
 _COUNTED = {
@@ -28,23 +28,23 @@ _COUNTED = {
     Outcome.EMPTIED: "emptied",
     Outcome.NOT_DRAWN: "not_drawn",
 }
-"""How many documents met which outcome is counted under these names."""
+"""The name of the document count for each outcome."""
 
 
 @dataclass(frozen=True)
 class DecidePart:
-    """A part of which it is known what is to be dropped."""
+    """A part, and the repeated paragraphs to drop from it."""
 
     part: Path
     number: int
     paragraphs: Dropped
     """Repeated paragraphs."""
     min_sentences: int
-    """Fewest sentences of a document that lost paragraphs."""
+    """Fewest sentences of a document that has lost paragraphs."""
 
 
 def decide_part(task: DecidePart) -> None:
-    """Write a `ROW` per document, and whether each paragraph is left (`KEPT_PARAGRAPHS`), unless both are there."""
+    """Write a `ROW` per document, and whether each paragraph is kept (`KEPT_PARAGRAPHS`), unless both files exist."""
     decisions, kept = (task.part.with_suffix(suffix) for suffix in (DECISIONS, KEPT_PARAGRAPHS))
     if is_written(decisions) and is_written(kept):
         return
@@ -59,7 +59,7 @@ def decide_part(task: DecidePart) -> None:
         rows[name] = np.bincount(owner, paragraphs[name] * kept_paragraphs, len(documents))
     # The blank line after the document.
     rows["bytes"] += 1
-    # Only what lost paragraphs: a short document that lost none has passed the filter as it is.
+    # Only documents that lost paragraphs: a short document that lost none has passed the filter unchanged.
     lost = np.bincount(owner[repeated], minlength=len(documents)) > 0
     outcomes = read_array(task.part.with_suffix(OUTCOMES))
     outcomes[lost & (rows["sentences"] < max(1, task.min_sentences))] = Outcome.EMPTIED
@@ -69,7 +69,7 @@ def decide_part(task: DecidePart) -> None:
 
 
 def tally(parts: Iterable[Path]) -> Counter[str]:
-    """How many documents of these parts met which outcome, and what the corpus has of them, copies included."""
+    """The number of documents of these parts by outcome, and their totals in the corpus, including copies."""
     counts = Counter[str]()
     for part in parts:
         rows = read_array(part.with_suffix(DECISIONS))
@@ -85,8 +85,8 @@ def tally(parts: Iterable[Path]) -> Counter[str]:
 
 
 def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
-    """The bytes of the documents of these parts by their outcome, each document once; those of repeated paragraphs of
-    kept documents apart.
+    """The bytes of the documents of these parts by outcome, each document counted once; repeated paragraphs of kept
+    documents are counted separately.
     """
     counts = Counter[str]()
     for part in parts:
@@ -103,7 +103,7 @@ def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
 
 
 def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
-    """The row and the line for `dropped/` of each document of a part that extraction kept and the corpus does not."""
+    """Yield the row, and the line for `dropped/`, of each document that extraction kept and the corpus does not."""
     outcomes = read_array(part.with_suffix(DECISIONS))["outcome"]
     if not outcomes.any():
         return

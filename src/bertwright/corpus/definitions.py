@@ -1,4 +1,4 @@
-"""The first pass over a source's dumps: the templates that they define as one line of plain text."""
+"""The first pass over a source's dumps, which collects the templates defined as one line of plain text."""
 
 from __future__ import annotations
 
@@ -22,41 +22,42 @@ from bertwright.corpus.wikitext.definitions import plain_definition
 from bertwright.corpus.wikitext.site import TEMPLATE, Site
 
 MOST = 24 * 2**20
-"""Bytes of definitions that are kept, at most, the first ones: each worker holds them all."""
+"""Most bytes of definitions that are kept; later ones are left out. Each worker holds all of them in memory."""
 _MARK = b"<ns>%d</ns>" % TEMPLATE
 
 
 @dataclass(frozen=True)
 class Search:
-    """A piece of a dump in which definitions are looked for."""
+    """A piece of a dump to search for definitions."""
 
     file: File
     piece: Piece
     site: Site
     copy: Path | None = None
-    """Where the decoded bytes of the piece go, if they are wanted again and lie nowhere yet."""
+    """Where to write the decoded bytes of the piece, if they are needed again and not stored yet."""
 
 
 def gather_definitions(
     files: Sequence[File], language: str, number: int, folder: Path, executor: Executor, share: WorkSplit = SINGLE
 ) -> tuple[Path, list[tuple[File, Piece]]]:
-    """The note in `folder` with the definitions of the source of this number: body by template key.
+    """Collect the definitions of source `number`; returns the path of their note in `folder`, and the pieces.
 
-    `language` is that of dumps that name none. Of several pages of the same name the first counts. Every rank looks
-    through the whole source, unless another one has done so. Dumps older than 2012, which do not say the namespace of a
-    page, define nothing.
+    The note maps template keys to bodies. `language` is used for dumps that name none. Of several pages with the same
+    name the first counts. Every rank searches the entire source, unless another rank has already done so. Dumps older
+    than 2012, which do not record the namespace of a page, define nothing.
 
-    Also the pieces of the files, those of this `share` with their decoded bytes: decoding takes longer than all else
-    here, so what was decoded is kept, weakly compressed, until the piece is extracted. None where disk is short.
+    The returned pieces of this `share` have copies of their decoded bytes: decoding takes longer than everything else
+    here, so its result is kept, lightly compressed, until the piece is extracted. The list is empty where the note
+    already existed or disk space is short.
 
-    A file that can only be decoded from its beginning is one task where disk is short or there are several ranks, which
-    all decode it, and is decoded again for its articles.
+    Where disk space is short or there are several ranks, a file that can only be decoded from its beginning is a single
+    task; every rank decodes it, and it is decoded again for its articles.
     """
     path = folder / f"{number:04d}.definitions.json"
     if is_done(path):
         return path, []
     cuts = [page_bounds(file) for file in files]
-    # Decoding bz2 costs more than all else in this pass, and extraction would decode it again.
+    # Decoding bz2 costs more than everything else in this pass, and extraction would have to decode it again.
     keep = _decoded_fits(files, folder) and (share.world == 1 or all(cuts))
     kept: list[tuple[File, Piece]] = []
 
@@ -82,25 +83,25 @@ def gather_definitions(
 
 
 def find_definitions(search: Search) -> dict[str, str]:
-    """The plain definitions among the pages of a piece."""
+    """The plain-text definitions among the pages of a piece: body by template key."""
     bodies: dict[str, str] = {}
     splitting = PageSplitter(search.file.path, first=search.piece.start == 0)
     blocks = read(search.file, search.piece)
     for data in splitting.pages(_copying(blocks, search.copy) if search.copy else blocks):
-        # Nearly all pages are no templates; a search in their bytes spares parsing them.
+        # Nearly all pages are not templates; a search in their bytes saves parsing them.
         if _MARK not in data:
             continue
         try:
             page = parse_page(data)
         except ValueError:
-            continue  # the second pass comes to this page too, and says where it is and what is wrong with it
+            continue  # the second pass reads this page too, and reports where it is and what is wrong with it
         if page.namespace == TEMPLATE and (definition := plain_definition(page.title, page.text, search.site)):
             bodies.setdefault(*definition)
     return bodies
 
 
 def _copying(blocks: Iterator[bytes], copy: Path) -> Iterator[bytes]:
-    """The blocks, which are written to `copy` when all were taken."""
+    """Yield the blocks unchanged, and write them compressed to `copy` once all have been consumed."""
     packing, packed = zstandard.ZstdCompressor(level=1).compressobj(), bytearray()
     for block in blocks:
         packed += packing.compress(block)
@@ -109,13 +110,13 @@ def _copying(blocks: Iterator[bytes], copy: Path) -> Iterator[bytes]:
 
 
 def _decoded_fits(files: Sequence[File], folder: Path) -> bool:
-    """Whether the disk has room for four times the size of what has to be decoded."""
+    """Whether the disk has room for four times the size of the files that need decoding."""
     sizes = [file.size for file in files if file.compression != "plain" or file.encoding != "utf-8"]
     return shutil.disk_usage(folder).free > 4 * sum(sizes)
 
 
 def _pieces(file: File, cuts: list[int], number: int, first: int, folder: Path | None) -> Iterable[Piece]:
-    """The pieces of a file; without cuts and a `folder` for what is decoded, the whole of it."""
+    """The pieces of a file; a single piece if there are neither cuts nor a `folder` for decoded bytes."""
     if cuts:
         return between(cuts, number, first)
     if folder:

@@ -1,4 +1,4 @@
-"""Wikipedia dumps from dumps.wikimedia.org, or a mirror of it: found by language and date, and checked by SHA-1."""
+"""Download of Wikipedia dumps from dumps.wikimedia.org or a mirror, by language and date, verified by SHA-1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertwright.corpus.wikis import wiki_code
 
 BASE = "https://dumps.wikimedia.org"
 _DUMP = "pages-articles-multistream.xml.bz2"
-# Codes of languages whose Wikipedia has another name in the database, mostly an older one.
+# Codes of languages whose Wikipedia has a different database name, mostly an older one.
 _OTHER_NAMES = {
     "be-tarask": "be_x_old",
     "egl": "eml",
@@ -39,17 +39,17 @@ def database(language: str) -> str:
 
 
 def download(language: str, date: str, folder: Path, base: str = BASE, log: Log = SILENT) -> Path:
-    """The last revisions of all pages (`pages-articles-multistream`) in `folder`; returns the path of the file.
+    """Download the last revisions of all pages (`pages-articles-multistream`) to `folder`; returns the file's path.
 
-    `date` is that of a dump, YYYYMMDD, or "latest": the newest that is whole. A broken transfer goes on where it
-    stopped. The SHA-1 is checked against the list that lies beside the dump, also where the file is there already;
-    `DataError` where it differs, or where there is no such dump.
+    `date` is the date of a dump, YYYYMMDD, or "latest": the newest complete one. An interrupted transfer resumes where
+    it stopped. The SHA-1 is verified against the published list, even if the file already exists. Raises `DataError`
+    where it differs, or where there is no such dump.
     """
     if not re.fullmatch(r"latest|\d{8}", date):
         raise RecipeError(f"{date!r} is no date of a dump. Give YYYYMMDD, such as 20260401, or latest.")
     wiki = database(language)
     name, sha1 = _listed(wiki, date, base)
-    # "latest" moves on: under its date a transfer that broke goes on with the same dump.
+    # "latest" changes over time; by its date, an interrupted transfer resumes with the same dump.
     dated = name.split("-")[1]
     path = fetch(f"{base}/{wiki}/{dated}/{name}", make_folder(folder) / name, log, sha1=sha1)
     log.say(f'corpus: {path} is whole (SHA-1 {sha1}). In the recipe: source = "{path}" and language = "{language}"')
@@ -57,7 +57,7 @@ def download(language: str, date: str, folder: Path, base: str = BASE, log: Log 
 
 
 def _listed(wiki: str, date: str, base: str) -> tuple[str, str]:
-    """Name and SHA-1 of the dump, as the list of a date has them; that of "latest" names the files with their date."""
+    """Name and SHA-1 of the dump in the list of a date; the list of "latest" names the files with their date."""
     url = f"{base}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt"
     with TemporaryDirectory() as folder:
         try:

@@ -1,9 +1,9 @@
-"""Dropped documents, set aside with the reason: `dropped/00000.jsonl.zst` of a corpus, in corpus order.
+"""Dropped documents, saved with the reason: `dropped/00000.jsonl.zst` of a corpus, in corpus order.
 
-A line is JSON: {"reason": a name in `filter.REASONS` or of the de-duplication, the facts of a kept document's side-car,
-"text": the sentences joined by newlines}. What extraction drops waits beside its part; `gather_dropped` puts it
-together with what de-duplication drops later. A file ends with the line that brings it to `FILE_BYTES`, so neither the
-pieces of the sources nor the number of workers leaves a trace.
+Each line is JSON: {"reason": a name in `filter.REASONS` or a reason of the de-duplication, the same metadata as in the
+side-car of a kept document, "text": the sentences joined by newlines}. Documents dropped by extraction are stored next
+to their part until `gather_dropped` merges them with those dropped by de-duplication. A file ends with the line that
+brings it to `FILE_BYTES`, so the output depends neither on the pieces of the sources nor on the number of workers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bertwright.core.files import make_folder, naming, read_bytes, write_atomic
 
 FOLDER = "dropped/"
 FILE_BYTES = 16 * 2**20
-"""Uncompressed bytes after which a file is full."""
+"""Uncompressed size at which a file is full, in bytes."""
 _WAITING = ".dropped.jsonl.zst"
 _LEVEL = 3
 
@@ -35,27 +35,27 @@ def dropped_line(reason: str, facts: Mapping[str, Any], text: str) -> bytes:
 
 
 class DroppedWriter:
-    """Gathers what extraction drops from one part; `finish` writes it beside the part."""
+    """Collects the documents that extraction drops from one part; `finish` writes them next to the part."""
 
     def __init__(self, part: Path) -> None:
         self._path, self._lines = part.with_suffix(_WAITING), list[bytes]()
 
     def add(self, row: int, line: bytes) -> None:
-        """A document dropped after `row` documents of the part were kept."""
+        """Add the line of a document that was dropped after `row` documents of the part were kept."""
         self._lines.append(b"%d\t%b" % (row, line))
 
     def finish(self) -> Path:
-        """Write the file; returns its path."""
-        # Removed with the draft, so it is packed lightly and the disk is not waited for.
+        """Write the file and return its path."""
+        # A temporary file, removed with the draft: fast compression and no fsync.
         write_atomic(self._path, zstandard.ZstdCompressor(level=1).compress(b"".join(self._lines)), sync=False)
         return self._path
 
 
 def gather_dropped(parts: Iterable[Path], folder: Path, later: Callable[[Path], Iterable[tuple[int, bytes]]]) -> None:
-    """Write the dropped documents of all parts, in corpus order, into `folder`; holds one part at a time.
+    """Write the dropped documents of all parts, in corpus order, into `folder`, with one part in memory at a time.
 
-    `later(part)` gives (row, line) of the documents of a part that extraction kept and de-duplication dropped, by
-    rising row.
+    `later(part)` yields (row, line) for the documents of a part that extraction kept and de-duplication dropped, in
+    ascending order of rows.
     """
     lines, size, number = list[bytes](), 0, 0
     for line in _lines(parts, later):
@@ -69,7 +69,7 @@ def gather_dropped(parts: Iterable[Path], folder: Path, later: Callable[[Path], 
 
 
 def read_dropped(corpus: Artifact) -> Iterator[dict[str, Any]]:
-    """The dropped documents of a corpus in order; none where `corpus.filter.keep_dropped` was off."""
+    """Yield the dropped documents of a corpus in order; nothing where `corpus.filter.keep_dropped` was off."""
     for name in corpus.names(FOLDER):
         with naming(corpus.path / name), corpus.file(name).open("rb") as handle:
             stream = zstandard.ZstdDecompressor().stream_reader(handle)
@@ -81,8 +81,7 @@ def _lines(parts: Iterable[Path], later: Callable[[Path], Iterable[tuple[int, by
         packed = read_bytes(part.with_suffix(_WAITING))
         waiting = zstandard.ZstdDecompressor().decompressobj().decompress(packed).split(b"\n")[:-1]
         early = ((int(row), line + b"\n") for row, _, line in (entry.partition(b"\t") for entry in waiting))
-        # Both rise by row: what extraction dropped after k kept documents comes before row k, so the order is the
-        # source's.
+        # Both are sorted by row. A document dropped after k kept ones comes before row k, so this is the source order.
         yield from map(itemgetter(1), merge(early, later(part), key=itemgetter(0)))
 
 

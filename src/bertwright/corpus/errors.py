@@ -1,4 +1,4 @@
-"""What can be wrong with a source, said in the same words wherever it is found."""
+"""Errors of sources, with the same wording wherever they are detected."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 from bertwright.core.errors import DataError
 
 MAX_DOCUMENT = 32 * 2**20
-"""Most bytes of one page or text document; MediaWiki itself stops at 2 MiB of wikitext."""
+"""Largest size of one page or text document, in bytes; MediaWiki itself limits wikitext to 2 MiB."""
 
 
 class SourceError(DataError):
-    """The source itself cannot be used, however often the stage is run; nothing of the attempt is worth keeping."""
+    """The source cannot be used, so running the stage again would fail too; partial results are not worth keeping."""
 
 
 class NoCopyError(SourceError):
-    """What lies on another machine has no whole copy here yet; nothing was asked of the network."""
+    """A remote source has no complete local copy yet; the network was not accessed."""
 
 
 def bad_encoding(path: Path, offset: int, expected: str = "UTF-8", after: str = "") -> SourceError:
-    """The error for bytes that are not the text they should be; `offset` counts decompressed bytes."""
+    """The error for bytes that are not valid in the expected encoding; `offset` counts decompressed bytes."""
     return SourceError(
         f"{path} is not valid {expected} at byte {offset:,} of its text{after}. UTF-8, and UTF-16 with a byte-order "
         "mark, can be read; convert the file first, e.g. with `iconv -f ISO-8859-2 -t UTF-8`."
@@ -35,8 +35,8 @@ def too_long(path: Path, start: int) -> SourceError:
 
 
 def damaged(path: Path, data: bytes, offset: int, error: Exception, after: str = "") -> SourceError:
-    """The error for XML that expat refuses; names the place where `data`, which begins at `offset`, is not UTF-8."""
-    # Expat calls such bytes an invalid token, which helps nobody: the place and the encoding do.
+    """The error for XML that expat rejects; names the place where `data`, which begins at `offset`, is not UTF-8."""
+    # Expat reports such bytes as an invalid token, which does not help users; the offset and the encoding do.
     try:
         data.decode()
     except UnicodeDecodeError as wrong:

@@ -1,4 +1,4 @@
-"""One piece of a source becomes one part: its articles cleaned, split into sentences and filtered."""
+"""Extraction of one piece of a source into one part: its articles are cleaned, split into sentences and filtered."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.known import documents
 from bertwright.corpus.split import splitter
 
-# Characters, about, that are split at once: a program of the user's is started for each batch.
+# Approximate number of characters split at once: an external splitter is started once per batch.
 _BATCH = 2**20
 
 
 def extract(job: Job) -> tuple[int, int]:
-    """Make the part of `job.piece` unless it is there.
+    """Build the part of `job.piece` unless it exists.
 
-    Returns the bytes of the file that the piece stands for, and the documents that were read now.
+    Returns the number of bytes of the file that the piece covers, and the number of documents read by this call.
     """
     path = job.parts / job.piece.name
     counts: Counter[str] = Counter()
@@ -38,7 +38,7 @@ def extract(job: Job) -> tuple[int, int]:
         _extract(job, part, dropped, counts, state)
         files = [*part.finish(), dropped.finish()]
         mark_done(path.with_suffix(".json"), files, {"counts": dict(sorted(counts.items())), **state})
-    # Also where the part was there already: an attempt may have been killed after its note and before this.
+    # Also where the part already existed: an earlier run may have been killed after writing the note and before this.
     for packed in filter(None, (job.piece.spool, job.piece.copy)):
         packed.unlink(missing_ok=True)
     return job.piece.progress, counts["documents"]
@@ -50,7 +50,7 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
         text = "\n".join(sentences)
-        size = len(text.encode()) + 2 if sentences else 0  # as it stands in a shard
+        size = len(text.encode()) + 2 if sentences else 0  # its size in a shard
         counts["documents"] += 1
         counts["document_bytes"] += size
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
@@ -65,7 +65,7 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
 
 
 def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
-    """The articles with the paragraphs as the rules leave them: a removed one is empty."""
+    """Yield the articles after the paragraph rules; a removed paragraph is left with empty text."""
     rules, references = ParagraphRules(config), config.enabled and config.references == "drop"
     if not (rules.active or references):
         yield from articles
@@ -83,7 +83,7 @@ def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[st
         yield replace(article, paragraphs=after)
 
 
-# Empty, not removed: a section's heading passes to the next paragraph that is left.
+# Emptied, not removed, so that the heading of the section can pass to the next remaining paragraph.
 def _empty(paragraph: Paragraph) -> Paragraph:
     return replace(paragraph, text="")
 
@@ -91,7 +91,10 @@ def _empty(paragraph: Paragraph) -> Paragraph:
 def _split(
     articles: Iterable[Article], split: Callable[[list[str]], Iterable[list[str]]]
 ) -> Iterator[tuple[Article, Iterator[list[str]]]]:
-    """The articles, each with the sentences of its paragraphs, which must be taken before the next article."""
+    """Yield each article with an iterator over the sentences of its paragraphs.
+
+    The caller must consume exactly one item per paragraph before it requests the next article.
+    """
     for batch in _batches(articles):
         sentences = iter(split([paragraph.text for article in batch for paragraph in article.paragraphs]))
         # One iterator runs through the sentences of the whole batch, so each article must take its own in turn.
@@ -114,9 +117,10 @@ def _batches(articles: Iterable[Article]) -> Iterator[list[Article]]:
 def _sentences(
     paragraphs: list[Paragraph], split: Iterator[list[str]]
 ) -> tuple[list[str], list[tuple[int, str]], list[int]]:
-    """The sentences; (index, title) where one follows a heading; the indices of those that begin a paragraph.
+    """The sentences, the headings as (index of the sentence that follows, title), and the indices of the sentences
+    that begin a paragraph.
 
-    A heading goes where every paragraph of its section is empty.
+    A heading is dropped where every paragraph of its section is empty.
     """
     sentences: list[str] = []
     headings: list[tuple[int, str]] = []
@@ -124,8 +128,7 @@ def _sentences(
     heading = None
     for paragraph in paragraphs:
         heading = paragraph.heading or heading
-        # A paragraph without sentences leaves no line: an empty one would end the document (blank lines part
-        # documents).
+        # A paragraph without sentences must not leave an empty line: blank lines separate documents.
         if new := next(split):
             if heading:
                 headings.append((len(sentences), heading))
@@ -136,9 +139,9 @@ def _sentences(
 
 
 def _splitter(job: Job) -> Callable[[list[str]], Iterable[list[str]]]:
-    """What turns paragraphs into the sentences of each."""
+    """The function that splits paragraphs into lists of sentences."""
     if job.whole_lines:
-        # A line that a rule removed has no sentence at all; an empty one tore its document in two.
+        # A line that a rule removed has no sentences: an empty sentence would split its document in two.
         return lambda lines: ([" ".join(line.split())] if line else [] for line in lines)
     if job.config.split.command:
         return partial(split_paragraphs, job.config.split)

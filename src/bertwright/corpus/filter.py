@@ -1,9 +1,9 @@
-"""Which documents are good enough: tests of what `measures.py` counts, in the order of the TurkuNLP wiki-bert-pipeline.
+"""The document filter: tests of the counts of `measures.py`, in the order of the TurkuNLP wiki-bert-pipeline.
 
-The preset "general" is for any wiki: it drops stubs, lists, tables of numbers, shouting, the same sentences over and
-over and other languages, and nothing for its length. The preset "turkunlp" has the tests and thresholds of
-scripts/filterdocs.py; headings are not sentences here, and the language is identified by CLD2 and py3langid instead of
-langdetect (equal on whole documents, 50 times faster).
+The preset "general" is for any wiki: it drops stubs, lists, tables of numbers, text in capitals, repeated sentences and
+other languages, but no document for being long. The preset "turkunlp" has the tests and thresholds of
+scripts/filterdocs.py, except that headings do not count as sentences, and CLD2 and py3langid identify the language
+instead of langdetect (same results on entire documents, 50 times faster).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bertwright.corpus.measures import ByAlphabet, ByScript
 
 
 class Reason(NamedTuple):
-    """Why documents are dropped."""
+    """A reason why documents are dropped."""
 
     meaning: str
-    """What is wrong with them, as a phrase."""
+    """What is wrong with the documents, as a phrase."""
     remedy: str
-    """What most likely has to change where the reason drops everything."""
+    """What most likely needs to change where every document is dropped for this reason."""
 
 
 _LANGUAGE = "corpus.language must name the language the text is in"
@@ -48,11 +48,11 @@ REASONS = {
         "in another language", "corpus.language (or corpus.filter.languages) must name the language the text is in"
     ),
 }
-"""Every reason by its name: text that cleaning emptied, the tests of `DocumentFilter` in order, the language."""
+"""All reasons by name: no text left after cleaning, the tests of `DocumentFilter` in order, the language."""
 
 
 class DocumentFilter:
-    """The rules for one corpus; a `verdict` for each document."""
+    """The filter of one corpus; `verdict` judges one document."""
 
     def __init__(self, config: FilterConfig, language: str) -> None:
         self._config = config
@@ -63,26 +63,26 @@ class DocumentFilter:
         self._measures = ByAlphabet(everyone, config.alphabet) if by_alphabet else ByScript(everyone, tokens=tokens)
 
     def verdict(self, sentences: list[str]) -> tuple[str | None, str]:
-        """(why the document is dropped or None, the code of its language or "" where that is not known).
+        """(the reason why the document is dropped, or None; the code of its language, or "" if not identified).
 
-        Why is a name in `REASONS`.
+        The reason is a name in `REASONS`.
         """
         if not sentences:
             return "empty", ""
         if not self._config.enabled:
             return None, ""
         reason = next((name for name, failed in self._tests(sentences) if failed), None)
-        # Asked last: py3langid takes milliseconds a document.
+        # Identified last: py3langid takes milliseconds per document.
         if reason or not self._identifier:
             return reason, ""
         language = self._identifier.language(" ".join(sentences))
         return ("language" if language and not self._identifier.wants(language) else None), language
 
     def _tests(self, sentences: list[str]) -> Iterator[tuple[str, bool]]:
-        """Each test's name and whether the document fails it."""
+        """Yield each test's name and whether the document fails it."""
         config, measures = self._config, self._measures.measure(sentences)
         count, characters = measures.sentences, measures.characters
-        # The order of the original: the reason that is counted is that of the first test that fails.
+        # In the order of the original, because the first failed test is counted as the reason.
         yield "mean_words", measures.words < config.min_mean_words * count
         yield "min_sentences", count < config.min_sentences
         yield "max_sentences", 0 < config.max_sentences < count

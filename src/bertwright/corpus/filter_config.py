@@ -1,4 +1,4 @@
-"""The knobs of the document filter: `corpus.filter`."""
+"""The settings of the document filter: `corpus.filter`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ TURKUNLP: dict[str, Any] = {
 class FilterConfig(Section):
     """The document filter; a document is dropped at the first test it fails.
 
-    The rules about paragraphs (`references` and after) come first; all but `references` are off unless asked for.
+    The paragraph rules (`references` and the fields after it) run before the tests; only `references` is on by default.
     """
 
     enabled: bool = True
-    """Whether documents are tested at all."""
+    """Whether to test documents at all."""
     preset: Literal["general", "turkunlp"] = "general"
-    """How documents are measured, and the thresholds that the recipe leaves out. "general": for any wiki; letters,
-    words and marks are told by Unicode, and what is dropped are stubs, lists, tables of numbers and other languages.
-    "turkunlp": the filter of the TurkuNLP wiki-bert-pipeline; letters and words are told by the alphabet of one
-    language, and long documents are dropped too."""
+    """How documents are measured, and the defaults of thresholds that the recipe does not set. "general": for any wiki;
+    recognises letters, words and punctuation by Unicode properties, and drops stubs, lists, tables of numbers and other
+    languages. "turkunlp": the filter of the TurkuNLP wiki-bert-pipeline; recognises letters and words by the alphabet
+    of one language, and drops long documents too."""
     keep_dropped: bool = True
-    """Whether dropped documents are set aside in the corpus's folder `dropped`, each with the reason."""
+    """Whether to save dropped documents, each with the reason, in the folder `dropped` of the corpus."""
     min_mean_words: float = Field(default=0.0, ge=0)
     """Fewest words per sentence, on average (turkunlp: 4)."""
     min_sentences: int = Field(default=2, ge=0)
@@ -47,47 +47,49 @@ class FilterConfig(Section):
     max_wordless: float = Field(default=1.0, ge=0, le=1)
     """Largest share of sentences without a single word (turkunlp: 0.2)."""
     min_running: float = Field(default=0.4, ge=0, le=1)
-    """Smallest share of the characters that stand in sentences of six or more words; less is a list (turkunlp: 0)."""
+    """Smallest share of the characters that are in sentences of six or more words; less is a list (turkunlp: 0)."""
     max_repeated: float = Field(default=0.3, ge=0, le=1)
-    """Largest share of the characters that stand in sentences of which the document has an equal one before (turkunlp:
-    1, any share)."""
+    """Largest share of the characters that are in sentences repeating an earlier sentence of the document (turkunlp: 1,
+    any share)."""
     max_punctuation: float = Field(default=0.25, ge=0, le=1)
-    """Largest share of punctuation marks and symbols among the characters (turkunlp: ASCII marks alone, 0.075)."""
+    """Largest share of punctuation marks and symbols among the characters (turkunlp: ASCII punctuation only, 0.075)."""
     max_upper: float = Field(default=0.25, ge=0, le=1)
     """Largest share of upper-case letters among the characters (turkunlp: 0.1)."""
     max_digits: float = Field(default=0.2, ge=0, le=1)
     """Largest share of digits among the characters (turkunlp: 0.075)."""
     max_foreign: float = Field(default=0.2, ge=0, le=1)
-    """Largest share of foreign letters among the characters. "general": those of scripts in which neither the corpus
-    language nor any of `languages` is written; Latin letters only where there are three for each of the own scripts.
-    "turkunlp": every letter outside the alphabet, 0.02."""
+    """Largest share of foreign letters among the characters. "general": letters of scripts in which neither the corpus
+    language nor any of `languages` is written; Latin letters count only where there are more than three for each letter
+    of those languages' scripts. "turkunlp": every letter outside the alphabet, 0.02."""
     min_words: int = Field(default=30, ge=0)
-    """Fewest words in a document: runs of letters, and in scripts without spaces every two (Chinese, Japanese) or four
-    letters (Thai, Lao, Khmer, Burmese, Tibetan). "turkunlp": two or more letters of the alphabet, 30."""
+    """Fewest words in a document. A word is a run of letters; in scripts without spaces, every two letters (Chinese,
+    Japanese) or four letters (Thai, Lao, Khmer, Burmese, Tibetan). "turkunlp": two or more letters of the alphabet,
+    30."""
     alphabet: str = ""
-    """Lower-case letters of words, for the preset "turkunlp"; empty: those of the corpus language and of `languages`,
-    or of their script."""
+    """Lower-case letters that words consist of, for the preset "turkunlp"; empty: the alphabets of the corpus language
+    and of `languages`, or the letters of their scripts."""
     languages: tuple[str, ...] = ()
-    """Languages a document may be in (wiki codes); empty: the corpus language."""
+    """Languages that a document may be in (wiki codes); empty: the corpus language."""
     identify: bool = True
-    """Whether documents in another language are dropped, where CLD2 or py3langid know all of the languages."""
+    """Whether to identify the language of documents and drop those in another one; without effect unless CLD2 or
+    py3langid knows all of the wanted languages."""
     references: Literal["keep", "drop"] = "drop"
-    """What becomes of paragraphs that are references: citations by their shape (book numbers, years, pages, addresses),
-    and the lists of sections of sources (turkunlp: keep)."""
+    """What to do with paragraphs that are references: citations recognised by their form (book numbers, years, pages,
+    web addresses), and the lists in sections of sources (turkunlp: keep)."""
     boilerplate: bool = False
-    """Whether paragraphs with a mark of English web boilerplate are removed: "javascript", "lorem ipsum", a curly
+    """Whether to remove paragraphs with a sign of English web boilerplate: "javascript", "lorem ipsum", a curly
     bracket, or a phrase about cookies, terms of use or privacy policies."""
     patterns: tuple[str, ...] = ()
-    """Regular expressions (letter case aside); a paragraph in which one is found is removed."""
+    """Regular expressions, matched ignoring letter case; a paragraph that contains a match is removed."""
     emails: Literal["keep", "mask", "drop"] = "keep"
-    """What becomes of e-mail addresses: kept, masked as name@example.com, or their paragraph is removed."""
+    """What to do with e-mail addresses: keep them, mask them as name@example.com, or drop the paragraph."""
     phones: Literal["keep", "mask", "drop"] = "keep"
-    """What becomes of telephone numbers: kept, masked as 000 000 000, or their paragraph is removed."""
+    """What to do with telephone numbers: keep them, mask them as 000 000 000, or drop the paragraph."""
 
     @model_validator(mode="before")
     @classmethod
     def _preset_fills_in(cls, values: Any) -> Any:
-        """What is said wins over the preset."""
+        """Fill in the preset's values for keys that are not set; keys that are set take precedence."""
         if isinstance(values, dict) and values.get("preset") == "turkunlp":
             return TURKUNLP | values
         return values

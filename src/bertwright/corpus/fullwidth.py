@@ -1,8 +1,8 @@
-"""Ends of sentences in Chinese and Japanese type: "。！？" end one wherever they stand, spaces or none.
+"""Ends of sentences in Chinese and Japanese text: "。！？" end a sentence anywhere, with or without spaces.
 
-Not inside brackets or quotation marks that are closed again. A closing mark after the stop stays with the sentence;
-what follows speech with a comma or a Japanese particle ("「…。」と言った") goes on with the sentence, and a title or a
-remark in brackets ends one only where it began one.
+They do not inside paired brackets or quotation marks. A closing mark after the stop belongs to the sentence. A comma or
+a Japanese particle after speech ("「…。」と言った") continues the sentence, and a title or a remark in brackets ends a
+sentence only where it began one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _TITLES_AND_REMARKS = {
 }  # fmt: skip
 _CLOSING = {closing: opening for opening, closing in (_SPEECH | _TITLES_AND_REMARKS).items()}
 _BRACKET = re.compile(f"[{re.escape(''.join(_CLOSING) + ''.join(_CLOSING.values()))}]")
-# "．" is also the point of full-width decimals, so it needs a letter before it.
+# "．" is also the full-width decimal point, so it must follow a letter.
 _SIGN = re.compile(r"[。｡！？「『《〈﹁﹃（【〔［．](?:(?<!．)|(?<=[\u3040-\u30ff\u3400-\u9fff]．))")
-# One range is told three times as fast as the signs one by one, and other scripts have nothing in it.
+# One range is matched three times as fast as individual signs, and other scripts have no characters in it.
 _MAY_BE_SIGN = re.compile("[\u3000-\uffff]")
 _STOP = re.compile(r"(?:[。｡！？]|(?<=[\u3040-\u30ff\u3400-\u9fff])．)[。｡！？!?…]*")
 _GOES_ON = ("、", "，", ",", "。", "｡", "；", "：", "・", "·", "的")
@@ -28,19 +28,22 @@ _PARTICLES = (
     *"とのをはがにでもやかへだ",
     *("って", "など", "から", "まで", "より", "です", "なる", "なんて"),
 )
-# Characters between brackets that are taken for a pair: farther apart one of them is a slip, which would hide all ends.
+# Most characters between the brackets of a pair: farther apart, one of them is a typo, which would hide all ends.
 _LONGEST = 500
 
 Pairs = list[tuple[int, int]]
 
 
 def is_full_width(text: str) -> bool:
-    """Whether there is anything here that this module speaks of."""
+    """Whether the text has any of the full-width signs that this module handles."""
     return _MAY_BE_SIGN.search(text) is not None and _SIGN.search(text) is not None
 
 
 def set_ends(text: str, cuts: Iterable[int]) -> list[int]:
-    """Where sentences begin, given where others would begin one, by their own rules for other stops."""
+    """Where sentences begin, given the `cuts` found by the rules for other stops.
+
+    Cuts inside brackets and after full-width stops are replaced by those of the rules here.
+    """
     pairs = _outermost(text)
     kept = {cut for cut in cuts if not _follows_stop(text, cut) and not _around(pairs, cut)}
     return sorted(kept | set(_begins(text, pairs)))
@@ -65,15 +68,15 @@ def _begins(text: str, pairs: Pairs) -> Iterable[int]:
 
 
 def _is_part(text: str, pair: tuple[int, int], at: int, begin: int) -> bool:
-    """Whether the sentence that began at `begin` goes on after brackets whose content ended in a stop."""
+    """Whether the sentence that began at `begin` continues after brackets whose content ended in a stop."""
     if text[pair[0]] in _TITLES_AND_REMARKS and pair[0] != begin:
         return True
-    # 「…。」と言った: a particle makes the speech a part of its sentence.
+    # 「…。」と言った: a particle makes the speech part of the enclosing sentence.
     return text.startswith(_PARTICLES, at)
 
 
 def _outermost(text: str) -> Pairs:
-    """The places of opening and closing brackets that belong together and stand in no others."""
+    """The positions of the outermost pairs of opening and closing brackets."""
     pairs, opened = list[tuple[int, int]](), list[tuple[str, int]]()
     waiting = Counter[str]()
     for match in _BRACKET.finditer(text):
@@ -95,13 +98,13 @@ def _outermost(text: str) -> Pairs:
 
 
 def _around(pairs: Pairs, at: int) -> tuple[int, int] | None:
-    """The pair that this place is in."""
+    """The pair that encloses this position, or None."""
     place = bisect_right(pairs, at, key=lambda pair: pair[0]) - 1
     return pairs[place] if place >= 0 and pairs[place][0] < at <= pairs[place][1] else None
 
 
 def _follows_stop(text: str, cut: int) -> bool:
-    """Whether what stands before this place is a full-width stop, with what closes after it."""
+    """Whether a full-width stop, and any closing marks and spaces after it, precede this position."""
     at = cut - 1
     while at >= 0 and (text[at].isspace() or text[at] in _CLOSING):
         at -= 1

@@ -1,10 +1,10 @@
-"""Which language a text is in: CLD2 first, py3langid where CLD2 is in doubt or does not know the language.
+"""Language identification: CLD2 first, py3langid where CLD2 is unsure or does not know the language.
 
-CLD2 reads 10 MB/s and is given eight stretches of 500 characters, evenly spread over a document: on 3,062 articles in
-eight languages the answer was that on the whole text. py3langid (Barbaresi's langid.py, Lui & Baldwin 2012) knows more
-languages but takes milliseconds a document, half a second to load and 75 MB, so it is loaded when it is first needed. A
-document that CLD2 takes for a wanted language needs no second opinion, nor one a third of which is, where CLD2 doubts
-the rest.
+CLD2 reads 10 MB/s and gets eight stretches of 500 characters, evenly spaced over a document: on 3,062 articles in eight
+languages the result was the same as on the entire text. py3langid (Barbaresi's langid.py, Lui & Baldwin 2012) knows
+more languages, but takes milliseconds per document, half a second to load and 75 MB of memory, so it is loaded when
+first needed. CLD2's answer is final for a document that it identifies as a wanted language, and for one of which a
+third is in a wanted language while CLD2 is unsure of the rest.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any
 
 import pycld2
 
-# Interlingua and Interlingue are on CLD2's list, but their pages come out as English.
+# Interlingua and Interlingue are on CLD2's list, but it identifies their pages as English.
 _CLD2 = {code for name, code in pycld2.LANGUAGES if name in pycld2.DETECTED_LANGUAGES} - {"ia", "ie"}
-# What the identifiers call the language of a wiki, where it is not the wiki's code.
+# The identifiers' codes for the language of a wiki, where they differ from the wiki's code.
 _CODES = {
     "he": ("he", "iw"), "jv": ("jv", "jw"), "simple": ("en",), "nb": ("no",), "zh": ("zh", "zh-Hant"),
     "sh": ("hr", "sr", "bs"), "be-tarask": ("be",), "be-x-old": ("be",), "fil": ("tl",), "tl": ("tl", "fil"),
     "zh-yue": ("yue",), "zh-classical": ("lzh",),
 }  # fmt: skip
-# Written forms CLD2 takes for the neighbour.
+# Languages whose written form CLD2 identifies as a related one.
 _NEIGHBOURS = {"arz": ("ar",), "ary": ("ar",)}
-# What CLD2 is sure that most of a text is, where it is not.
+# Languages that CLD2 confidently mistakes for another one.
 _MISTAKEN = {"sco": "en"}
 _SURE = 60
-"""Percent of the text from which CLD2's first language is believed."""
+"""Percent of the text from which CLD2's first language is trusted."""
 _ENOUGH = 33
-"""Percent of the text from which a wanted language is, where the first one is in doubt."""
-# Characters that either is given.
+"""Percent of the text from which a wanted language is accepted, where the first language is in doubt."""
+# Characters passed to either identifier.
 _READ = 4000
 _STRETCHES = 8
 
@@ -46,13 +46,13 @@ class Identifier:
         self._cld2 = self._known(_CLD2)
 
     def language(self, text: str) -> str:
-        """The language of the text: a wanted code, what the identifier calls another, or "" where none is known.
+        """The language of the text: a wanted code, the identifier's code of another language, or "" if unknown.
 
-        Nothing is known of a text where neither identifier knows every wanted language.
+        The language is always unknown where neither identifier knows every wanted language.
         """
         identified = ""
         if self._cld2:
-            # The whole text took 0.06 s more on the Ukrainian sample, for the same answers.
+            # The entire text took 0.06 s longer on the Ukrainian sample, with the same results.
             shares, reliable = detect(_stretches(text))
             identified, share = shares[0]
             sure = reliable and share >= _SURE
@@ -73,7 +73,7 @@ class Identifier:
         return self._cld2 or self._known(_langid().labels)
 
     def wants(self, language: str) -> bool:
-        """Whether an answer of `language` is one of the wanted languages."""
+        """Whether `language`, as returned by an identifier, is one of the wanted languages."""
         return language in self._wiki
 
     def _known(self, codes: Iterable[str]) -> bool:
@@ -81,7 +81,7 @@ class Identifier:
 
 
 def _stretches(text: str) -> str:
-    """The text, or even stretches of a long one."""
+    """The text, or evenly spaced stretches of a long one."""
     if len(text) <= _READ:
         return text
     width = _READ // _STRETCHES
@@ -90,17 +90,17 @@ def _stretches(text: str) -> str:
 
 
 def detect(text: str) -> tuple[list[tuple[str, int]], bool]:
-    """CLD2's codes of the three main languages ("un": none) with their percent of the text; whether it is sure."""
+    """CLD2's codes of the three main languages ("un": none) with their percent of the text, and whether it is sure."""
     try:
         reliable, _, languages = pycld2.detect(text)
-    except pycld2.error:  # noncharacters and the like: valid UTF-8, which CLD2 refuses all the same
+    except pycld2.error:  # noncharacters and the like: valid UTF-8, but CLD2 rejects it
         reliable, _, languages = pycld2.detect("".join(c if c.isprintable() else " " for c in text))
     return [(code, share) for _, code, share, _ in languages], bool(reliable)
 
 
 @cache
 def _langid() -> Any:
-    # Half a second and 75 MB, for documents that CLD2 is not sure of: loaded when the first one comes.
+    # Loading takes half a second and 75 MB, so it waits for the first document that CLD2 is not sure of.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)

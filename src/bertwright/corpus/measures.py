@@ -1,9 +1,10 @@
-"""What the document filter counts in a document, in two ways: by the scripts of Unicode, or by one alphabet.
+"""The counts that the document filter takes of a document, either by Unicode script or by one alphabet.
 
-`ByScript` is the way for any wiki. `ByAlphabet` is that of the TurkuNLP wiki-bert-pipeline (scripts/filterdocs.py): a
-word is an optional capital and two or more letters of the alphabet between word boundaries (one in Korean), and marks
-are ASCII. There we differ in two points: a language without an alphabet in the table gets that of its script instead of
-a-z, and in a language written without spaces any two letters in a row are a word, and the words are the tokens.
+`ByScript` works for any wiki. `ByAlphabet` follows the TurkuNLP wiki-bert-pipeline (scripts/filterdocs.py): a word is
+an optional capital and two or more letters of the alphabet between word boundaries (one in Korean), and punctuation is
+ASCII. It differs from the original in two points: a language without an alphabet in the table gets the letters of its
+script instead of a-z, and in a language written without spaces any two consecutive letters are a word, and the words
+are the tokens.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from bertwright.corpus.alphabet import letters, script, scripts, shortest_word, 
 from bertwright.corpus.words import Kind, code_points, count_tokens, kinds_of, pieces, words_by_line
 
 BATCH = 2**20
-"""Characters that are measured at a time, at most twice as many; each takes about 20 bytes."""
+"""Characters measured at a time, at most twice this number; each takes about 20 bytes of memory."""
 RUNNING = 6
 """Fewest words of a sentence that counts as running text."""
 _MOST_LATIN = 3
-"""Latin letters for each of the own scripts in a text that is not in Latin letters."""
+"""Most Latin letters per letter of the language's own scripts before the Latin letters count as foreign."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Counts of one document; characters are those of its sentences."""
+    """Counts of one document; only the characters of its sentences are counted."""
 
     sentences: int
     wordless: int
@@ -42,18 +43,18 @@ class Measures:
     running: int
     """Characters in sentences of `RUNNING` words or more."""
     repeated: int
-    """Characters in sentences that the document has before."""
+    """Characters in sentences that repeat an earlier sentence of the document."""
     punctuation: int
     upper: int
     digits: int
     foreign: int
-    """Letters that the language is not written in."""
+    """Letters that the language is not written with."""
 
 
 class ByScript:
-    """Letters, words and marks by their Unicode properties, in languages of these codes.
+    """Measures letters, words and punctuation by their Unicode properties, for the languages with these codes.
 
-    Without `tokens` these are not counted, which takes as long as all else, and are 0.
+    With `tokens=False` the token count is 0; counting tokens takes as long as everything else together.
     """
 
     def __init__(self, languages: Iterable[str], *, tokens: bool = True) -> None:
@@ -61,7 +62,7 @@ class ByScript:
         self._tokens = tokens
 
     def measure(self, sentences: list[str]) -> Measures:
-        """The counts of a document of one sentence or more, none of which is empty."""
+        """The counts of a document with at least one sentence, none of them empty."""
         sums, characters = Counter[str](), Counter[str]()
         for batch in _batches(sentences):
             text = "\n".join(batch)
@@ -76,8 +77,8 @@ class ByScript:
         )
 
     def _foreign(self, characters: Mapping[str, int]) -> int:
-        """Letters of other scripts. Latin names and titles stand in any encyclopaedia, so Latin letters are counted
-        only where they outnumber the own ones by far.
+        """The number of letters of other scripts. Latin names and titles occur in any encyclopaedia, so Latin letters
+        are counted only where they far outnumber the letters of the language's own scripts.
         """
         own = latin = other = 0
         for character, count in characters.items():
@@ -94,9 +95,9 @@ class ByScript:
 
 
 def _batches(sentences: list[str]) -> Iterator[list[str]]:
-    """The sentences in batches, as a document may be as long as its file. One longer than a batch counts as several."""
+    """Yield the sentences in batches, to bound memory. A sentence longer than a batch counts as several."""
     batch, size = list[str](), 0
-    # The arrays of a text take about 20 bytes a character, and a document may be a whole file.
+    # The arrays of a text take about 20 bytes a character, and a document may be an entire file.
     for piece in chain.from_iterable(map(pieces, sentences)) if sum(map(len, sentences)) > BATCH else sentences:
         if size > BATCH:
             yield batch
@@ -107,7 +108,7 @@ def _batches(sentences: list[str]) -> Iterator[list[str]]:
 
 
 def _sums(sentences: list[str], kinds: NDArray[np.uint8]) -> dict[str, int]:
-    """What can be added up; `kinds` are those of the characters of the sentences, joined by one character."""
+    """The counts that add up over batches; `kinds` describes the sentences joined by one separator character."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     words = words_by_line(kinds, np.append(0, np.cumsum(lengths + 1)[:-1]))
     of_kind = np.bincount(kinds, minlength=len(Kind)).tolist()
@@ -123,7 +124,7 @@ def _sums(sentences: list[str], kinds: NDArray[np.uint8]) -> dict[str, int]:
 
 
 class ByAlphabet:
-    """Letters and words by an alphabet: the given one, or that of the languages of these codes."""
+    """Measures letters and words by an alphabet: the given one, or that of the languages with these codes."""
 
     def __init__(self, languages: Iterable[str], alphabet: str) -> None:
         codes = list(languages)
@@ -133,7 +134,7 @@ class ByAlphabet:
         self._word = word_pattern(alphabet, min(map(shortest_word, codes)) if self._spaced else 0)
 
     def measure(self, sentences: list[str]) -> Measures:
-        """The counts of a document of one sentence or more."""
+        """The counts of a document with at least one sentence."""
         text = "\n".join(sentences)
         words = [len(self._word.findall(sentence)) for sentence in sentences]
         characters = _occurrences(code_points(text))
@@ -153,14 +154,17 @@ class ByAlphabet:
 
 
 def word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:
-    """The word of a lower-case alphabet; `shortest` 0: two letters in a row, and what is left of an odd number."""
+    """The pattern of a word in a lower-case alphabet with at least `shortest` letters.
+
+    With `shortest` 0 every two consecutive letters are a word, and so is the last one of an odd number.
+    """
     letters = set(alphabet)
-    # The capital of ß is two letters, so it has none for a pattern of one.
+    # The upper case of ß is two letters, which a character class cannot hold.
     capitals = {c.upper() for c in letters if len(c.upper()) == 1} - letters
     if not shortest:
         return re.compile(f"[{_ranges(letters | capitals)}]{{1,2}}")
     lower, capital = _ranges(letters), f"[{_ranges(capitals)}]?" if capitals else ""
-    # `\b` will not do: combining marks, common in Indic words, are no `\w`.
+    # `\b` does not work: combining marks, common in Indic words, do not match `\w`.
     return re.compile(rf"(?<![\w{lower}]){capital}[{lower}]{{{shortest},}}(?![\w{lower}])")
 
 
@@ -169,7 +173,7 @@ def _repeated(sentences: list[str]) -> int:
 
 
 def _occurrences(codes: NDArray[np.uint32]) -> dict[str, int]:
-    """How often each character occurs."""
+    """How often each character occurs, by character."""
     # `collections.Counter` takes eight times as long.
     counts = np.bincount(codes)
     present = counts.nonzero()[0]
@@ -177,7 +181,7 @@ def _occurrences(codes: NDArray[np.uint32]) -> dict[str, int]:
 
 
 def _ranges(characters: set[str]) -> str:
-    """The inside of a `[class]` of a regular expression."""
+    """The characters as ranges for a `[class]` of a regular expression."""
     runs: list[list[int]] = []
     for code in sorted(map(ord, characters)):
         if runs and code == runs[-1][1] + 1:

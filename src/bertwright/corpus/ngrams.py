@@ -1,8 +1,8 @@
-"""Runs of words as numbers: what near-copies and leaks are found by.
+"""Hashes of runs of words (n-grams), used to find near-duplicates and leaked evaluation text.
 
-A word is what stands between spaces, without case, without punctuation and symbols, and with 0 for every number, as
-datatrove compares texts: those of one template that differ in numbers alone are the same here. In languages that are
-written without spaces every character is taken for half a word.
+Words are separated by spaces; case, punctuation and symbols are removed and every number becomes 0, as in datatrove's
+comparison of texts: texts of one template that differ only in numbers are equal. In languages written without spaces
+every character counts as half a word.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from bertwright.core.rng import bits
 from bertwright.corpus.words import pieces
 
 Hashes = NDArray[np.uint64]
-# Odd, so that it has an inverse modulo 2**64: a run is a difference of sums, with its power taken out again.
+# Odd, so that it has an inverse modulo 2**64: the hash of a run is a difference of prefix sums, divided by a power.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(int(_FACTOR), -1, 2**64))
 _UNKNOWN, _LETTER, _DIGIT, _SPACE, _MARK = range(5)
 _TABLED = 0x20000
-"""Code points whose kind is looked up; above there are ideographs."""
+"""Number of code points whose kind is looked up in a table; those above are ideographs."""
 _kinds = np.full(_TABLED + 1, _UNKNOWN, np.uint8)
-"""The kind of each character met so far: asking for all takes as long as the runs of 2 MB of text."""
+"""The kind of each character seen so far: computing all of them takes as long as the runs of 2 MB of text."""
 _kinds[_TABLED] = _LETTER
 
 
 def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
-    """[N] the hash of every `n` words in a row; of all words where there are fewer, of none where there are none."""
+    """[N] the hash of every `n` consecutive words; one hash of all words if there are fewer, none if there are none."""
     return runs(words(text, spaced=spaced)[0], n if spaced else 2 * n)
 
 
 def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]:
-    """[W] a hash of each word of the text (of each character where it is not `spaced`), and [W] its line, from 0."""
+    """[W] the hash of each word of the text (of each character unless `spaced`), and [W] its line number from 0."""
     hashes, lines, line = list[Hashes](), list[NDArray[np.int64]](), 0
     for piece in pieces(text):
         of_piece, numbers = _words(piece, spaced)
@@ -67,13 +67,13 @@ def _words(text: str, spaced: bool) -> tuple[Hashes, NDArray[np.int64]]:
 
 
 def runs(hashes: Hashes, n: int) -> Hashes:
-    """[N - n + 1] a hash of every `n` of N numbers in a row; of all N where there are fewer, of none where N is 0."""
+    """[N - n + 1] the hash of every `n` consecutive of N numbers; one hash of all N where N < n, empty where N is 0."""
     width = min(n, len(hashes))
     if width == 0:
         return _NONE
     sums = np.concatenate([_ZERO, np.cumsum(hashes * np.cumprod(np.full(len(hashes), _FACTOR)))])
     total = (sums[width:] - sums[:-width]) * np.cumprod(np.full(len(sums) - width, _INVERSE))
-    # Minima and leading bits are taken of these, and a polynomial does not spread evenly over them.
+    # Mixed, because callers use minima and leading bits, over which the values of a polynomial are not uniform.
     mixed: Hashes = bits(width, total)
     return mixed
 
@@ -83,7 +83,7 @@ _ZERO: Hashes = np.zeros(1, np.uint64)
 
 
 def _kinds_of(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """[C] what each character is; `points` [C] are at most `_TABLED`."""
+    """[C] the kind of each character; `points` [C] are at most `_TABLED`."""
     kinds = _kinds[points]
     if not kinds.all():
         for point in np.unique(points[kinds == _UNKNOWN]).tolist():

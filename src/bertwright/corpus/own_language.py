@@ -1,7 +1,7 @@
-"""The language that a dump names against `corpus.language`: a contradiction is found before the work, not after it.
+"""Check of a dump's language against `corpus.language`, so that a contradiction is found before the work begins.
 
-The head of a dump may be wrong: a mirror or a private wiki often leaves it at English. So the text of the first
-articles is asked too, and only where both speak against the setting is it refused.
+The header of a dump may be wrong: a mirror or a private wiki often leaves it at English. So the language of the first
+articles is identified as well, and the setting is rejected only if both contradict it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
 _ARTICLES = 10
-# Characters below which a text says little of its language.
+# Characters below which the language of a text is uncertain.
 _SHORT = 200
-# Bytes of a dump that are looked through for articles.
+# Bytes of a dump that are searched for articles.
 _BYTES = 8 * 2**20
 _KINDS = re.compile(r"wik(i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)$")
 
 
 def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
-    """Say that the dump is in another language than the recipe, and what to write; raise it as a `RecipeError` where
-    its text is, too.
+    """Log a message, with the remedy, if the header of the dump names another language than the recipe.
+
+    Raises `RecipeError` if its first articles are in another language, too.
     """
     if not format_of(file.format).is_wiki:
         return
@@ -50,7 +51,7 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
     contradiction = (
         f"{file.path.name} says that its language is {header.language!r}, but corpus.language is {config.language!r}"
     )
-    # Mirrors and private wikis often leave the head at English, so the text is asked before anything is refused.
+    # Mirrors and private wikis often leave the header at English, so check the text before rejecting anything.
     read_as = _read_as(Identifier(wanted), file, header)
     its_own = not read_as or read_as in wanted or Identifier([header.language]).wants(read_as)
     code = _code(header) if its_own else read_as
@@ -64,7 +65,7 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
 
 
 def _names(header: Header) -> set[str]:
-    """What a recipe may call the language of this wiki."""
+    """The codes that a recipe may use for the language of this wiki."""
     return {header.language, header.language.partition("-")[0], _code(header)}
 
 
@@ -74,7 +75,7 @@ def _code(header: Header) -> str:
 
 
 def _read_as(identifier: Identifier, file: File, header: Header) -> str:
-    """The language of most of the first articles; "" where nothing is known of it."""
+    """The most common language of the first articles; "" where none is identified."""
     languages = Counter(filter(None, map(identifier.language, islice(_texts(file, header), _ARTICLES))))
     return languages.most_common(1)[0][0] if languages else ""
 
@@ -85,7 +86,7 @@ def _texts(file: File, header: Header) -> Iterator[str]:
         try:
             page = parse_page(data)
         except ValueError:
-            continue  # extraction says where it is and what is wrong with it
+            continue  # extraction reports where it is and what is wrong with it
         if page.namespace or page.redirect or redirect_target(page.text, site) is not None:
             continue
         if len(text := " ".join(p.text for p in paragraphs(page.text, site, title=page.title))) >= _SHORT:

@@ -1,9 +1,10 @@
-"""Rules about single paragraphs of web text: boilerplate is removed, personal data masked or removed.
+"""Rules for single paragraphs of web text: remove boilerplate, and mask or remove personal data.
 
-Boilerplate is what the C4 data set drops (Raffel et al. 2020 §2.2: lines with "javascript" or a phrase of cookie and
-privacy notices, pages with "lorem ipsum" or a curly bracket); we differ in removing the paragraph in every case.
-E-mail addresses and telephone numbers are recognised by their form: an international prefix, a bracketed or leading
-zero area code, North American groups of 3-3-4 digits, or a word such as "Tel." before the number.
+Boilerplate is what the C4 dataset drops (Raffel et al. 2020 §2.2: lines with "javascript" or a phrase of cookie and
+privacy notices, pages with "lorem ipsum" or a curly bracket); unlike C4, only the paragraph is removed in every case.
+E-mail addresses and telephone numbers are recognised by their form; for telephone numbers it is an international
+prefix, an area code in brackets or with a leading zero, North American groups of 3-3-4 digits, or a word such as "Tel."
+before the number.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from collections.abc import Callable
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.filter_config import FilterConfig
 
-# Seconds for one pattern in one paragraph, where a millisecond is usual.
+# Time limit for one pattern in one paragraph, in seconds; a millisecond is usual.
 _LONGEST_SEARCH = 20
 _BOILERPLATE = (
     r"javascript|lorem ipsum|[{}]|terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
 )
 _LOCAL = r"[\w.%+-]"
-# The look-behind and the bounds keep the time linear: else each letter of a long run would begin a search of its own.
+# The look-behind and the bounds keep the time linear: otherwise a search would start at each letter of a long run.
 _EMAIL = re.compile(rf"(?<!{_LOCAL}){_LOCAL}{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}[^\W\d_]{{2,24}}(?![\w-])")
 _BETWEEN = r"(?:[ \u00a0]?[()./–-]{1,2}[ \u00a0]?|[ \u00a0])?"
 # Seven to fifteen digits in groups: a candidate for a telephone number.
 _DIGITS = re.compile(rf"(?<![\w.,+(–-])(?:\+|\(\+?)?\d(?:{_BETWEEN}\d){{6,14}}(?![\w–-])")
 _CALLED = re.compile(r"(?:\b(?:tel|phone|telefon\w*|fax|mobil\w*|call|handy)|\b(?:тел|моб|факс)|τηλ)\W{0,3}\Z", re.I)
-# Dates, amounts and book numbers are digits in groups too: a zero in front or brackets tell an area code.
+# Dates, amounts and book numbers are groups of digits too; a leading zero or brackets indicate an area code.
 _AREA = re.compile(
     r"\((?:0[\d -]{1,5}|\d{2,3})\)\s?\d{2,4}[ -]?\d{3,4}\Z|0\d{1,4}[ /-]\d{2,4}[ -]?\d{2,4}(?:[ -]?\d{2,4})?\Z"
 )
@@ -35,7 +36,7 @@ _AMERICAN = re.compile(r"(?:1[ -])?(?:\d{3}-\d{3}-|\(\d{3}\) ?\d{3}-|\d{3}\.\d{3
 
 
 class ParagraphRules:
-    """The rules of one corpus."""
+    """The paragraph rules of one corpus."""
 
     def __init__(self, config: FilterConfig) -> None:
         self._boilerplate = re.compile(_BOILERPLATE, re.IGNORECASE) if config.boilerplate else None
@@ -48,14 +49,14 @@ class ParagraphRules:
 
     @property
     def active(self) -> bool:
-        """Whether there is a rule to apply."""
+        """Whether there is any rule to apply."""
         return bool(self._boilerplate or self._patterns or self._personal)
 
     def apply(self, paragraph: str, counts: Counter[str]) -> str:
-        """The paragraph as the rules leave it, "" where they remove it.
+        """Apply the rules; returns the paragraph, masked if necessary, or "" if it is removed.
 
-        Adds to `counts`: `removed.boilerplate`, `removed.email`, `removed.phone` paragraphs, and `masked.email`,
-        `masked.phone` addresses and numbers.
+        Adds to `counts`: `removed.boilerplate`, `removed.email` and `removed.phone` count paragraphs, `masked.email`
+        and `masked.phone` count addresses and numbers.
         """
         boilerplate = self._boilerplate is not None and self._boilerplate.search(paragraph) is not None
         if boilerplate or any(count(paragraph) for count in self._patterns):
@@ -72,10 +73,10 @@ class ParagraphRules:
 
 
 def _searching(pattern: str) -> Callable[[str], bool]:
-    """Whether the user's pattern is found in a paragraph; a `RecipeError` where it takes far too long to know."""
-    import regex  # only where there are patterns
+    """Return the function that searches a paragraph for the user's pattern; it raises `RecipeError` on a timeout."""
+    import regex  # imported only where there are patterns
 
-    # Python's own `re` cannot be stopped, and a pattern such as `(a+)+b` takes longer than anyone waits.
+    # Python's own `re` has no timeout, and a pattern such as `(a+)+b` may take exponential time.
     compiled = regex.compile(pattern, regex.IGNORECASE)
 
     def matches(paragraph: str) -> bool:
@@ -95,7 +96,7 @@ def _mask_emails(text: str) -> tuple[str, int]:
 
 
 def _mask_phones(text: str) -> tuple[str, int]:
-    """The text with telephone numbers masked, and how many there were."""
+    """The text with telephone numbers masked, and their number."""
     pieces, end = list[str](), 0
     for candidate in _DIGITS.finditer(text):
         if _is_phone(candidate.group(), text[max(0, candidate.start() - 16) : candidate.start()]):
@@ -108,6 +109,6 @@ def _is_phone(number: str, before: str) -> bool:
     digits = sum(map(str.isdigit, number))
     if _CALLED.search(before):
         return True
-    if number.startswith(("+", "(+")) or (number.startswith("00") and not number.isdigit()):  # an ISBN may begin so
+    if number.startswith(("+", "(+")) or (number.startswith("00") and not number.isdigit()):  # or it may be an ISBN
         return digits >= 9
     return bool(_AMERICAN.match(number) or (digits >= 9 and _AREA.match(number)))

@@ -1,9 +1,9 @@
 """A part: the kept documents of one piece, with the hash of each text and of each paragraph.
 
-A part is four files beside each other in the stage's folder of parts: the documents (`.txt.zst`), their facts
-(`.jsonl.zst`), and a row of numbers for each document and for each paragraph (`.documents.npy`, `.paragraphs.npy`).
-`.json` holds what was counted and the hashes of the others (`core.done`); it is written last, so a part without it is
-made again.
+A part consists of four files in the stage's folder of parts: the documents (`.txt.zst`), their metadata
+(`.jsonl.zst`), and one row of numbers per document and per paragraph (`.documents.npy`, `.paragraphs.npy`). `.json`
+holds the counts and the hashes of the other files (`core.done`); it is written last, so a part without it is built
+again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ HASH = [("high", "<u8"), ("low", "<u8")]
 DOCUMENT = np.dtype([*HASH, ("paragraphs", "<i8")])
 """Per document: the hash of its text, and how many paragraphs it has."""
 PARAGRAPH = np.dtype([*HASH, ("sentences", "<i4"), ("words", "<i4"), ("bytes", "<i4")])
-"""Per paragraph: the hash of its text in small letters, and its size with the newline after each sentence."""
+"""Per paragraph: the hash of its case-folded text, and its size with the newline after each sentence."""
 
 
 class PartWriter:
-    """Gathers the documents of one part; `finish` writes its files."""
+    """Collects the documents of one part; `finish` writes its files."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class PartWriter:
         self._documents, self._paragraphs = list[tuple[int, ...]](), list[tuple[int, ...]]()
 
     def add(self, sentences: list[str], starts: list[int], facts: dict[str, Any]) -> None:
-        """A kept document: its sentences, the indices of those that begin a paragraph, and its side-car line."""
+        """Add a kept document: its sentences, the indices of those that begin a paragraph, and its side-car line."""
         data = ("\n".join(sentences) + "\n\n").encode()
         self._documents.append((*_hash(data), len(starts)))
         for start, stop in pairwise([*starts, len(sentences)]):
@@ -53,7 +53,7 @@ class PartWriter:
         self._facts.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     def finish(self) -> list[Path]:
-        """Write the files of the part; returns their paths."""
+        """Write the files of the part and return their paths."""
         files = {
             ".txt.zst": self._texts.finish(),
             ".jsonl.zst": self._facts.finish(),
@@ -61,56 +61,55 @@ class PartWriter:
             PARAGRAPHS: _array_bytes(np.array(self._paragraphs, PARAGRAPH)),
         }
         for suffix, data in files.items():
-            # The disk is not waited for: a part that a crash damaged differs from the hashes in its note and is made
-            # again.
+            # No fsync: a part damaged by a crash does not match the hashes in its note and is built again.
             write_atomic(self._path.with_suffix(suffix), data, sync=False)
         return [self._path.with_suffix(suffix) for suffix in files]
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write `array`, of any shape, as an `.npy` file that is whole or absent, and beside it the note of `core.done`."""
+    """Write `array`, of any shape, atomically as an `.npy` file, with the note of `core.done` next to it."""
     write_atomic(path, _array_bytes(array), sync=False)
     mark_done(path.with_suffix(".json"), [path])
 
 
 def is_written(path: Path) -> bool:
-    """Whether `write_array` wrote this array, and it is as it was then."""
+    """Whether `write_array` wrote this array and the file is unchanged."""
     return is_done(path.with_suffix(".json"))
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """An `.npy` file, of any shape and type; the disk's errors name it."""
+    """Read an `.npy` file of any shape and dtype; I/O errors name the file."""
     array: NDArray[Any] = np.load(io.BytesIO(read_bytes(path)))
     return array
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """An `.npy` file, of any shape and type, of which only what is used is read."""
+    """Memory-map an `.npy` file of any shape and dtype, so that only the parts used are read."""
     with naming(path):
         array: NDArray[Any] = np.load(path, mmap_mode="r")
     return array
 
 
 def unpacked(path: Path) -> bytes:
-    """What a compressed file of a part holds."""
+    """The decompressed content of a file of a part."""
     return zstandard.ZstdDecompressor().decompressobj().decompress(read_bytes(path))
 
 
 def _array_bytes(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
-    # Arrays of objects would be pickles, which run code of whoever wrote them.
+    # Object arrays would be stored as pickles, which can execute arbitrary code when loaded.
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
 def _hash(data: bytes) -> tuple[int, int]:
-    # 128 bits: that any two of a thousand million texts share a hash has probability 1.5e-21.
+    # 128 bits: the probability that any two of a billion texts share a hash is 1.5e-21.
     digest = hashlib.blake2b(data, digest_size=16).digest()
     return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 
 
 class _Compressed:
-    """Bytes on their way into one zstd frame."""
+    """Compresses bytes incrementally into one zstd frame."""
 
     def __init__(self) -> None:
         self._compressor = zstandard.ZstdCompressor(level=1).compressobj()

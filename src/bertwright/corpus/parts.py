@@ -1,4 +1,4 @@
-"""The parts of one source: every piece extracted, and what they add up to."""
+"""The parts of one source: extraction of every piece, and the totals."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from bertwright.corpus.wikitext.templates import Table
 
 @dataclass(frozen=True)
 class Parts:
-    """What became of one source."""
+    """The result of extracting one source."""
 
     paths: list[Path]
     """Its parts in source order, without suffix."""
     counts: Counter[str]
     facts: dict[str, Any]
-    """What the manifest says of the source."""
+    """The source's entry in the manifest."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """One source to be extracted, and with what."""
+    """One source to extract, with everything needed to do so."""
 
     config: CorpusConfig
     source: Source
     number: int
-    """Of the source among all."""
+    """Index of the source among all sources."""
     table: Table | None
     folder: Path
     log: Log
@@ -52,7 +52,7 @@ class Extraction:
     share: WorkSplit
 
     def parts(self) -> list[Path]:
-        """Extract the pieces of the source that are this rank's into `folder`; parts that are there already stay.
+        """Extract this rank's pieces of the source into `folder`, reusing parts that are already there.
 
         Returns the parts of all ranks, without suffix, in source order.
         """
@@ -66,8 +66,8 @@ class Extraction:
         return [self.folder / name for name in names]
 
     def _all_done(self, notes: list[Path]) -> bool:
-        """Whether all parts are there as they were made, which takes reading them."""
-        # The cheap look first: reading all parts is wasted where one is missing.
+        """Whether all parts exist and are unchanged, which requires reading them."""
+        # The cheap check first: reading all parts is wasted work where one is missing.
         return all(note.is_file() for note in notes) and all(self.executor.map(is_done, notes, "corpus"))
 
     def _extracted(self) -> list[str]:
@@ -101,8 +101,8 @@ class Extraction:
                 first = piece.index + 1
 
     def _jobs(self, pieces: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
-        """The jobs of this rank among the pieces found; the parts of all ranks are added to `names`."""
-        # All pieces of a file share its header, and reading it decodes the beginning of the file.
+        """This rank's jobs among the pieces; appends the names of the parts of all ranks to `names`."""
+        # Cached: all pieces of a file share its header, and reading it decodes the beginning of the file.
         header_of = functools.cache(_header)
         for file, piece in pieces:
             names.append(piece.name)
@@ -112,7 +112,7 @@ class Extraction:
 
 
 def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:
-    """What the parts of a source add up to, when all are there."""
+    """The totals of a source, once all its parts exist. Raises `SourceError` where it has no complete document."""
     header = _header(source.files[0])
     counts: Counter[str] = Counter()
     last, cut = "", None
@@ -122,7 +122,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
         last = state.get("last", last)
         if not state["ended"]:
             log.say(_what_was_lost(source, last, state["lost_bytes"]))
-            # Where several files break off the first place is named, and the lost bytes of all are added up.
+            # Where several files are truncated, report the first place and the sum of the lost bytes.
             cut = cut or {"after": last, "lost_bytes": 0}
             cut["lost_bytes"] += state["lost_bytes"]
     if replaced := counts["replaced_characters"]:
@@ -141,7 +141,7 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
         "licence": source.config.licence or header.licence,
         "weight": source.config.weight,
         "file_bytes": source.size,
-        "sha256": source.sha256,  # about 1 GB/s: little beside the extraction
+        "sha256": source.sha256,  # about 1 GB/s: little compared with the extraction
         "cut": cut,
     })  # fmt: skip
 

@@ -1,13 +1,12 @@
-"""Sentences from a program of the user's choice, e.g. quntoken or UDPipe: `corpus.split.command`.
+"""Sentence splitting by an external program of the user's choice, e.g. quntoken or UDPipe: `corpus.split.command`.
 
-The program is run once per batch of paragraphs, without a shell. It reads them as UTF-8 on its standard input, one
-paragraph a line and a blank line after each, until the input ends; it writes one sentence a line to its standard output
-and exits with 0. Blank lines and spaces in the answer do not matter (so a tokeniser's output serves as well), for only
-the ends of sentences are taken from it: its characters are counted off against the paragraphs, whose own text is kept.
-Where the answer has other characters than the question nothing can be counted and the run ends, except that U+FFFD
-may stand for any one character (quntoken writes it for those it does not know). A paragraph ends a sentence, whatever
-the program says (quntoken goes on after a quotation). How one is split must not depend on its neighbours, else the
-corpus depends on the batches.
+The program runs once per batch of paragraphs, without a shell. It reads UTF-8 from standard input until the input ends,
+one paragraph per line with a blank line after each; it writes one sentence per line to standard output and exits with
+0. Blank lines and spaces in its output are ignored (so the output of a tokenizer works too), because only the ends of
+sentences are used: the characters of the output are matched with those of the paragraphs, whose own text is kept. Where
+they differ, the run fails, except that U+FFFD matches any one character (quntoken writes it for those it does not
+know). The end of a paragraph always ends a sentence, even where the program continues it (quntoken does so after a
+quotation). The split of a paragraph must not depend on its neighbours, or the corpus would depend on the batches.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from collections.abc import Iterator, Sequence
 from bertwright.core.errors import DataError
 from bertwright.corpus.config import SplitConfig
 
-# quntoken replaces every character outside its table (soft hyphens, CJK, IPA) by this one.
+# quntoken replaces every character outside its table (soft hyphens, CJK, IPA) with this one.
 _UNKNOWN = "\ufffd"
 
 
 def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[list[str]]:
-    """The sentences of each paragraph: none empty, single spaces, no newline. Raises `DataError` where that fails."""
+    """The sentences of each paragraph: none empty, single spaces, no newline. Raises `DataError` on failure."""
     paragraphs = [" ".join(paragraph.split()) for paragraph in paragraphs]
     if not any(paragraphs):
         return [[] for _ in paragraphs]
@@ -40,14 +39,17 @@ def split_paragraphs(config: SplitConfig, paragraphs: Sequence[str]) -> list[lis
 
 
 def _cut(command: Sequence[str], paragraph: str, answered: deque[str]) -> Iterator[str]:
-    """The paragraph cut where the answered sentences end, which come without spaces and are taken from `answered`."""
-    # Programs differ in the spaces they write, so only the other characters are counted off.
+    """Yield the sentences of a paragraph, cut where those in `answered` end.
+
+    The sentences in `answered` have no spaces; those that belong to the paragraph are removed from it.
+    """
+    # Programs differ in the spaces they write, so only the other characters are matched.
     places = [i for i, character in enumerate(paragraph) if character != " "]
     done = start = 0
     while done < len(places):
         sentence = answered.popleft() if answered else ""
         wanted = "".join(paragraph[i] for i in places[done : done + len(sentence)])
-        # quntoken goes on after a quotation; here the paragraph ends the sentence.
+        # quntoken may continue a sentence beyond the paragraph after a quotation; here the paragraph ends it.
         if rest := sentence[len(wanted) :]:
             answered.appendleft(rest)
             sentence = sentence[: len(wanted)]
@@ -66,12 +68,12 @@ def _same(wanted: str, answered: str) -> bool:
 
 
 def _answer(config: SplitConfig, question: str) -> str:
-    """What the program writes; it and its children are gone when this returns or raises."""
+    """The output of the program. The program and its children have ended when this returns or raises."""
     name = config.command[0]
-    # quntoken writes a line for every character it does not know: on disk they fill no memory.
+    # quntoken writes a line for every character it does not know, so stderr goes to disk to save memory.
     with tempfile.TemporaryFile() as complaints:
         try:
-            # In a session of its own: a wrapper script's children must be killed with it.
+            # A new session, so that the children of a wrapper script can be killed with it.
             child = subprocess.Popen(
                 config.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
             )
@@ -107,8 +109,8 @@ def _answer(config: SplitConfig, question: str) -> str:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill the program and all it started, if it has not ended by itself."""
-    if child.returncode is None:  # not yet waited for, so its number is still its own
+    """Kill the program and its children if it has not ended by itself, and close its pipes."""
+    if child.returncode is None:  # not yet waited for, so its process id cannot have been reused
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
     for pipe in (child.stdin, child.stdout):

@@ -1,9 +1,9 @@
-"""Lists of references: paragraphs that are citations by their shape, and sections that consist of them.
+"""Detection of references: paragraphs that have the form of citations, and sections that consist of them.
 
-A citation is recognised in any language by its parts: book numbers and identifiers, addresses, a year in brackets or
-at the end, a place with publisher and year, pages, initials. One of these is common in prose, so they are weighed; in a
-section whose name says that it lists sources, or most of which are citations, less is enough, and lines that are no
-sentences go too. A paragraph of prose stays wherever it stands.
+A citation is recognised in any language by its parts: book numbers and identifiers, web addresses, a year in brackets
+or at the end, a place with publisher and year, pages, initials. A single one of these is common in prose, so they are
+weighted. In a section of sources (one whose name says so, or which consists mostly of citations) a lower weight is
+enough, and lines that are not sentences count as references too. A paragraph of prose is kept wherever it is.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bertwright.corpus.article import Paragraph
 from bertwright.corpus.words import count_tokens
 
 _YEAR = r"(?:1[4-9]|20)\d\d[a-z]?"
-# What most paragraphs lack is asked first, by strings or by patterns that begin with one character: these are found
+# Tests that most paragraphs fail come first, by substring or by patterns that begin with a single character, which are
 # three times as fast.
 _ADDRESS_SIGN, _MAY_HAVE_SIGN = re.compile(r"https?:|www\."), re.compile("[0-9/]")
 _SIGN = re.compile(r"[0-9](?:(?<=1)[4-9][0-9]{2}|(?<=2)0[0-9]{2}|(?<=9)7[89]|-[0-9]|(?<=1)0\.[0-9]{4}|[0-9]{7})")
-"""Every citation has one of these, or an address: a year, a number of a book or an article."""
+"""Every citation has one of these (a year, the number of a book or an article) or a web address."""
 _NUMBER_NAME = re.compile(r"[IODPJLX](?:S[BS]N|CLC|OI|MID|STOR|CCN|iv)")
 _NUMBER = re.compile(
     r"\b(?:ISBN|ISSN|OCLC|DOI|doi|PMID|JSTOR|LCCN|arXiv)\b|\b97[89][- ]?\d[\d -]{7,}\d\b|\b10\.\d{4,9}/\S"
@@ -32,7 +32,7 @@ _PUBLISHED = re.compile(rf"[:—–]\s?[^\s.:,][^:,]{{0,60}},\s?{_YEAR}(?!\d)") 
 _YEAR_IN_BRACKETS = re.compile(rf"[(（\[]{_YEAR}[)）\]]")
 _YEAR_AT_END = re.compile(rf"(?<!\d){_YEAR}\W{{0,3}}$")
 _LONGEST_END = 9
-"""Characters of a year at the end, with what may follow it."""
+"""Most characters of a year at the end, with what may follow it."""
 _LETTER, _CAPITAL = r"[^\W\d_]", r"[^\W\d_a-z]"
 _AFTER_SHORT_WORD = "|".join(rf"(?<=\b{_LETTER * letters}\.)" for letters in (1, 2, 3, 4))
 _MORE = (
@@ -49,20 +49,21 @@ _MORE = (
         re.compile(rf",(?<={_LETTER * 3},)\s{_LETTER}\."),
     ),
 )
-"""Each speaks for a citation, once one of the main signs does."""
+"""Further signs: each group adds to the weight of a citation that already has a main sign."""
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 _MOST_CHARACTERS, _MOST_WORDS = 900, 60
-"""From which a paragraph is no single citation."""
+"""Longer paragraphs are not a single citation."""
 _CITATION = 3
-"""Weight from which a paragraph is a citation anywhere, and 4 for a long one; in a section of sources 1, and 2."""
+"""Weight from which a paragraph is a citation anywhere, 4 for a long one; in a section of sources 1, and 2."""
 _LONG = 20
-"""Words from which a paragraph is long."""
+"""Words from which a paragraph counts as long."""
 _MOST, _SOME = 0.5, 0.3
-"""Share of the characters of a section in citations from which it is one of sources, whatever its name; and in what
-may be one, where it is called so: a section on literature is called like one of sources."""
+"""`_MOST`: share of a section's characters in citations from which it is a section of sources, whatever its name.
+`_SOME`: the share in paragraphs with any weight that every section of sources needs, even one whose name says so,
+because a section about literature may have the same name."""
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", "।", "։", "؟", "۔", "။", "។", "…")
 _SENTENCE = 8
-"""Fewest words of a paragraph that is taken for a sentence in a section of sources."""
+"""Fewest words of a paragraph that counts as a sentence in a section of sources."""
 _NAMES = re.compile(
     # Latin letters
     "referen|riferiment|referin|bibliogra|^literatur|^sekundärlit|^litterat|^literat[ūú]r|^literatuur|^sources|quellen|einzelnachw"
@@ -82,11 +83,11 @@ _NAMES = re.compile(
     # Chinese, Japanese, Korean
     "|参考|參考|脚注|注释|註釋|注釋|^出典|関連文献|참고|각주|출처"
 )
-"""What sections of sources are called."""
+"""Names of sections of sources."""
 
 
 def references_in(paragraphs: list[Paragraph]) -> Iterator[bool]:
-    """Whether each paragraph of an article is a reference, in order."""
+    """Yield for each paragraph of an article, in order, whether it is a reference."""
     for section in _sections(paragraphs):
         weights = [_weight(paragraph.text) for paragraph in section]
         if not any(weights):
@@ -98,13 +99,13 @@ def references_in(paragraphs: list[Paragraph]) -> Iterator[bool]:
 
 
 def _sections(paragraphs: list[Paragraph]) -> Iterator[list[Paragraph]]:
-    """The paragraphs of each section; the first has its name."""
+    """The paragraphs of each section; the first one has the section's heading."""
     starts = [number for number, paragraph in enumerate(paragraphs) if number and paragraph.heading is not None]
     return (paragraphs[start:stop] for start, stop in pairwise([0, *starts, len(paragraphs)]))
 
 
 def _are_sources(section: list[Paragraph], weights: list[int]) -> bool:
-    """Whether a section lists sources."""
+    """Whether a section is a list of sources."""
     sizes = [len(paragraph.text) for paragraph in section]
     signed, cited = (sum(compress(sizes, (weight >= least for weight in weights))) for least in (1, _CITATION))
     if signed < _SOME * sum(sizes):  # whatever its name
@@ -115,17 +116,20 @@ def _are_sources(section: list[Paragraph], weights: list[int]) -> bool:
 
 
 def _is_citation(text: str, weight: int) -> bool:
-    """Whether a paragraph is a citation wherever it stands; more must speak for that where it is long."""
+    """Whether a paragraph is a citation in any section; a long one needs a higher weight."""
     return weight > _CITATION or (weight == _CITATION and count_tokens(text) < _LONG)
 
 
 def _is_listed(text: str, weight: int) -> bool:
-    """Whether a line of a section of sources is one of them: all but sentences, and those that are citations too."""
+    """Whether a paragraph of a section of sources is a reference: all except sentences without enough weight."""
     return weight >= (2 if count_tokens(text) >= _LONG else 1) or not _is_sentence(text)
 
 
 def _weight(text: str) -> int:
-    """How much speaks for a citation, to more than `_CITATION`; 0 for what is too long for one."""
+    """The weight of the evidence that a text is a citation; 0 for a text too long to be one.
+
+    Counting stops once the weight exceeds `_CITATION`.
+    """
     if len(text) > _MOST_CHARACTERS:
         return 0
     if not _SIGN.search(text) and not _has_sign_of_address(text):
@@ -149,7 +153,7 @@ def _has_sign_of_address(text: str) -> bool:
 
 
 def _main_weight(text: str) -> int:
-    """What the main signs weigh together."""
+    """The total weight of the main signs."""
     weight = 0
     if ("97" in text or "10." in text or "doi" in text or _NUMBER_NAME.search(text)) and _NUMBER.search(text):
         weight += 3

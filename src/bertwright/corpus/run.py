@@ -1,4 +1,4 @@
-"""The door of the corpus stage: sources in, shards of sentences out."""
+"""Entry point of the corpus stage: turns sources into shards of sentences."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ _LIBRARIES = ("pycld2", "py3langid", "rensa", "sentencex")
 def run(
     config: CorpusConfig, out: Path, log: Log = SILENT, executor: Executor | None = None, share: WorkSplit = SINGLE
 ) -> Artifact:
-    """The corpus of `config` at `out`: opened if it is there, else built.
+    """Open the corpus of `config` at `out`, or build it if it does not exist.
 
-    `shards/00000.txt.zst`: one sentence a line, a blank line after each document. `shards/00000.jsonl.zst`: one line of
-    facts per document. The bytes are the same for any number of workers and any packaging of the same dump, whatever
-    the file is called. An interrupted run goes on where it stopped. Unusable input is a `DataError`.
+    `shards/00000.txt.zst` has one sentence per line and a blank line after each document, `shards/00000.jsonl.zst` one
+    line of metadata per document. The output is byte-identical for any number of workers and any packaging or file name
+    of the same dump. An interrupted run resumes where it stopped. Raises `DataError` for unusable input.
 
-    Task lists are done by `executor` (default: processes on this machine). Raises `StageIncomplete` when `share` is not
-    the whole and another process completes the stage.
+    `executor` runs the task lists (default: processes on this machine). Raises `StageIncomplete` when `share` is only a
+    part of the work and another process completes the stage.
     """
     inputs = _opened(config, log)
     drafts: list[Path] = []
 
     def make(draft: Path) -> dict[str, Any]:
         drafts.append(draft)
-        # Newer releases identify languages and split sentences otherwise: a draft begun with others is begun anew.
+        # Other releases identify languages and split sentences differently, so a draft begun with them is restarted.
         used = libraries(draft, _LIBRARIES, log, share.world)
         return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
@@ -66,22 +66,22 @@ def run(
         with executor or Pool(config.workers) as pool:
             return build(out, _identity(inputs), log, make)
     except (RecipeError, SourceError):  # by now no task is running
-        for draft in drafts if share.world == 1 else []:  # else it may be of use to other ranks
+        for draft in drafts if share.world == 1 else []:  # otherwise other ranks may still use it
             shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
 def identity(config: CorpusConfig) -> Identity:
-    """What the corpus is a function of; reads a sample of each source, and asks nothing of the network.
+    """The identity of the corpus. Reads a sample of each source and does not access the network.
 
-    Raises `DataError` where a source cannot be used, or lies on another machine and was not copied yet.
+    Raises `DataError` where a source cannot be used, or is remote and has no local copy yet.
     """
     return _identity(_opened(config, SILENT, copying=False))
 
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What the corpus is a function of."""
+    """Everything that determines the corpus."""
 
     config: CorpusConfig
     sources: tuple[Source, ...]
@@ -104,16 +104,15 @@ def _identity(inputs: _Inputs) -> Identity:
     hashes = {f"source {i + 1}": source.sampled_hash for i, source in enumerate(inputs.sources)}
     hashes |= {f"contamination {i + 1}": text_hash(path) for i, path in enumerate(config.contamination)}
     if inputs.table:
-        templates_of(config.language, inputs.table)  # a table with a fault is refused before anything is made
+        templates_of(config.language, inputs.table)  # raises for an invalid table before any work is done
         hashes["templates"] = hashlib.sha256(inputs.table.text.encode()).hexdigest()
     return Identity("corpus", VERSION, sections(config), hashes)
 
 
 def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
-    """Extract, find what is repeated, decide what is left, write shards: task lists. Returns the counts."""
+    """Extract, find repetitions, decide what to keep and write shards, as task lists. Returns the counts."""
     config, folder, shards = inputs.config, make_folder(draft / _PARTS), make_folder(draft / "shards")
-    # A dump in another language is refused before its extraction, which takes half an hour a GB of bz2 (decision
-    # 0009).
+    # Reject a dump in another language before extraction, which takes half an hour per GB of bz2 (decision 0009).
     for source in inputs.sources:
         compare_language(config, source.files[0], log)
     _note_identification(config, log)
@@ -121,9 +120,9 @@ def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: Wor
         Extraction(config, source, number, inputs.table, folder, log, executor, share).parts()
         for number, source in enumerate(inputs.sources)
     ]
-    # The lists below need the parts of all ranks: every rank but the last to finish ends here (decision 0012).
+    # The steps below need the parts of all ranks: every rank except the last to finish stops here (decision 0012).
     share.complete("corpus", draft, [part.with_suffix(".json") for parts in paths for part in parts])
-    # From here on no other rank writes, so temporary files can only be those of killed writers.
+    # From here on no other rank writes, so temporary files can only come from killed writers.
     remove_leftovers(draft)
     extracted = [gather(config, source, parts, log) for source, parts in zip(inputs.sources, paths, strict=True)]
     parts = _decide(config, extracted, folder, executor)
@@ -132,26 +131,25 @@ def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: Wor
         raise _nothing_kept(counts, config)
     planned = plan(parts, config.shard_bytes, config.shards, shards)
     tasks = [partial(write_shard, shard) for shard in planned]
-    if config.filter.keep_dropped:  # one long task, so it is begun first
+    if config.filter.keep_dropped:  # one long task, so it starts first
         tasks.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
     executor.map(call, tasks, "corpus")
     for line in balance(counts):
         log.say(line)
-    # In the finished shards: copies by weight, dropped documents and removed paragraphs count as they stand there.
+    # Search the finished shards, so that copies by weight, dropped documents and removed paragraphs are accounted for.
     texts = [shard.files[0] for shard in planned]
     leaks = check_files(config.contamination, texts, folder, executor, spaced=spaced(config.language))
     return {**counts, "shards": len(planned), "contamination": leaks}
 
 
 def _decide(config: CorpusConfig, extracted: list[Parts], folder: Path, executor: Executor) -> tuple[Path, ...]:
-    """Decide what becomes of each document; returns the parts of all sources."""
+    """Decide which documents and paragraphs to keep; returns the parts of all sources."""
     parts = tuple(path for of_source in extracted for path in of_source.paths)
     weights = [source.weight for source, own in zip(config.source, extracted, strict=True) for _ in own.paths]
     draws = (DrawPart(part, weight, config.seed) for part, weight in zip(parts, weights, strict=True))
     executor.map(draw_part, draws, "corpus")
     repeated = find_repetitions(config.deduplicate, parts, folder, executor, spaced=spaced(config.language))
-    # With the filter off a document of one sentence is kept, so paragraphs may be taken from it as long as one is
-    # left.
+    # With the filter off, a document of one sentence is kept, so paragraphs may be removed as long as one is left.
     min_sentences = config.filter.min_sentences if config.filter.enabled else 1
     tasks = (DecidePart(part, number, repeated, min_sentences) for number, part in enumerate(parts))
     executor.map(decide_part, tasks, "corpus")
@@ -168,7 +166,7 @@ def _note_identification(config: CorpusConfig, log: Log) -> None:
 def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
     dropped = counts["dropped"]
     reasons = ", ".join(f"{name} {n:,}" for name, n in dropped.items()) or "none: nothing was read"
-    # `dropped` begins with the commonest reason, so this is the likeliest remedy.
+    # `dropped` begins with the most common reason, so this is the most likely remedy.
     remedy = REASONS[next(iter(dropped), "empty")].remedy
     named = ", ".join(redact_credentials(source.path) for source in config.source)
     return SourceError(

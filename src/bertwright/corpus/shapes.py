@@ -1,4 +1,4 @@
-"""What `corpus` counts, as its manifest has it."""
+"""Types of the counts in the manifest of the `corpus` stage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bertwright.core.shapes import Count, Number, Text
 
 
 class Size(TypedDict, total=False):
-    """How much text there is; `text_bytes` are those of UTF-8."""
+    """The amount of text; `text_bytes` is its size in UTF-8."""
 
     kept: Count
     documents: Count
@@ -34,7 +34,7 @@ class _Source(Size, total=False):
 
 
 class Overlap(TypedDict, total=False):
-    """How many sentences of another text stand in this one; those under 13 words, `short`, are counted apart."""
+    """The number of sentences of another text found in this one; those under 13 words, `short`, count separately."""
 
     sentences: Count
     found: Count
@@ -55,7 +55,7 @@ class _Bytes(TypedDict, total=False):
 
 
 class Counts(Size, total=False):
-    """Of the whole corpus."""
+    """The counts of the entire corpus."""
 
     bytes: _Bytes
     pages: Count

@@ -1,7 +1,7 @@
-"""The final shards: the kept documents in source order, cut into runs of about equally many sentences.
+"""The final shards: the kept documents in source order, divided into shards of about equally many sentences.
 
-Document k lies in the shard floor(sentences before it x shards / all sentences), so neither the pieces of the sources
-nor the number of workers leaves a trace in the files. Copies of a document stay together.
+A document is in the shard floor(sentences before it x shards / all sentences), so the files depend neither on the
+pieces of the sources nor on the number of workers. Copies of a document stay together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array, unpacked
 from bertwright.corpus.text import FACTS, TEXT
 
-# Level 6 makes files 10 % smaller, and took 0.03 s more on the Ukrainian sample.
+# Level 6 makes files 10 % smaller, but took 0.03 s longer on the Ukrainian sample.
 _LEVEL = 3
 
 
@@ -33,30 +33,30 @@ class Shard:
     """One shard to write."""
 
     number: int
-    """Its place among the shards."""
+    """Index of the shard."""
     start: int
     stop: int
-    """Documents with so many sentences of the corpus before them, `stop` excluded, are in it."""
+    """The shard has the documents with at least `start` and fewer than `stop` sentences of the corpus before them."""
     parts: tuple[tuple[Path, int], ...]
-    """Where they lie, without suffix, and the sentences of the corpus before each part."""
+    """The parts with these documents, without suffix, and the number of sentences of the corpus before each part."""
     folder: Path
 
     @property
     def files(self) -> tuple[Path, Path]:
-        """Its text and its facts."""
+        """The paths of its text and of its metadata."""
         stem = self.folder / f"{self.number:05d}"
         return stem.with_suffix(TEXT), stem.with_suffix(FACTS)
 
     @property
     def note(self) -> Path:
-        """The note that both files are written; it is scratch, as the parts are."""
+        """The path of the note that both files are written; a temporary file, like the parts."""
         return self.parts[0][0].with_name(f"shard-{self.number:05d}.json")
 
 
 def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: Path) -> list[Shard]:
-    """Lay the documents end to end and cut them into `count` shards, or as many as `shard_bytes` each ask for.
+    """Divide the documents, in order, into `count` shards, or into as many as needed for `shard_bytes` each.
 
-    Reads one part's rows at a time. A `DataError` where there are not documents enough to begin every shard.
+    Reads one part's rows at a time. Raises `DataError` where there are too few documents to fill `count` shards.
     """
     sizes = [_totals(part) for part in parts]
     sentences, size = (sum(column) for column in zip(*sizes, strict=True))
@@ -64,7 +64,7 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
     firsts = [0, *accumulate(count_of_part for count_of_part, _ in sizes)]
     members = _members(parts, firsts, shards)
     if count and len(members) < count:
-        # Fewer shards may again leave some empty: the number that is advised must be one that can be filled.
+        # Fewer shards may again leave some empty; the number suggested must be one that can be filled.
         while len(members) < shards:
             shards, members = len(members), _members(parts, firsts, len(members))
         raise DataError(
@@ -73,13 +73,14 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
         )
     # Rounded up: floor(before x shards / all) is k or more where `before` is at least k x all / shards.
     bounds = [-(-k * sentences // shards) for k in range(shards + 1)]
-    # A document larger than a shard leaves the next one without any; that one is left out.
+    # A document larger than a shard leaves the next shard empty; empty shards are skipped.
     return [Shard(i, bounds[k], bounds[k + 1], tuple(members[k]), folder) for i, k in enumerate(sorted(members))]
 
 
 def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[int, list[tuple[Path, int]]]:
-    """The parts that begin a document in each shard that has any; `firsts` are the sentences before each part, and
-    those of all parts.
+    """For each non-empty shard, the parts in which a document of it begins, each with the sentences before the part.
+
+    `firsts` has the number of sentences before each part, followed by that of all parts.
     """
     members: dict[int, list[tuple[Path, int]]] = {}
     for part, first in zip(parts, firsts[:-1], strict=True):
@@ -91,7 +92,7 @@ def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[in
 
 
 def write_shard(shard: Shard) -> None:
-    """Write the text and the facts of one shard, unless both are there as they were written."""
+    """Write the text and the metadata of one shard, unless both files exist and are unchanged."""
     if is_done(shard.note):
         return
     compressors = [zstandard.ZstdCompressor(level=_LEVEL).compressobj() for _ in range(2)]
@@ -106,20 +107,20 @@ def write_shard(shard: Shard) -> None:
 
 
 def _totals(part: Path) -> tuple[int, int]:
-    """Sentences and bytes of a part in the corpus, copies included."""
+    """The numbers of sentences and bytes that a part adds to the corpus, including copies."""
     rows = read_array(part.with_suffix(DECISIONS))
     return int((rows["copies"] * rows["sentences"]).sum()), int((rows["copies"] * rows["bytes"]).sum())
 
 
 def _starts(rows: NDArray[np.void], first: int) -> NDArray[np.int64]:
-    """The sentences of the corpus before each document."""
+    """[documents] the number of sentences of the corpus before each document."""
     sentences = rows["copies"] * rows["sentences"]
     starts: NDArray[np.int64] = first + np.cumsum(sentences) - sentences
     return starts
 
 
 def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, bytes]]:
-    """The text and the line of facts of each document of one part that is in the shard, all copies."""
+    """Yield the text and the metadata of each document of one part that is in the shard, with all copies."""
     rows, documents, paragraphs, kept_paragraphs = (
         read_array(part.with_suffix(suffix)) for suffix in (DECISIONS, DOCUMENTS, PARAGRAPHS, KEPT_PARAGRAPHS)
     )
@@ -142,9 +143,9 @@ def _documents(part: Path, first: int, shard: Shard) -> Iterator[tuple[bytes, by
 
 
 def _without(line: bytes, sentences: NDArray[np.int32], kept: NDArray[np.bool_]) -> bytes:
-    """The facts of a document of which only the `kept` paragraphs, with so many sentences each, are left.
+    """The metadata of a document after its paragraphs are reduced to the `kept` ones.
 
-    A heading goes where nothing of its section is left.
+    `sentences` is the number of sentences of each paragraph. A heading is dropped where nothing of its section is left.
     """
     facts: dict[str, Any] = json.loads(line)
     before = np.concatenate([[0], np.cumsum(np.repeat(kept, sentences))]).tolist()

@@ -1,9 +1,9 @@
-"""Sentences: sentencex per paragraph, then rules of the language that join what it cut wrongly.
+"""Sentence splitting: sentencex per paragraph, then rules of the language that undo its wrong cuts.
 
-In any language a stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") ends no sentence, a number ("3.") or marks alone are none, no
-sentence begins with a small letter, and a quotation mark after a space belongs to what follows it. `sentences.toml`
-says which languages differ, and what an ordinal number, a Roman numeral, an initial or an abbreviation is. Full-width
-stops have rules of their own (`fullwidth`).
+In any language a full stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") does not end a sentence, a number ("3.") or punctuation
+alone is not a sentence, no sentence begins with a lower-case letter, and a quotation mark after a space belongs to the
+text that follows it. `sentences.toml` lists the languages that differ, and how each treats ordinal numbers, Roman
+numerals, initials and abbreviations. Full-width stops have separate rules (`fullwidth`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
 _ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
 _OPENED = (' "', " '", " ”", " ’", " »")
 _LETTER, _VOWEL = r"[^\W\d_]", "[aeiouyäöüáéíóúýěů]"
-# After a word of five letters or more with a vowel among the last three: abbreviations of that kind are rare.
+# After a word of five letters or more with a vowel among the last three: abbreviations of this form are rare.
 _BEFORE_DIGIT = re.compile(
     "|".join(f"(?<={_LETTER}{{{before}}}){_VOWEL}{_LETTER}{{{4 - before}}}\\. (?=\\d)" for before in (4, 3, 2))
 )
@@ -34,14 +34,14 @@ _IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
 _NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
 _OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
 """A stop after a letter that is not Latin."""
-# Characters given to sentencex at once, whose time is quadratic where quotation marks stay open.
+# Characters passed to sentencex at once; its time is quadratic where quotation marks stay open.
 _WINDOW = 4096
 
 
-# No `Section`: reading a field of one takes five times as long, and each cut asks for many.
+# Not a `Section`: reading its fields takes five times as long, and every cut reads many of them.
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """When two pieces that sentencex separated are one sentence after all; `sentences.toml` explains the fields."""
+    """The rules by which two pieces that sentencex separated are one sentence; `sentences.toml` explains the fields."""
 
     small: bool = False
     stops: bool = True
@@ -55,7 +55,7 @@ class Joining:
     abbreviations: frozenset[str] = frozenset()
 
     def joins(self, left: str, right: str) -> bool:
-        """Whether the end of `left` is no end of a sentence before `right`."""
+        """Whether `right` continues the sentence of `left`."""
         right = right.lstrip(_OPENING)
         if not right or (right[0].islower() and not self.small):
             return True
@@ -75,15 +75,16 @@ class Joining:
 
 
 def splitter(language: str) -> Callable[[str], list[str]]:
-    """The function that splits a paragraph of this language into sentences: none empty, single spaces, no newline.
+    """Return the function that splits a paragraph of this language into sentences.
 
-    Its time is linear in the paragraph; a sentence of more than 4,096 characters may be cut at a space.
+    No sentence is empty; they have single spaces and no newline. The time is linear in the length of the paragraph; a
+    sentence of more than 4,096 characters may be cut at a space.
     """
     base = language.split("-")[0]
     joining = _table().get(base, Joining())
 
     def split(paragraph: str) -> list[str]:
-        single = paragraph.isprintable() and "  " not in paragraph  # then no space but ' ' is in it
+        single = paragraph.isprintable() and "  " not in paragraph  # then its only white space is single ' '
         text = paragraph.strip() if single else " ".join(paragraph.split())
         pieces = _pieces(base, text)
         _move_opening_quotes(pieces)
@@ -100,7 +101,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
 
 
 def _move_opening_quotes(pieces: list[str]) -> None:
-    """Give a quotation mark that sentencex left at the end of a piece, after a space, to the next, which it opens."""
+    """Move a quotation mark after a space at the end of a piece to the next piece, which it opens."""
     for i in range(len(pieces) - 1):
         if pieces[i].endswith(_OPENED):
             pieces[i + 1] = pieces[i][-1] + pieces[i + 1]
@@ -108,13 +109,13 @@ def _move_opening_quotes(pieces: list[str]) -> None:
 
 
 def _joins(joining: Joining, left: str, right: str) -> bool:
-    if left.endswith(_STOPS):  # and no space: inside a token, unless the space was forgotten
+    if left.endswith(_STOPS):  # with no space after it: inside a token, unless the author forgot the space
         inside = right[0].islower() or right[0].isdigit()
         # ΠΑ.ΣΟ.Κ. and 2.5 are one token each.
         if inside or (right[0].isalpha() and left.rpartition(" ")[2].isupper()):
             return True
     end = left.rstrip()
-    # A pattern that looks for the end of a text tries each place before it, so the end is asked first.
+    # A pattern anchored at the end is tried at every position before it, so check the last character first.
     marked = joining.names and end.endswith(("!", "?"))
     if marked and (_IN_NAME.search(left) or (end == left and _NAME_GOES_ON.match(right))):
         return True
@@ -126,14 +127,14 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
 
 
 def _pieces(language: str, text: str) -> list[str]:
-    """The text as sentencex cuts it, each piece with the spaces after it."""
+    """The pieces into which sentencex cuts the text, each with the spaces after it."""
     pieces: list[str] = []
     start = 0
     while len(text) - start > _WINDOW:
         stop = text.rfind(" ", start, start + _WINDOW) + 1 or start + _WINDOW
         *whole, last = sentencex.segment(language, text[start:stop])
         pieces += whole
-        if len(last) > _WINDOW // 2:  # else it is read again, with what follows it
+        if len(last) > _WINDOW // 2:  # else it is segmented again together with the following text
             pieces.append(last)
             last = ""
         start = stop - len(last)

@@ -1,4 +1,4 @@
-"""Reading a corpus: what the stages after it need."""
+"""Reading a corpus, for the stages after it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bertwright.corpus.errors import MAX_DOCUMENT
 
 SHARDS = "shards/"
 TEXT, FACTS = ".txt.zst", ".jsonl.zst"
-"""A shard's sentences, and its side-car: one line of JSON says what is known of a document (title, url, ...)."""
+"""A shard's sentences, and its side-car with one line of JSON metadata per document (title, url, ...)."""
 MAX_TEXT = 4 * MAX_DOCUMENT
-"""Most bytes of a document in a shard; normalisation makes at most three bytes of one."""
-# Compressed bytes unpacked at once; at most 128 MiB comes of them.
+"""Largest size of a document in a shard, in bytes; normalisation makes at most three bytes of one."""
+# Compressed bytes decompressed at once; they expand to at most 128 MiB.
 _SIP = 4096
 
 
@@ -27,19 +27,19 @@ def shard_names(artifact: Artifact) -> list[str]:
 
 
 def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
-    """The documents of one shard, each a list of its sentences."""
+    """Iterate over the documents of one shard, each a list of its sentences."""
     return documents_in(artifact.file(shard_name))
 
 
 def documents_in(shard: Path) -> Iterator[list[str]]:
-    """The documents of a shard's file; the last needs no blank line after it.
+    """Yield the documents of a shard's file; the last one needs no blank line after it.
 
-    What is no UTF-8 in zstd, or has a document of more than `MAX_TEXT` bytes, is an `ArtifactError` that names it.
+    Raises `ArtifactError`, naming the file, if it is not zstd-compressed UTF-8 or a document exceeds `MAX_TEXT` bytes.
     """
     try:
         for document in _raw_documents(shard):
             yield document.decode().split("\n")
-    # A hash that fits says only that the file is as somebody sealed it.
+    # A matching hash only shows that the file is unchanged since it was sealed, not that it was valid.
     except (UnicodeDecodeError, zstandard.ZstdError) as error:
         raise _damaged(shard, str(error)) from error
 
@@ -48,7 +48,7 @@ def _raw_documents(shard: Path) -> Iterator[bytes]:
     buffer, stream = bytearray(), zstandard.ZstdDecompressor().decompressobj()
     with naming(shard), shard.open("rb") as handle:
         while sip := handle.read(_SIP):
-            searched = max(0, len(buffer) - 1)  # a blank line may have begun before
+            searched = max(0, len(buffer) - 1)  # a blank line may begin at the end of the previous read
             buffer += stream.decompress(sip)
             if buffer.find(b"\n\n", searched) >= 0:
                 *documents, rest = bytes(buffer).split(b"\n\n")
@@ -58,7 +58,7 @@ def _raw_documents(shard: Path) -> Iterator[bytes]:
                 raise _damaged(shard, f"a document has more than {MAX_TEXT:,} bytes")
     if not stream.eof or stream.unused_data:
         raise _damaged(shard, "its compressed text does not end with the file")
-    # The original dropped the last article where no blank line followed it (tests/regressions).
+    # The original program dropped the last article where no blank line followed it (tests/regressions).
     if buffer:
         yield bytes(buffer).removesuffix(b"\n")
 
@@ -68,7 +68,7 @@ def _damaged(shard: Path, what: str) -> ArtifactError:
 
 
 def sentences(artifact: Artifact) -> Iterator[str]:
-    """Every sentence of the corpus, in order."""
+    """Yield every sentence of the corpus, in order."""
     for name in shard_names(artifact):
         for document in read_documents(artifact, name):
             yield from document

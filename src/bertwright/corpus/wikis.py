@@ -1,6 +1,6 @@
-"""The codes of Wikipedias, and what people write in their place: names of languages, ISO 639 codes, countries.
+"""The codes of Wikipedias, and what users write instead: names of languages, ISO 639 codes, countries.
 
-`wikis.tsv` has a line for each: the code, the language in English, and other codes of it (ISO 639-2 and 639-3).
+`wikis.tsv` has a line for each: the code, the English name of the language, and its other codes (ISO 639-2 and 639-3).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def wikis() -> dict[str, str]:
 
 
 def wiki_code(text: str) -> str:
-    """`text` if it may be a wiki's code; `ValueError` with the right one where it means a known one otherwise.
+    """Return `text` if it can be a wiki code; raises `ValueError`, naming the right code if there is one, otherwise.
 
-    A code that no known wiki has is taken as it is: new wikis are opened, and texts need not come from one.
+    An unknown but well-formed code is accepted: new wikis are opened, and texts need not come from a wiki.
     """
     if text in wikis():
         return text
@@ -45,7 +45,7 @@ def _rows() -> list[list[str]]:
 
 
 def _meant(text: str) -> str:
-    """The code that a name, a code of another standard, or one with a region stands for; "" where none is known."""
+    """The wiki code meant by a name, a code of another standard or a code with a region; "" where none is known."""
     word = text.strip().lower().replace("_", "-")
     others = {other: row[0] for row in _rows() if len(row) > 2 for other in row[2].split()}
     names = {name.lower(): code for code, name in wikis().items()} | _OTHER_NAMES
@@ -53,6 +53,6 @@ def _meant(text: str) -> str:
         for known in (wikis(), others, names, _COUNTRIES):
             if tried in known:
                 return tried if known is wikis() else str(known[tried])
-    # Names of four letters are near to many others.
+    # Names of up to four letters are close to many others.
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.8) if len(word) > 4 else []
     return names[near[0]] if near else ""

@@ -1,7 +1,8 @@
-"""What a word is, in any script: by spaces, and by letters where a script puts none between words.
+"""Counting words in any script: by spaces, or by letters in scripts that put no spaces between words.
 
-Two letters of Chinese and Japanese, and four of Thai, Lao, Khmer, Burmese and Tibetan, are counted as a word: about the
-length of one in running text. Korean has spaces. Nothing is asked of the language, so a text may mix scripts.
+Two letters of Chinese and Japanese, and four of Thai, Lao, Khmer, Burmese and Tibetan, count as a word, which is about
+the length of one in running text. Korean has spaces. The count does not depend on the language, so a text may mix
+scripts.
 """
 
 from __future__ import annotations
@@ -26,36 +27,38 @@ _IN_FOURS = (
     r"\ua9e0-\ua9ef\uaa60-\uaa7f"
 )
 _UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
-# Found six times as fast where there is none. What it is not is named, the commonest first: one comparison tells most.
+# A quick test, six times as fast where nothing matches. It is a negated class with the most common characters first, so
+# that one comparison decides most cases.
 _MAY_BE_UNSPACED = re.compile("[^\x00-\u0e00\u2000-\u2e7f\u109e-\u177f\u17d4-\u1fff\uac00-\uf8ff]")
 # Between two letters these are part of the word.
 _JOINERS = "'’-"
 _PIECE = 2**20
-# No letters, but written within words only.
+# Not letters, but they occur only within words.
 _INSIDE = "ʼ\u200c\u200d"
 
 
 class Kind(IntEnum):
-    """What a character is to the counts below."""
+    """The class of a character for the counts below."""
 
-    UNKNOWN = 0  # not met yet
+    UNKNOWN = 0  # not seen yet
     OTHER = 1
-    LETTER = 2  # or the mark of one, of a script with spaces
+    LETTER = 2  # or a combining mark, in a script with spaces
     IN_TWOS = 3
     IN_FOURS = 4
     JOINER = 5
     DIGIT = 6
-    MARK = 7  # of punctuation, or a symbol
+    MARK = 7  # punctuation, or a symbol
 
 
 _OF_CATEGORY = {"L": Kind.LETTER, "M": Kind.LETTER, "N": Kind.DIGIT, "P": Kind.MARK, "S": Kind.MARK}
 _kinds = np.zeros(0x110000, np.uint8)
-"""The kind of each character met so far."""
+"""The kind of each character seen so far, by code point."""
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in pieces of at most a million characters, each but the first beginning with a space where there is one:
-    what is counted in arrays and lists takes some twenty times the memory of its text, and a line may be a whole file.
+    """Yield the text in pieces of at most a million characters, each but the first beginning with white space if
+    possible. The arrays and lists used for counting take some twenty times the memory of the text, and a line may be
+    an entire file.
     """
     start = 0
     # Counting a line of 33 MB at once took 1.3 GB; in pieces it takes 0.4 GB.
@@ -68,7 +71,10 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def count_tokens(text: str) -> int:
-    """Words as spaces part them, marks and numbers included; a run of letters without spaces counts by its length."""
+    """The number of words separated by spaces, including marks and numbers.
+
+    A run of letters of a script without spaces counts by its length.
+    """
     return _count_tokens(text) if len(text) <= _PIECE else sum(map(_count_tokens, pieces(text)))
 
 
@@ -77,28 +83,28 @@ def _count_tokens(text: str) -> int:
 
 
 def count_tokens_of_sentences(text: str) -> int:
-    """`count_tokens` of sentences, joined by spaces: of a text whose only white space is single spaces within it.
+    """`count_tokens` in a third of the time, for a text whose only white space is single spaces within it.
 
-    Takes a third of the time.
+    Sentences joined by spaces are such a text.
     """
     return text.count(" ") + 1 + _more_tokens(text) if len(text) <= _PIECE else count_tokens(text)
 
 
 def _more_tokens(text: str) -> int:
-    """What runs of letters without spaces count beyond one."""
+    """The number of words beyond the first in all runs of letters of scripts without spaces."""
     if not _MAY_BE_UNSPACED.search(text):
         return 0
-    # The spaces around a run have counted one word of it.
+    # Splitting at spaces has already counted each run as one word.
     return sum((len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1 for twos, fours in _UNSPACED.findall(text))
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
-    """[C] the characters of a text as numbers."""
+    """[C] the code points of the characters of a text."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """[C] the `Kind` of each character, given by the code points [C]."""
+    """[C] the `Kind` of each character, given the code points [C]."""
     kinds = _kinds[codes]
     if not kinds.all():
         for code in np.unique(codes[kinds == Kind.UNKNOWN]).tolist():
@@ -108,13 +114,14 @@ def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 
 def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[L] how many words of letters begin in each line of a text with characters of these `kinds` [C]; `starts` [L] are
-    the places of the lines, of which none is empty. Numbers and marks are no words.
+    """[L] the number of words that begin in each line of a text, given the `kinds` [C] of its characters.
+
+    `starts` [L] are the offsets of the lines, none of which is empty. Numbers and punctuation are not counted as words.
     """
     letter = kinds == Kind.LETTER
     before = np.append(False, letter[:-1])
     joined = np.append(False, (kinds[:-1] == Kind.JOINER) & before[:-1])
-    # `reduceat` gives an empty line the value of the next place, so the lines must not be empty.
+    # `reduceat` returns the value at the next index for an empty line, so the lines must not be empty.
     words = np.add.reduceat((letter & ~before & ~joined).astype(np.int64), starts)
     for kind, letters in ((Kind.IN_TWOS, 2), (Kind.IN_FOURS, 4)):
         if (of_kind := kinds == kind).any():

@@ -1,1 +1,1 @@
-"""Files of every kind to articles of plain paragraphs, piece by piece."""
+"""Reading files of every supported format, piece by piece, into articles of plain paragraphs."""

@@ -1,4 +1,4 @@
-"""What the formats that hold text in a column (Parquet, Arrow) have in common; pyarrow is imported where it is used."""
+"""Shared code of the formats with text in a column (Parquet, Arrow); pyarrow is imported only where it is used."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PIECE_BYTES = 8 * 2**20
 
 
 def arrow(path: Path) -> Any:
-    """The pyarrow module; `MissingExtraError` says how to install it."""
+    """The pyarrow module. Raises `MissingExtraError`, which says how to install it, if it is missing."""
     try:
-        # In here, because it is an extra: text and dumps must be read without it.
+        # Imported here because it is an optional extra: text and dumps must be readable without it.
         import pyarrow
     except ImportError as error:
         raise MissingExtraError(
@@ -30,7 +30,7 @@ def arrow(path: Path) -> Any:
 
 
 def wanted(job: Job, schema: Any) -> list[str]:
-    """The columns to read; a `SourceError` where the one that should hold the text is missing or holds no text."""
+    """The columns to read. Raises `SourceError` where the text column is missing or does not hold strings."""
     types, name = arrow(job.file.path).types, job.source.text
     if name not in schema.names:
         raise SourceError(
@@ -48,7 +48,7 @@ def wanted(job: Job, schema: Any) -> list[str]:
 
 
 def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """A document per row of the record batches, of which the first begins with row `first` of the file."""
+    """Yield one document per row of the record batches; the first batch begins with row `first` of the file."""
     number = first
     for table in tables:
         columns = {name: _values(job, table, name, number) for name in wanted(job, table.schema)}
@@ -64,13 +64,13 @@ def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], stat
 
 
 def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
-    """A column of a record batch that begins with row `first`; a `SourceError` where a text is not UTF-8."""
-    # Unasked, pyarrow follows the offsets of a damaged file wherever they lead.
+    """A column of a record batch that begins with row `first`. Raises `SourceError` where a text is not UTF-8."""
+    # Without validation pyarrow follows the offsets of a damaged file wherever they lead.
     column = table.column(name)
     try:
         column.validate(full=True)
     except arrow(job.file.path).ArrowInvalid as error:
-        if "UTF" not in str(error):  # what is no UTF-8 is found below, with its place
+        if "UTF" not in str(error):  # invalid UTF-8 is found below, with its position
             raise
     try:
         values: list[Any] = column.to_pylist()
@@ -88,17 +88,17 @@ def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
 
 
 def damaged_table(path: Path, error: Exception) -> SourceError:
-    """The error for a file that pyarrow refuses."""
+    """The error for a file that pyarrow rejects."""
     reason = " ".join(str(error).split())[:200]
     return SourceError(f"{path} is damaged or was cut off ({reason}). Download it, or write it, again.")
 
 
 def groups(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
-    """(start, stop, bytes) of runs of neighbours that have `PIECE_BYTES` together."""
+    """Yield (start, stop, bytes) of runs of consecutive items with at least `PIECE_BYTES` in total, except the last."""
     start = stop = total = 0
     for size in sizes:
         stop, total = stop + 1, total + size
-        # Row groups and batches may be small: a piece for each would cost more than its text.
+        # Row groups and batches may be small: a piece for each would cost more than processing its text.
         if total >= PIECE_BYTES:
             yield start, stop, total
             start, total = stop, 0

@@ -1,4 +1,4 @@
-"""Decoding bz2, gz, xz and zstd as a stream, in blocks of bounded size, all streams of a file one after another."""
+"""Streaming decompression of bz2, gz, xz and zstd files in blocks of bounded size, including files of many streams."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MAGIC: dict[Compression, bytes] = {
     "bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90|$)",
     "gz": rb"\x1f\x8b\x08",
     "xz": rb"\xfd7zXZ\x00",
-    # The second form is a frame to skip (RFC 8878 §3.1.2), which some programs write first.
+    # The second form is a skippable frame (RFC 8878 §3.1.2), which some programs write first.
     "zst": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
 }
-"""How the first 16 bytes of a file look, as regular expressions."""
-# A few bytes at the head of a hostile xz or zst file ask for gigabytes.
+"""Regular expressions that match the first 16 bytes of a file."""
+# A few bytes at the head of a malicious xz or zst file can request gigabytes of memory.
 _MEMORY = 512 * 2**20
 _WINDOW = 128 * 2**20
-# Compressed bytes given to a decoder at once: of gz and zst, which cannot be told how much to put out, at most 128
-# MiB comes of them, and what follows the end of one of many small streams is not copied again and again.
+# Compressed bytes passed to a decoder at once. With gz and zst, whose decoders cannot limit their output, they expand
+# to at most 128 MiB. With many small streams, the data after the end of each is not copied repeatedly.
 _SIP = 4096
 
 
 class Decoder:
-    """Turns compressed blocks into blocks of at most `size` bytes (bz2, xz) or of what a sip gives (gz, zst)."""
+    """Decodes compressed blocks into blocks of at most `size` bytes (bz2, xz) or the output of 4 KiB (gz, zst)."""
 
     def __init__(self, path: Path, compression: Compression, size: int) -> None:
         self.cut = False
@@ -39,7 +39,7 @@ class Decoder:
         self._path, self._compression, self._size = path, compression, size
 
     def blocks(self, compressed: Iterator[bytes]) -> Iterator[bytes]:
-        """The decoded bytes; a `SourceError` where the data are damaged."""
+        """Yield the decoded bytes. Raises `SourceError` where the data are damaged."""
         decoder, done = self._new(), 0
         for block in compressed:
             done += len(block)
@@ -72,7 +72,7 @@ class Decoder:
             case "bz2":
                 return bz2.BZ2Decompressor()
             case "gz":
-                # 16 + 15: a gzip head is wanted, and any window is accepted.
+                # 16 + 15: a gzip header is required, and any window size is accepted.
                 return zlib.decompressobj(wbits=31)
             case "xz":
                 return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)

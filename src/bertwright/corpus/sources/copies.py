@@ -1,7 +1,7 @@
-"""Local copies of what lies on other machines: each is made once, and nothing is asked of the network afterwards.
+"""Local copies of remote files: each file is downloaded once, and the network is not accessed again for it.
 
-Copies lie under the names of their addresses as `redact_credentials` writes them: a renewed signature makes no new
-copy, and a recipe that was written without secrets finds the copies of the one that has them.
+Copies are stored under their URLs as redacted by `redact_credentials`: a renewed signature does not cause a new copy,
+and a recipe that was saved without secrets finds the copies of the original recipe.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from bertwright.corpus.errors import NoCopyError, SourceError
 def copied(url: str, downloads: Path, log: Log) -> list[Path]:
     """The local copies, in `downloads`, of the file, the files of a pattern, or the folder at `url`.
 
-    Files of the web are copied one by one: a web server cannot be asked what it has. What a pattern or folder holds is
-    noted beside the copies, so that it, too, is asked once.
+    Only single files can be copied from the web, as a web server cannot list its files. The list of the files of a
+    pattern or folder is saved next to the copies, so that it is requested only once.
     """
     url, copy, note = _places(url, downloads)
     if copy.is_file():
@@ -37,7 +37,7 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
         return [fetch(url, copy, log)]
     if not note.is_file():
         make_folder(downloads)
-        # Asked once: a folder that gets another file must not change a corpus that is half made.
+        # Listed once: a file added to the folder must not change a partially built corpus.
         write_json(note, _listed(url))
     for address in read_json(note):
         fetch(address, _place(address, downloads), log)
@@ -45,7 +45,7 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
 
 
 def copies_made(url: str, downloads: Path) -> list[Path]:
-    """What `copied` returned for `url` before, found without the network; a `NoCopyError` unless all of it is there."""
+    """The paths that `copied` returned for `url`, without network access. Raises `NoCopyError` if any is missing."""
     url, copy, note = _places(url, downloads)
     if copy.is_file():
         return [copy]
@@ -59,7 +59,7 @@ def copies_made(url: str, downloads: Path) -> list[Path]:
 
 
 def _places(url: str, downloads: Path) -> tuple[str, Path, Path]:
-    """The address with its scheme in small letters, the place of its copy, and that of the note of a folder's files."""
+    """The URL with a lower-case scheme, the path of its copy, and the path of the note that lists a folder's files."""
     scheme, mark, rest = url.partition("://")
     url = scheme.lower() + mark + rest
     note = downloads / f".{hashlib.sha256(url.encode()).hexdigest()[:16]}.files.json"
@@ -67,11 +67,11 @@ def _places(url: str, downloads: Path) -> tuple[str, Path, Path]:
 
 
 def _listed(url: str) -> list[str]:
-    """The addresses of the files that `url` names, sorted."""
+    """The URLs of the files that `url` names, sorted."""
     system, path = file_system(url)
     try:
         names = _files(system, path, pattern=glob.has_magic(path))
-    except Exception as error:  # each storage has exceptions of its own
+    except Exception as error:  # each storage has its own exceptions
         raise SourceError(
             f"cannot list {shown(url)}: {shown(str(error))}. Check the address, and that the credentials in the "
             "environment may list it."
@@ -91,9 +91,9 @@ def _files(system: Any, path: str, *, pattern: bool) -> list[str]:
 
 
 def _place(url: str, downloads: Path) -> Path:
-    """The path of the copy; a query is put before the name of the file."""
+    """The path of the copy; a query is put before the file name."""
     scheme, _, path = redact_credentials(url).partition("://")
     path, _, query = path.partition("?") if is_web(url) else (path, "", "")
-    # No ".." of an address may lead out of the folder of copies.
+    # A ".." in the URL must not lead out of the folder of copies.
     names = [name for name in path.split("/") if name not in ("", ".", "..")]
     return downloads.joinpath(scheme, *names[:-1], f"{query}-{names[-1]}" if query else names[-1])

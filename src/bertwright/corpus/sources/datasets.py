@@ -1,4 +1,4 @@
-"""Arrow files of a Hugging Face `datasets` folder saved on disk (`Dataset.save_to_disk`), read with pyarrow alone."""
+"""Arrow files of a Hugging Face `datasets` folder saved to disk (`Dataset.save_to_disk`), read only with pyarrow."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _STATE, _SPLITS = "state.json", "dataset_dict.json"
 
 
 def matches(head: bytes) -> bool:
-    """Whether the first bytes mark a message of an Arrow stream."""
+    """Whether the first bytes are the marker of a message of an Arrow stream."""
     return head.startswith(b"\xff\xff\xff\xff")
 
 
 def data_files(folder: Path) -> list[Path] | None:
-    """The files of the data set that was saved in the folder; None where none was."""
+    """The files of the dataset saved in the folder; None if there is none."""
     return _data_files(folder) if any((folder / name).is_file() for name in (_STATE, _SPLITS)) else None
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """The files of the data set in order; of several splits one has to be named."""
+    """The files of the dataset in order. Raises `SourceError` if there are several splits: one has to be named."""
     try:
         if (folder / _SPLITS).is_file():
             splits = list(read_json(folder / _SPLITS)["splits"])
@@ -43,7 +43,7 @@ def _data_files(folder: Path) -> list[Path]:
                     f"{folder} holds the splits {', '.join(splits)}. Give one of them, e.g. {folder / splits[0]}."
                 )
             return _data_files(folder / splits[0])
-        # The name alone: state.json may come from a stranger and must not lead out of the folder.
+        # Only the file name: an untrusted state.json must not lead out of the folder.
         return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
     except (ArtifactError, KeyError, TypeError, IndexError) as error:
         raise SourceError(
@@ -54,7 +54,7 @@ def _data_files(folder: Path) -> list[Path]:
 def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
-    """Runs of record batches."""
+    """Yield pieces that are runs of record batches."""
     with _batches(file.path) as (_, stream):
         runs = list(groups(batch.nbytes for batch in stream))
     total = sum(size for _, _, size in runs) or 1
@@ -63,7 +63,7 @@ def splits(
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents of the record batches of the piece; those before it are skipped without being read."""
+    """Yield the documents of the record batches of the piece; earlier batches are skipped without being read."""
     with _batches(job.file.path) as (schema, stream):
         wanted(job, schema)
         before = sum(batch.num_rows for batch in islice(stream, job.piece.start))
@@ -78,10 +78,10 @@ def columns(file: Path) -> list[str]:
 
 @contextmanager
 def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """The schema of an Arrow stream, and its record batches as parts of the file in memory."""
+    """The schema of an Arrow stream, and its record batches as views of the memory-mapped file."""
     pyarrow = arrow(path)
     try:
-        # Mapped, so that batches before a piece are skipped without being read.
+        # Memory-mapped, so that batches before a piece are skipped without being read.
         with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
             yield stream.schema, iter(stream)
     except (pyarrow.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""Detection of a file's format and compression from its content, not its name."""
+"""Detection of a file's format and compression from its content, not from its name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEAD = 4096
 
 
 def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
-    """What the file at `path` is; `SourceError` where it is missing, unreadable, or nothing of the `format`."""
+    """Detect what the file at `path` is. Raises `SourceError` if it is missing, unreadable, or not of the `format`."""
     try:
         with path.open("rb") as handle:
             magic = handle.read(16)
@@ -41,7 +41,7 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
             return File(path, known.kind)
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
-    # Nothing in plain text or JSON lines tells them for certain, so a recipe that names them is believed.
+    # Nothing in plain text or JSON lines identifies them with certainty, so a recipe that names them is trusted.
     detected = named.kind if named and not named.certain else _kind(path, head)
     if named and detected not in (named.kind, *named.also):
         raise SourceError(
@@ -72,7 +72,7 @@ def _compression(path: Path, magic: bytes) -> Compression:
     for compression, pattern in MAGIC.items():
         if re.match(pattern, magic):
             return compression
-    # A server that answers with an error page gives it the name that was asked for.
+    # An error page from a server is saved under the requested file name.
     if path.suffix[1:] in MAGIC:
         looks = "an HTML page" if _HTML.search(magic) else f"something that begins with {magic[:12]!r}"
         raise SourceError(f"{path} is no {path.suffix[1:]} file but {looks}: the download failed. Download it again.")
@@ -89,7 +89,7 @@ def _head(file: File) -> bytes:
 
 
 def _kind(path: Path, head: bytes) -> SourceKind:
-    """The format of a text that begins so."""
+    """The format of a text that begins with `head`."""
     texts = [known for known in FORMATS if known.is_text]
     if certain := next((known.kind for known in texts if known.certain and known.matches(head)), None):
         return certain
@@ -98,7 +98,7 @@ def _kind(path: Path, head: bytes) -> SourceKind:
 
 
 def _refuse(path: Path, head: bytes) -> None:
-    """Raise a `SourceError` where the text is near to a format that can be read, or of one that cannot."""
+    """Raise `SourceError` if the text is almost of a supported format, or of an unsupported one."""
     if _HTML.match(head.lstrip()):
         raise _html_page(path)
     name = root_element(head)
@@ -119,7 +119,7 @@ def _refuse(path: Path, head: bytes) -> None:
 
 
 def _html_page(path: Path) -> SourceError:
-    # By its name a page that is meant to be one, such as a report here, not a server's answer in the place of a dump.
+    # Its name says that it is meant to be a page, such as a report, and not a server's answer in place of a dump.
     if path.suffix.lower() in (".html", ".htm", ".xhtml"):
         return SourceError(
             f"{path} is an HTML page, and such pages are not read. Look at it in a browser; to train on its text, give "
@@ -129,7 +129,7 @@ def _html_page(path: Path) -> SourceError:
 
 
 def _columns(path: Path, head: bytes) -> list[str]:
-    """The columns of a table of separated values, detected from its name, or from a row of names that all rows fit."""
+    """The columns of a table of separated values, detected by its file name, or by a header row that all rows match."""
     lines = head[:_HEAD].decode(errors="replace").splitlines()
     named = any(suffix.lower() in (".csv", ".tsv") for suffix in path.suffixes[-2:])
     for separator in "\t,;|":
@@ -138,7 +138,7 @@ def _columns(path: Path, head: bytes) -> list[str]:
         names = set(map(str.lower, columns)) & _COLUMNS
         if named and len(columns) > 1 and all(columns):
             return columns
-        # But for the last row, which the end of the head may have cut.
+        # Except the last row, which may be cut off at the end of the head.
         fits = len(rows) > 2 and all(len(row) == len(columns) for row in rows[:-1])
         if len(columns) > 1 and names and fits and all(map(_COLUMN.fullmatch, columns)):
             return columns

@@ -1,8 +1,9 @@
-"""MediaWiki XML exports: the header, the pages one by one, and what each page says.
+"""MediaWiki XML exports: splitting them into header and pages, and parsing both.
 
 In an export every "<" of a text is written "&lt;", so `<page>` and `</page>` can only be the tags themselves: pages
-are cut out of the byte stream by searching for them, and each is parsed alone by expat. A fault thus has a place and
-a page name, a document type cannot be declared, and no tree is held (schema: mediawiki.org/xml/export-0.11).
+are found in the byte stream by searching for the tags, and expat parses each page separately. Errors thus have an
+offset and a page name, a document type cannot be declared, and no tree is kept in memory (schema:
+mediawiki.org/xml/export-0.11).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WIKIMEDIA = re.compile(r"//[^/]*\.(wiki(pedia|source|news|books|quote|versity|v
 
 @dataclass(frozen=True)
 class Header:
-    """What the head of an export says about its wiki; every fact may be missing ("")."""
+    """The header of an export, which describes its wiki; every field may be missing ("")."""
 
     name: str = ""
     """The wiki's name, e.g. "Wikipedia"."""
@@ -38,11 +39,11 @@ class Header:
 
     @property
     def licence(self) -> str:
-        """Wikimedia wikis are CC BY-SA (3.0 until June 2023, then 4.0); of others an export does not say."""
+        """CC BY-SA for Wikimedia wikis (3.0 until June 2023, then 4.0); unknown for others: exports do not say."""
         return "CC BY-SA" if _WIKIMEDIA.search(self.base) else "unknown"
 
     def url(self, title: str) -> str:
-        """The address of a page, built as MediaWiki builds it; "" when the wiki's address is unknown."""
+        """The URL of a page, built as MediaWiki builds it; "" if the wiki's address is unknown."""
         path = quote(title.replace(" ", "_"), safe="/:@!$*,;()")
         return f"{self.base.rsplit('/', 1)[0]}/{path}" if self.base else ""
 
@@ -53,7 +54,7 @@ class Page:
 
     title: str = ""
     namespace: int | None = None
-    """None where an export older than 2012 does not say."""
+    """None in exports older than 2012, which do not record it."""
     id: int = 0
     revision: int = 0
     redirect: bool = False
@@ -62,10 +63,10 @@ class Page:
 
 
 class PageSplitter:
-    """Cuts a stream of UTF-8 bytes into pages.
+    """Splits a stream of UTF-8 bytes into pages.
 
-    While iterating `offset` is where the current page begins in the stream; afterwards `bytes` is the length of the
-    stream and `rest` what follows the last whole page.
+    During iteration `offset` is the position of the current page in the stream; afterwards `bytes` is the length of the
+    stream and `rest` the data after the last complete page.
     """
 
     def __init__(self, path: Path, *, first: bool) -> None:
@@ -73,7 +74,7 @@ class PageSplitter:
         self._path, self._in_header = path, first
 
     def pages(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Each `<page>…</page>`; a `SourceError` where anything else stands between two, or one is too long."""
+        """Yield each `<page>…</page>`. Raises `SourceError` for other data between pages or a page that is too long."""
         buffer = bytearray()
         searched = 0
         for block in blocks:
@@ -85,11 +86,11 @@ class PageSplitter:
                 yield self._whole(bytes(buffer[start:end]), self.bytes - len(buffer) + start)
                 start = searched = end
             del buffer[:start]
-            # The tag may be cut between two blocks; what lies before it is not searched again.
+            # The tag may be split between two blocks; the data before it is not searched again.
             searched = max(0, len(buffer) - len(PAGE_END))
             if len(buffer) > MAX_DOCUMENT:
                 raise too_long(self._path, self.bytes - len(buffer))
-        if self._in_header:  # no whole page came: what is left of one begins at its tag
+        if self._in_header:  # no complete page: keep only what there is of one, from its tag on
             del buffer[: buffer.find(PAGE) if PAGE in buffer else len(buffer)]
         self.rest = bytes(buffer).lstrip()
 
@@ -142,7 +143,7 @@ class _PageHandler:
 
 
 def parse_page(data: bytes) -> Page:
-    """The page in `<page>…</page>` (UTF-8); of several revisions the last. `ValueError` says what is wrong with it."""
+    """Parse `<page>…</page>` (UTF-8); of several revisions the last is used. Raises `ValueError` for invalid pages."""
     handler = _PageHandler()
     parser = expat.ParserCreate("utf-8")
     # Without the buffer expat calls Python for every line and every entity.
@@ -157,7 +158,7 @@ def parse_page(data: bytes) -> Page:
 
 
 def parse_header(data: bytes, path: Path) -> Header:
-    """The facts before the first page; a document type or malformed XML there is a `SourceError`."""
+    """Parse the data before the first page. Raises `SourceError` for a document type or malformed XML."""
     elements: list[str] = []
     facts: dict[str, str] = {}
     names: dict[int, tuple[str, ...]] = {}

@@ -1,7 +1,7 @@
-"""A file of a source, and its bytes as UTF-8, whatever its compression and encoding.
+"""A file of a source, and a reader of its bytes as UTF-8 for any supported compression and encoding.
 
-A file that simply ends too early (an interrupted download) is read as far as it goes and marked `cut`; a file damaged
-in its middle is an error.
+A truncated file (an interrupted download) is read as far as it goes and marked `cut`; a file damaged in the middle is
+an error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 
 BLOCK = 2**20
-# Asked at every start: a whole dump of 25 GB would take half a minute (decision 0009).
+# Computed at every start: reading an entire dump of 25 GB would take half a minute (decision 0009).
 _WHOLE = 4 * 2**20
 
 
 @dataclass(frozen=True)
 class File:
-    """Where a file lies and how its bytes are to be understood."""
+    """The path of a file, and how to decode its bytes."""
 
     path: Path
     format: SourceKind
@@ -34,15 +34,16 @@ class File:
 
     @property
     def size(self) -> int:
-        """Bytes of the file as it lies on disk."""
+        """Size of the file on disk, in bytes."""
         return self.path.stat().st_size
 
 
 class Reader:
-    """The bytes of a file as UTF-8, from `start` to `stop` (offsets in the file as it lies on disk).
+    """Iterates over the bytes of a file as UTF-8, from `start` to `stop` (offsets in the file on disk).
 
-    Blocks of bz2 and xz files have at most `size` bytes: who wants the head alone is spared most of the decoding. After
-    the iteration `cut` says that the compressed data ended too early, `position` how far the file was read.
+    Blocks of bz2 and xz files have at most `size` bytes, so that callers who need only the head avoid most of the
+    decoding. After the iteration, `cut` tells whether the data ended too early, and `position` how far the file was
+    read.
     """
 
     def __init__(self, file: File, start: int = 0, stop: int | None = None, size: int = BLOCK) -> None:
@@ -77,15 +78,17 @@ class Reader:
                 offset = done + getattr(error, "start", 0)
                 raise bad_encoding(self._file.path, offset, "UTF-16") from error
             done += len(block)
-        # A byte without its partner, or half of a surrogate pair, is what a cut UTF-16 file ends with.
+        # A truncated UTF-16 file ends with a single byte or half a surrogate pair.
         self.cut = self.cut or bool(decoder.getstate()[0])
 
 
 def sampled_hash(path: Path, count: int = 64) -> str:
-    """SHA-256 over the size and the content of a file up to 4 MiB, over `count` even blocks of 64 KiB of a larger one.
+    """SHA-256 of the size and the content of a file up to 4 MiB, or of `count` evenly spaced 64 KiB blocks of a larger
+    one.
 
-    The quick identity of a file: a moment for a dump of any size, asked at every start. A change of a larger file
-    that keeps its size and lies between the blocks goes unnoticed here; the manifest has the hash of the whole file.
+    This is the quick identity of a file, computed at every start in a moment for a dump of any size. A change to a
+    larger file that keeps its size and lies between the blocks goes unnoticed; the manifest has the hash of the entire
+    file.
     """
     size, width = path.stat().st_size, 65_536
     digest = hashlib.sha256(str(size).encode())

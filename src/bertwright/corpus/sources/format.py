@@ -1,4 +1,4 @@
-"""What a format of sources is: how a file of it is detected, cut into pieces and read, and which keys it takes."""
+"""The interface of a source format: how its files are detected, split and read, and which keys apply to it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.job import Job, Piece
 
 Key = Literal["lines", "text"]
-"""Keys of a source that have a meaning for some formats alone."""
+"""Keys of a source that apply only to some formats."""
 
 
 class Splits(Protocol):
-    """Cuts a file."""
+    """Splits a file into pieces."""
 
     def __call__(
         self, file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
     ) -> Iterator[Piece]:
-        """The pieces of a file, numbered from `first` in the source of this number; together they are the file.
+        """Yield the pieces of a file, numbered from `first`, in source `number`; together they cover the entire file.
 
-        Some are spooled to `folder`, those of this `share` alone. Cuts are a function of the file and its config.
+        Pieces of this `share` may be spooled to `folder`. The cuts depend only on the file and its config.
         """
 
 
@@ -34,15 +34,15 @@ class Documents(Protocol):
     """Reads a piece."""
 
     def __call__(self, job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-        """The documents of the piece in order, the same however the file is cut.
+        """Yield the documents of the piece in order, independently of how the file is split.
 
-        What was read is added to `counts`. Afterwards `state` names the last document (`last`), says whether the file
-        ends as it should (`ended`), and how many bytes of a document that was cut off are left out (`lost_bytes`).
+        What was read is added to `counts`. Afterwards `state` has the name of the last document (`last`), whether the
+        file ends properly (`ended`), and how many bytes of a truncated document are left out (`lost_bytes`).
         """
 
 
 def no_folder(folder: Path) -> list[Path] | None:
-    """None, where no program saves folders of the format in a way of its own."""
+    """Return None: the default for formats without a special layout of folders."""
     return None
 
 
@@ -50,31 +50,31 @@ def no_folder(folder: Path) -> list[Path] | None:
 class SourceFormat:
     """One format of sources.
 
-    Files are trusted with nothing: damaged and hostile ones raise `SourceError`. Documents are streamed; a piece is
-    read without those before it.
+    Files are not trusted: damaged and malicious ones raise `SourceError`. Documents are streamed; a piece is read
+    without the pieces before it.
     """
 
     kind: SourceKind
     matches: Callable[[bytes], bool]
-    """Whether a file that begins with these bytes is of the format: 4 KiB of UTF-8 (fewer in a shorter file), or the
-    first 16 bytes of what is no text."""
+    """Whether a file that begins with these bytes is of the format: 4 KiB of UTF-8 (less for a shorter file), or the
+    first 16 bytes of a format that is not text."""
     splits: Splits
     documents: Documents
     is_text: bool = True
-    """Whether its files are text, which may be compressed and UTF-16; others are read as they are on disk."""
+    """Whether its files are text, which may be compressed or UTF-16; other files are read directly from disk."""
     certain: bool = True
-    """Whether its first bytes tell it for certain. If not, pieces and neighbours of dumps are refused before it is
-    tried, and a recipe that names it is believed."""
+    """Whether its first bytes identify it with certainty. If not, fragments of dumps and files that belong to them are
+    rejected before it is tried, and a recipe that names it is trusted."""
     also: tuple[SourceKind, ...] = ()
-    """Formats that the same program writes, too: files of them are taken where a recipe names this one."""
+    """Formats that the same program also writes: their files are accepted where a recipe names this one."""
     keys: frozenset[Key] = frozenset()
-    """Keys of a source that have a meaning for it; others are refused."""
+    """Keys of a source that apply to it; others are rejected."""
     is_wiki: bool = False
-    """Whether its files are exports of MediaWiki, with a header, pages and templates, for which there are
-    `corpus.wikitext` and `corpus.keep_disambiguation`."""
+    """Whether its files are MediaWiki exports, with a header, pages and templates, to which `corpus.wikitext` and
+    `corpus.keep_disambiguation` apply."""
     bytes_per_text: float = 1.0
-    """Bytes of a file, unpacked, for each byte of its text, about; below 1 where the format packs texts itself."""
+    """Approximate bytes of a file, decompressed, per byte of its text; below 1 where the format itself compresses."""
     columns: Callable[[Path], list[str]] | None = None
-    """The names of a file's columns, where the format is one of tables."""
+    """Returns the names of a file's columns, if the format is tabular."""
     data_files: Callable[[Path], list[Path] | None] = no_folder
-    """The files of a folder that its program saved, in order; None where it saved none there."""
+    """Returns the files of a folder saved by the format's own program, in order; None if it is not such a folder."""

@@ -1,4 +1,4 @@
-"""Files that are nearly a MediaWiki export, detected from their first bytes, and what to do about each."""
+"""Detection of files that are almost a MediaWiki export, from their first bytes, and the remedy for each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from bertwright.corpus.errors import SourceError
 
 _PARTS = {"page", "revision", "siteinfo", "namespaces", "contributor", "title", "text", "pages"}
-"""Elements of an export below its root, with which a piece of one begins."""
-# Here and below no pattern goes past where it could begin anew: each place is looked at once, whatever stands there.
+"""Elements below the root of an export, with which a fragment of one may begin."""
+# Linear time, here and below: no pattern matches past a place where it could begin again, so each is visited once.
 _INSIDE = re.compile(rb"</?(?:page|revision|timestamp|contributor|siteinfo)>|<text [^<>]*?xml:space=")
 _INDEX = re.compile(rb"(?:\d{3,}:\d+:[^\n]+\n){3}")
-# Possessive, here and below: white space, or a file made to look almost like XML, must not cost more than its length.
+# Possessive, here and below: white space, or a file crafted to look like XML, must take only linear time.
 _ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
 _SQL = re.compile(rb"\s*+(?:--[^\n]*+\n\s*+|/\*[^\n]*+\n\s*+)*+(?:DROP TABLE|CREATE TABLE|INSERT INTO) ")
 _OTHER_ROOTS = {
@@ -24,13 +24,13 @@ _MARKS = tuple(map(re.compile, (rb"\[\[[^\[\]\n]++\]\]", rb"\{\{[^{}]++\}\}", rb
 
 
 def root_element(head: bytes) -> str:
-    """The name of the first element, or of the declaration ("!DOCTYPE") before it; "" where no text begins so."""
+    """The name of the first element, or of the declaration ("!DOCTYPE") before it; "" if there is neither."""
     root = _ROOT.match(head)
     return root.group(1).decode(errors="replace") if root else ""
 
 
 def no_export(path: Path, root: str) -> SourceError:
-    """The error for XML whose root element is not <mediawiki>; `root` "": for what begins with no element."""
+    """The error for XML whose root element is `root`, not <mediawiki>; `root` is "" if it begins with no element."""
     if root in _PARTS:
         return _piece(path, f"it begins with <{root}>")
     if not root:
@@ -40,7 +40,7 @@ def no_export(path: Path, root: str) -> SourceError:
 
 
 def refuse_fragments(path: Path, head: bytes) -> None:
-    """Raise a `SourceError` where a file that would be plain text is a piece or a neighbour of a dump."""
+    """Raise `SourceError` if a file that would pass as plain text is a fragment of a dump or belongs to one."""
     if _INSIDE.search(head):
         raise _piece(path, "it has tags of one, but no <mediawiki> before them")
     if _INDEX.match(head):
@@ -60,7 +60,7 @@ def refuse_fragments(path: Path, head: bytes) -> None:
 
 
 def no_pages(path: Path, *, whole: bool) -> SourceError:
-    """The error for an export without a whole page; `whole`: it has its end."""
+    """The error for an export without a complete page; `whole` tells whether it has its closing tag."""
     if whole:
         return SourceError(
             f"{path} has not one whole page: the export ends after its head. Name pages when you export, or give the "

@@ -1,4 +1,4 @@
-"""JSONL: an object a line, whose text is under one key, and whose title, url, id and revision may be under theirs."""
+"""JSONL: one object per line, with its text under one key and, optionally, the keys title, url, id and revision."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ BOUNDARY = LINE
 
 
 def matches(head: bytes) -> bool:
-    """Whether the text begins as a JSON object does; if its first line is none, reading it says what is wrong."""
+    """Whether the text begins like a JSON object; if its first line is not one, reading it reports what is wrong."""
     return re.match(rb'\{\s*["}]', head.lstrip()) is not None
 
 
 def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
-    """The pieces of the file, which end where a document does."""
+    """The pieces of the file; each ends at the end of a document."""
     return text_pieces(file, BOUNDARY, number, first, folder, share)
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """A document per line; a last line without end that is no JSON was cut off and is left out."""
-    torn, whole = -1, dict[str, Any]()  # where it begins
+    """Yield one document per line; an invalid last line without a newline was truncated and is skipped."""
+    torn, whole = -1, dict[str, Any]()  # the offset of a truncated line, and the state before it
     for offset, line in records(job, BOUNDARY, counts, state):
         try:
             record = json.loads(line)
-        # `[[[[…` is valid JSON, too deep for the parser.
+        # `[[[[…` may be valid JSON, but too deep for the parser.
         except (ValueError, RecursionError) as error:
             if line.endswith("\n"):
                 raise _wrong(job, offset, f"is no JSON ({error})") from error
@@ -48,7 +48,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
             continue
         yield document(job, _text(job, offset, record), record, offset)
     if torn >= 0:
-        del state["last"]  # the torn one
+        del state["last"]  # which names the truncated line
         state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
 
 
@@ -60,7 +60,7 @@ def _text(job: Job, offset: int, record: Any) -> str:
         raise _wrong(job, offset, f"has no key {key!r}; its keys are {', '.join(map(repr, record))}", job.source.text)
     if not isinstance(record[key], str | None):
         raise _wrong(job, offset, f"has no text under {key!r} but {str(record[key])[:40]!r}", job.source.text)
-    # A null is a document without text, which the filter counts as empty.
+    # Null is a document without text, which the filter counts as empty.
     return record[key] or ""
 
 

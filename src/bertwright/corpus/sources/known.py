@@ -1,4 +1,4 @@
-"""All formats of sources: a new one is a file beside this one, a line in this tuple, and its name in `SourceKind`."""
+"""All source formats: a new one needs a module in this package, an entry in `FORMATS` and its name in `SourceKind`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ FORMATS: tuple[SourceFormat, ...] = (
     jsonl.FORMAT,
     text.FORMAT,
 )
-"""In the order in which a file is tried; the last takes any text."""
+"""In the order in which they are tried; the last one accepts any text."""
 
 _FORMATS = {known.kind: known for known in FORMATS}
 
 
 def format_of(kind: SourceKind) -> SourceFormat:
-    """The format of this kind."""
+    """The format with this name."""
     return _FORMATS[kind]
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents of the piece as its format reads them; that a file broke off is said of its last piece alone."""
+    """Yield the documents of the piece, read by its format; only the last piece reports that a file is truncated."""
     yield from format_of(job.file.format).documents(job, counts, state)
-    # Pieces before the last end where the next begins, which is no end of the file.
+    # Pieces before the last end where the next begins, not at the end of the file.
     if not job.piece.last:
         state["ended"], state["lost_bytes"] = True, 0

@@ -1,4 +1,4 @@
-"""Parquet with a column of texts."""
+"""Parquet files with a column of texts."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.job import Job, Piece
 
-# Rows held at a time.
+# Rows in memory at a time.
 _ROWS = 256
-# Pieces of a row group, at most: a row is skipped by decoding it, so each is decoded 32 times on average.
+# Most pieces of a row group. Skipping a row means decoding it, so each row is decoded 32 times on average.
 _MOST_CUTS = 64
 
 
 def matches(head: bytes) -> bool:
-    """Whether the first bytes are those of Parquet."""
+    """Whether the first bytes are those of a Parquet file."""
     return head.startswith(b"PAR1")
 
 
 def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
-    """Runs of rows; small row groups together, large ones cut."""
+    """Yield pieces that are runs of rows; small row groups are combined, large ones divided."""
     with _opened(file.path) as table:
         slices = list(_slices(table.metadata))
     rows = [0, *itertools.accumulate(length for length, _ in slices)]
@@ -43,14 +43,14 @@ def splits(
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents in the rows of the piece."""
+    """Yield the documents in the rows of the piece."""
     with _opened(job.file.path) as table:
         columns = wanted(job, table.schema_arrow)
         yield from rows(job, _between(table, job.piece.start, job.piece.stop, columns), job.piece.start, counts, state)
 
 
 def _slices(about: Any) -> Iterator[tuple[int, int]]:
-    """(rows, bytes) of each row group, and of equal cuts of one that is larger than a piece."""
+    """Yield (rows, bytes) of each row group, or of the equal slices of a row group larger than a piece."""
     for group in map(about.row_group, range(about.num_row_groups)):
         rows, size = group.num_rows, group.total_byte_size
         cuts = min(max(1, size // PIECE_BYTES), _MOST_CUTS, max(1, rows))
@@ -59,13 +59,13 @@ def _slices(about: Any) -> Iterator[tuple[int, int]]:
 
 
 def _between(table: Any, start: int, stop: int, columns: list[str]) -> Iterator[Any]:
-    """The record batches of the rows from `start` to `stop` of the file."""
+    """Yield the record batches of the rows from `start` to `stop` of the file."""
     about = table.metadata
     sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
     begins = [0, *itertools.accumulate(sizes)]
     groups_read = [i for i, (first, end) in enumerate(itertools.pairwise(begins)) if first < stop and end > start]
     at = begins[groups_read[0]] if groups_read else stop
-    # Without pyarrow's threads: each processor has a worker already.
+    # Without pyarrow's threads: each processor already has a worker.
     for batch in table.iter_batches(_ROWS, row_groups=groups_read, columns=columns, use_threads=False):
         if at >= stop:
             return

@@ -1,9 +1,9 @@
-"""Cutting a text file into pieces of whole documents that can be read independently.
+"""Splitting a text file into pieces of complete documents that can be read independently.
 
-Plain files are cut at the first boundary of documents after every 8 MiB, multistream bz2 dumps at stream starts;
-neither needs the pieces before it. What can only be decoded from its beginning (other compressed files, UTF-16) is
-decoded once and set down in pieces, a few ahead of the work. The cuts are a function of the file alone, and what a
-piece becomes does not depend on them, so the final corpus is the same for every packaging of the same text.
+Plain files are cut at the first document boundary after every 8 MiB, multistream bz2 dumps at stream starts; a piece
+can be read without the pieces before it. Files that can only be decoded from their beginning (other compressed files,
+UTF-16) are decoded once and written to disk in pieces, a few ahead of the work. The cuts depend only on the file, and
+the result does not depend on the cuts, so the final corpus is the same for every packaging of the same text.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _HEAD = 2**12
 def text_pieces(
     file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: WorkSplit = SINGLE
 ) -> Iterator[Piece]:
-    """The pieces of a file, numbered from `first` in the source of this number; documents end where `boundary` does."""
+    """The pieces of a file, numbered from `first`, in the source number `source`; `boundary` matches document ends."""
     cuts = bounds(file, boundary)
     yield from between(cuts, source, first) if cuts else spooled(file, boundary, source, first, folder, share)
 
 
 def between(cuts: Sequence[int], source: int, first: int) -> Iterator[Piece]:
-    """The pieces of a file that begins, is cut and ends at these `bounds`."""
+    """Yield the pieces between consecutive offsets of `cuts`, as returned by `bounds`."""
     for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
         yield Piece(source, first + i, start, stop, stop - start, last=stop == cuts[-1])
 
@@ -48,21 +48,21 @@ def between(cuts: Sequence[int], source: int, first: int) -> Iterator[Piece]:
 def spooled(
     file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: WorkSplit = SINGLE
 ) -> Iterator[Piece]:
-    """The pieces of a file that is decoded in one go: each is written to `folder` before it is yielded.
+    """Yield the pieces of a file that can only be decoded sequentially, each after it is written to `folder`.
 
-    Not the pieces of another rank, nor those whose part is already there. A later attempt decodes the file again, so
-    what is written is not waited for.
+    Pieces of other ranks, and those whose part already exists, are not written. There is no fsync, because a later run
+    decodes the file again.
     """
     for piece, data in _decoded(file, boundary, source, first):
         path = folder / f"{piece.name}.piece.zst"
-        # Decoding cannot be shared out: every rank decodes the whole and writes down what is its own.
+        # Decoding cannot be distributed: every rank decodes the entire file and writes only its own pieces.
         if share.owns(source + piece.index) and not is_done(folder / f"{piece.name}.json"):
             write_atomic(path, zstandard.ZstdCompressor(level=1).compress(data), sync=False)
         yield replace(piece, spool=path)
 
 
 def read(file: File, piece: Piece) -> Iterator[bytes]:
-    """The UTF-8 bytes of a piece."""
+    """Yield the UTF-8 bytes of a piece in blocks."""
     packed = piece.copy or piece.spool
     if packed is None:
         reader = Reader(file, piece.start, piece.stop)
@@ -80,7 +80,7 @@ def read(file: File, piece: Piece) -> Iterator[bytes]:
 
 
 def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -> Iterator[tuple[Piece, bytes]]:
-    """The pieces of a file that is decoded in one go, each with its bytes."""
+    """Yield the pieces of a file that can only be decoded sequentially, each with its bytes."""
     reader = Reader(file)
     buffer, start, index, read = bytearray(), 0, first, 0
     due = enough = PLAIN_BYTES + PLAIN_BYTES // 8
@@ -91,7 +91,7 @@ def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -
             if match is None:
                 if len(buffer) > 2 * MAX_DOCUMENT:
                     raise too_long(file.path, start)
-                # Else every block would search all that has no boundary again.
+                # Otherwise each block would search all the data without a boundary again.
                 due = len(buffer) + PLAIN_BYTES
                 break
             cut = match.end()
@@ -103,9 +103,9 @@ def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -
 
 
 def bounds(file: File, boundary: re.Pattern[bytes], streams: tuple[bytes, ...] = ()) -> list[int]:
-    """Where the pieces of a file begin and end that can be read from many places at once; [] where it cannot.
+    """The offsets at which the pieces of a file begin and end; [] if it cannot be read from several positions.
 
-    A bz2 file of many streams can, if these begin with one of `streams` after white space.
+    This is possible for a bz2 file of many streams if they begin with one of `streams` after white space.
     """
     if file.encoding != "utf-8":
         return []
@@ -116,7 +116,7 @@ def bounds(file: File, boundary: re.Pattern[bytes], streams: tuple[bytes, ...] =
 
 
 def _plain_cuts(file: File, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Offsets of the first document after every `step` bytes."""
+    """Yield the offset of the first document boundary after every `step` bytes."""
     step = max(PLAIN_BYTES, file.size // _MOST_PIECES)
     with file.path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
         at = step
@@ -126,16 +126,16 @@ def _plain_cuts(file: File, boundary: re.Pattern[bytes]) -> Iterator[int]:
 
 
 def _stream_cuts(file: File, streams: tuple[bytes, ...]) -> list[int]:
-    """Offsets of bz2 streams, at least `BZ2_BYTES` apart; [] where the streams tried begin with none of `streams`."""
+    """Offsets of bz2 streams, at least `BZ2_BYTES` apart; [] if a checked stream begins with none of `streams`."""
     with file.path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
         starts = [match.start() for match in _STREAM.finditer(data)]
     step = max(BZ2_BYTES, file.size // _MOST_PIECES)
     cuts: list[int] = []
     for start in starts[1:]:
-        # Streams of a dump hold a hundred pages, too few for a task.
+        # A stream of a dump has a hundred pages, too few for a task.
         if start - (cuts[-1] if cuts else 0) >= step and file.size - start >= step // 2:
             cuts.append(start)
-    tried = {cuts[0], cuts[-1]} if cuts else set()  # both, because decoding takes a moment
+    tried = {cuts[0], cuts[-1]} if cuts else set()  # only these two, because decoding takes time
     return cuts if all(_begins_with(file, start, streams) for start in sorted(tried)) else []
 
 

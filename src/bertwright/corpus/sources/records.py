@@ -1,4 +1,4 @@
-"""Text files as records: documents, lines, or whatever a boundary ends."""
+"""Splitting text files into records: documents, lines, or anything else that ends at a boundary."""
 
 from __future__ import annotations
 
@@ -17,50 +17,54 @@ from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.pieces import read
 
 LINE = re.compile(rb"\n")
-# A boundary is white space, after a mark of at most so many bytes.
+# A boundary is white space after a mark of at most this many bytes.
 _MARK = 16
-# Addresses of this form are WikiExtractor's, also in JSON lines and tables made of its output.
+# WikiExtractor's URLs have this form, also in JSON lines and tables built from its output.
 _WIKIEXTRACTOR = re.compile(r"[?&]curid=\d+$")
 _ESCAPED = re.compile(r"(?:[^&<>]++|&(?:amp|lt|gt|quot);)*+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# Bytes that are damage, but in a text of a few letters; more of them, and more than a share, are another encoding.
+# Up to `_FEW` invalid bytes (but at most `_MOST_OF_FEW` of a tiny text), or a share of `_SHARE`, count as damage; more
+# mean that the text is in another encoding.
 _FEW, _MOST_OF_FEW, _SHARE = 2, 0.1, 1e-3
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
 
 
 class RecordSplitter:
-    """Cuts UTF-8 bytes into records; `bytes` is the length of what was read, `rest` what is left out at a cut end, and
-    `replaced` the number of U+FFFD that stand for what is no UTF-8."""
+    """Splits UTF-8 bytes into records.
+
+    `bytes` is the number of bytes read, `rest` the data left out at a truncated end, and `replaced` the number of
+    U+FFFD that replace invalid UTF-8.
+    """
 
     def __init__(self, path: Path, start: int, boundary: re.Pattern[bytes], *, cut: bool) -> None:
         self.bytes, self.rest, self.replaced, self._first_bad = 0, b"", 0, 0
         self._path, self._start, self._boundary, self._cut = path, start, boundary, cut
 
     def records(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-        """Each record that is not blank as (its byte offset in the text, the text with its boundary).
+        """Yield each record that is not blank as (its byte offset in the text, the text including its boundary).
 
-        `start` is the offset of the first block. With `cut`, or where it ends inside a character, the text breaks off
-        in the last record, which is then left out: its last line may be half a line. Bytes that are not UTF-8 become
-        U+FFFD; so many that the text must be in another encoding are a `SourceError` with the offset of the first, once
-        all is read.
+        `start` is the offset of the first block. With `cut`, or if the data end inside a character, the text is
+        truncated; the last record is then left out, as its last line may be incomplete. Invalid UTF-8 becomes U+FFFD.
+        If there is so much of it that the text must be in another encoding, raises `SourceError` with the offset of the
+        first invalid byte once everything is read.
         """
-        buffer, solid = bytearray(), 0  # and its length without the white space at its end
+        buffer, solid = bytearray(), 0  # `solid`: length of the buffer without white space at its end
         for block in blocks:
             self.bytes += len(block)
-            searched, done = max(0, solid - _MARK), 0  # here a boundary may have begun
+            searched, done = max(0, solid - _MARK), 0  # a boundary may begin here
             text = len(block.rstrip())
             solid = len(buffer) + text if text else solid
             buffer += block
-            # In white space alone no boundary ends, and a long gap would be looked through again with each block of it.
+            # No boundary ends within white space, and a long gap would be searched again for each of its blocks.
             for match in self._boundary.finditer(buffer, searched) if text else ():
-                if match.end() < solid:  # else the boundary may go on in the next block
+                if match.end() < solid:  # otherwise the boundary may continue in the next block
                     yield from self._record(bytes(buffer[done : match.end()]), len(buffer) - done)
                     done = match.end()
             del buffer[:done]
             solid -= done
             if len(buffer) > MAX_DOCUMENT:
                 raise too_long(self._path, self._start + self.bytes - len(buffer))
-        # The last record may be half a line, which no later check could tell from a whole one.
+        # The last record may be an incomplete line, which no later check could distinguish from a complete one.
         if self._cut or _ends_inside_a_character(buffer):
             self.rest = bytes(buffer)
         else:
@@ -82,7 +86,7 @@ class RecordSplitter:
         except UnicodeDecodeError as error:
             text = data.decode(errors="replace")
             self._first_bad = self._first_bad if self.replaced else offset + error.start
-            # U+FFFD that the text holds itself was not put there by us.
+            # Do not count U+FFFD that the text itself contains.
             self.replaced += text.count("\ufffd") - data.count("\ufffd".encode())
             return text
 
@@ -90,7 +94,7 @@ class RecordSplitter:
 def records(
     job: Job, boundary: re.Pattern[bytes], counts: Counter[str], state: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
-    """The records of a piece; afterwards `counts` and `state` say what was read and how it ended."""
+    """Yield the records of a piece; afterwards `counts` and `state` describe what was read and how it ended."""
     splitter = RecordSplitter(job.file.path, job.piece.start, boundary, cut=job.piece.cut)
     for offset, text in splitter.records(read(job.file, job.piece)):
         yield offset, text
@@ -102,28 +106,31 @@ def records(
 
 
 def _ends_inside_a_character(data: bytearray) -> bool:
-    """Whether the first bytes of a character of UTF-8 end the data, as only a text that was cut ends."""
+    """Whether the data end inside a UTF-8 character, which only happens in a truncated text."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
     decoder.decode(bytes(data[-3:]))
     return bool(decoder.getstate()[0])
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines that are not blank, in NFC, without control characters, byte-order marks and halves of characters."""
+    """The lines that are not blank, in NFC, without control characters or byte-order marks.
+
+    Lone surrogates become U+FFFD.
+    """
     plain = composed(_whole(_CONTROLS.sub("", text)))
     return [line for line in plain.split("\n") if line.strip()]
 
 
 def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped: bool = False) -> Article:
-    """The article of a record that has facts of its own; what is not `given` as text or number is left out.
+    """The article of a record with its own metadata in `given`, of which only strings and integers are used.
 
-    A first line that only repeats the title is no sentence and is left out. WikiExtractor's documents, known by their
-    address or by `escaped`, have their marks as characters again, in whatever format they came.
+    A first line that only repeats the title is not a sentence and is left out. Documents of WikiExtractor, recognised
+    by their URL or by `escaped`, are unescaped, whatever format they are in.
     """
     if escaped or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
         text, given = unescaped(text), {**given, "title": unescaped(str(given.get("title") or ""))}
     known = {
-        key: _whole(value) if isinstance(value, str) else int(value)  # pandas makes 12 a 12.0
+        key: _whole(value) if isinstance(value, str) else int(value)  # pandas turns 12 into 12.0
         for key, value in given.items()
         if isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
     }
@@ -134,26 +141,26 @@ def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped:
         "url": str(known.get("url", "")),
     }
     lines = plain_lines(text)
-    # WikiExtractor and its like repeat the title as the first line.
+    # WikiExtractor and similar programs repeat the title as the first line.
     if lines and lines[0].strip() == facts["title"]:
         lines = lines[1:]
     return Article(facts | job.origin, [Paragraph(line) for line in lines])
 
 
 def unescaped(text: str) -> str:
-    """The text with marks as characters, if WikiExtractor escaped them: then no "&", "<" or ">" stands there bare."""
+    """Unescape the text if WikiExtractor escaped it, in which case it has no bare "&", "<" or ">"."""
     if "&" not in text or not _ESCAPED.fullmatch(text):
         return text
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
 
 
 def _whole(text: str) -> str:
-    """`text` with U+FFFD for every half of a surrogate pair: JSON can have one (`"\\ud800"`), UTF-8 cannot."""
+    """`text` with U+FFFD for every lone surrogate: JSON can contain one (`"\\ud800"`), UTF-8 cannot."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 def line_number(file: File, offset: int) -> int:
-    """The line, from 1, of the byte at `offset` of the decoded text; reads up to there, so it is for errors."""
+    """The line, from 1, of the byte at `offset` of the decoded text. Reads up to there, so use it only for errors."""
     lines = 1
     for block in Reader(file):
         lines += block[:offset].count(b"\n")

@@ -1,4 +1,4 @@
-"""A source: what a recipe names, turned into files of one format."""
+"""A source of the recipe, resolved to files of one format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File, sampled_hash
 from bertwright.corpus.sources.known import FORMATS, format_of
 
-# How names begin that other programs, too, take for marks and not for data.
+# Prefixes of file names that other programs, too, treat as metadata and not as data.
 _HIDDEN = (".", "_")
 
 
@@ -29,29 +29,29 @@ class Source:
 
     config: SourceConfig
     name: str
-    """What it is called where nothing better is known: the name of its file or folder."""
+    """Its name if no better one is known: the name of its file or folder."""
     files: tuple[File, ...]
 
     @property
     def is_wiki(self) -> bool:
-        """Whether its files are exports of MediaWiki."""
+        """Whether its files are MediaWiki exports."""
         return format_of(self.files[0].format).is_wiki
 
     @property
     def size(self) -> int:
-        """Bytes of its files on disk, compressed or not."""
+        """Total size of its files on disk, in bytes, compressed or not."""
         return sum(file.size for file in self.files)
 
     @property
     def sampled_hash(self) -> str:
-        """The quick identity of its content; of many large files fewer blocks each are read."""
+        """The quick identity of its content; with many large files, fewer blocks of each are read."""
         blocks = max(4, 64 // len(self.files))
         hashes = [sampled_hash(file.path, blocks) for file in self.files]
         return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of its file; of many files, of the list of theirs."""
+        """The SHA-256 of its file, or, for several files, of the list of their hashes."""
         hashes = [sha256(file.path) for file in self.files]
         return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
 
@@ -63,10 +63,10 @@ class Source:
 
 
 def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: bool = True) -> Source:
-    """The files of a source; what lies on another machine is copied to `downloads` first, unless it is there.
+    """Open the files of a source; remote ones are first copied to `downloads`, unless a copy exists.
 
-    Raises `SourceError` where there are none, one cannot be read, they differ in format, or, without `copying`, have no
-    copy yet; `RecipeError` where a key is set that has no meaning for the format.
+    Raises `SourceError` where there are no files, one cannot be read, they differ in format, or, without `copying`, a
+    remote file has no copy yet; `RecipeError` where a key is set that does not apply to the format.
     """
     path, shown = config.path, redact_credentials(config.path)
     if path in ("sample", "sample-small"):
@@ -79,7 +79,7 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
         raise SourceError(
             f"there is no file in {shown}. Give corpus.source the path of a file, or of a folder of them."
         )
-    # Workers of other executors may run in other folders.
+    # Absolute, because workers of other executors may run in other folders.
     files = tuple(examine(file.absolute(), config.format) for file in paths)
     if odd := next((file for file in files if file.format != files[0].format), None):
         raise SourceError(
@@ -91,7 +91,7 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
 
 
 def _local(path: str, downloads: Path, log: Log, copying: bool) -> list[Path]:
-    """The files and folders on this machine that `path` names."""
+    """The local files and folders that `path` names."""
     if is_url(path):
         return copied(path, downloads, log) if copying else copies_made(path, downloads)
     if Path(path).exists() or not glob.has_magic(path):
@@ -111,10 +111,10 @@ def _files(path: Path) -> list[Path]:
 
 
 def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
-    """The files in a folder and its folders; `above` are those it lies in."""
+    """Yield the files in a folder and its subfolders; `above` has the (device, inode) of each parent folder."""
     try:
         status = folder.stat()
-        # A link upwards would be followed for ever.
+        # A link to a parent folder would be followed forever.
         if (status.st_dev, status.st_ino) in above:
             raise SourceError(f"{folder} is a link to a folder it lies in. Remove the link, or name the files.")
         names = sorted(os.listdir(folder))
@@ -144,6 +144,6 @@ def _check_keys(config: SourceConfig, file: File) -> None:
 
 
 def _name(path: str) -> str:
-    """The last name in a path or address that is no pattern, without suffixes."""
+    """The last component of a path or URL that is not a pattern, without suffixes."""
     names = [part for part in path.partition("?")[0].split("/") if part and not glob.has_magic(part)]
     return names[-1].partition(".")[0] or names[-1] if names else path

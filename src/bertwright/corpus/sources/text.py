@@ -17,28 +17,28 @@ from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, plain_lines, records
 
-# With what follows as far as it is white space: repeated groups would take memory for every line of a long gap.
+# Includes all white space that follows: a repeated group would take memory for every line of a long gap.
 _BLANK_LINES = r"\n[ \t\r]*+\n[ \t\r\n]*+"
 BLANK_LINES = re.compile(_BLANK_LINES.encode())
 NEVER = re.compile(rb"(?!)")
 BOUNDARIES = {"paragraphs": BLANK_LINES, "sentences": BLANK_LINES, "articles": LINE, "wrapped": NEVER}
-"""What ends a document, by `SourceConfig.lines`."""
+"""The boundary between documents, by `SourceConfig.lines`."""
 
 
 def matches(head: bytes) -> bool:
-    """Any text is plain text that is nothing else."""
+    """True for any text: this format is tried last."""
     return True
 
 
 def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
-    """The pieces of the file, which end where a document does."""
+    """The pieces of the file; each ends at the end of a document."""
     return text_pieces(file, BOUNDARIES[config.lines], number, first, folder, share)
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The documents of the piece; as a text says nothing of them, their ids are their byte offsets."""
+    """Yield the documents of the piece; plain text has no metadata, so their ids are their byte offsets."""
     facts = {"title": "", "revision": 0, "url": "", **job.origin}
     for offset, text in records(job, BOUNDARIES[job.source.lines], counts, state):
         if job.source.lines == "wrapped":

@@ -25,31 +25,31 @@ from bertwright.corpus.wikitext.site import Site
 
 BOUNDARY = re.compile(b"(?=%b)" % PAGE)
 _HEAD = 2**16
-# What XML 1.0 §2.2 allows nowhere.
+# Characters that XML 1.0 §2.2 does not allow.
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def matches(head: bytes) -> bool:
-    """Whether the root element is that of an export."""
+    """Whether the root element is that of a MediaWiki export."""
     return root_element(head) == "mediawiki"
 
 
 def page_bounds(file: File) -> list[int]:
-    """`bounds` of a dump: before pages, and between the streams of a multistream dump."""
-    # The last stream of a multistream dump holds the closing tag alone.
+    """The `bounds` of a dump: before pages, or between the streams of a multistream dump."""
+    # The last stream of a multistream dump has only the closing tag.
     return bounds(file, BOUNDARY, streams=(PAGE, END))
 
 
 def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
-    """The pieces of the dump, each some whole pages."""
+    """Yield the pieces of the dump, each of complete pages."""
     cuts = page_bounds(file)
     yield from between(cuts, number, first) if cuts else spooled(file, BOUNDARY, number, first, folder, share)
 
 
 def read_header(file: File) -> Header:
-    """What the head of a dump says of its wiki; a `SourceError` where no page follows."""
+    """The header of a dump, which describes its wiki. Raises `SourceError` where no page follows."""
     head = bytearray()
     for block in Reader(file, size=_HEAD):
         head += block
@@ -62,7 +62,7 @@ def read_header(file: File) -> Header:
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """The articles among the pages of the piece; the other pages are counted by their kind."""
+    """Yield the articles among the pages of the piece; other pages are only counted, by kind."""
     site = Site(job.header.language or job.config.language, job.header.namespaces)
     definitions = read_definitions(job.definitions) if job.definitions else None
     for page in _pages(job, counts, state):
@@ -84,7 +84,7 @@ def _kind(page: Page, site: Site, job: Job) -> str:
         namespace = (site.namespace(prefix) or 0) if colon else 0
     if namespace != 0 or page.model != "wikitext":
         return "other_namespaces"
-    # Old exports have no <redirect/>, so the text is looked at as well.
+    # Old exports have no <redirect/>, so check the text as well.
     if page.redirect or redirect_target(page.text, site) is not None:
         return "redirects"
     if not job.config.keep_disambiguation and is_disambiguation(page.text, site, job.table):
@@ -93,7 +93,7 @@ def _kind(page: Page, site: Site, job: Job) -> str:
 
 
 def _pages(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Page]:
-    """The pages of the piece; `state` then names the last one and says whether the export ends after it."""
+    """Yield the pages of the piece; afterwards `state` has the last page and whether the export ends after it."""
     path, piece = job.file.path, job.piece
     splitting = PageSplitter(path, first=piece.start == 0)
     for data in splitting.pages(read(job.file, piece)):
@@ -113,16 +113,17 @@ def _pages(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Pa
 
 
 def _readable(data: bytes, counts: Counter[str]) -> Page:
-    """The page, with U+FFFD for what is no character of UTF-8 or of XML: one such byte is no reason to lose a dump.
+    """The page, with U+FFFD in place of invalid UTF-8 and of characters not allowed in XML, so that one bad byte does
+    not make a dump unusable.
 
-    `replaced_characters` of `counts` says how many; a page that cannot be read all the same is a `ValueError`.
+    Adds their number to `replaced_characters` of `counts`. Raises `ValueError` for a page that is still not readable.
     """
     try:
         return parse_page(data)
     except ValueError:
         decoded = data.decode(errors="replace")
         text, forbidden = _NO_CHARACTER.subn("\ufffd", decoded)
-        # U+FFFD that the page holds itself was not put there by us.
+        # Do not count U+FFFD that the page itself contains.
         undecodable = decoded.count("\ufffd") - data.count("\ufffd".encode())
         if not forbidden + undecodable:
             raise
@@ -132,4 +133,4 @@ def _readable(data: bytes, counts: Counter[str]) -> Page:
 
 
 FORMAT = SourceFormat("dump", matches, splits, documents, is_wiki=True, bytes_per_text=3)
-"""Of three dumps the XML has 2.8 to 3.2 bytes for each byte of text."""
+"""`bytes_per_text`: the XML of three dumps has 2.8 to 3.2 bytes per byte of text."""

@@ -1,6 +1,6 @@
-"""The output of WikiExtractor: `<doc id="" url="" title="">`, the title, the paragraphs one a line, `</doc>`.
+"""The output of WikiExtractor: `<doc id="" url="" title="">`, the title, one paragraph per line, `</doc>`.
 
-With --json WikiExtractor writes JSONL, which `jsonl` reads. In both it escapes "&", "<" and ">" unless told otherwise.
+With --json WikiExtractor writes JSONL, which `jsonl` reads. In both it escapes "&", "<" and ">" by default.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def matches(head: bytes) -> bool:
 def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
-    """The pieces of the file, which end where a document does."""
+    """The pieces of the file; each ends at the end of a document."""
     return text_pieces(file, BOUNDARY, number, first, folder, share)
 
 
 def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """A document per `<doc>`; one without its end was cut off and is left out."""
-    torn, whole = -1, dict[str, Any]()  # where it begins
+    """Yield one document per `<doc>`; one without `</doc>` was truncated and is skipped."""
+    torn, whole = -1, dict[str, Any]()  # the offset of a truncated document, and the state before it
     for offset, record in records(job, BOUNDARY, counts, state):
         match = _DOCUMENT.match(record)
         if match is None:
@@ -51,14 +51,14 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
                 f'{job.file.path}: line {line:,} should begin a document with <doc id="…" url="…" title="…">, but is '
                 f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or name another corpus.source.format."
             )
-        # A document without its end is the last one of a file that was cut off.
+        # A document without its end is the last one of a truncated file.
         if match["end"] is None:
             torn, whole = offset, state.copy()
             continue
         facts = {key: value for key, value in match.groupdict().items() if key not in ("end", "text") and value}
         yield document(job, match["text"], facts, offset, escaped=True)
     if torn >= 0:
-        del state["last"]  # the torn one
+        del state["last"]  # which names the truncated document
         state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
 
 

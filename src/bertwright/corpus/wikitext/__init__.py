@@ -1,1 +1,1 @@
-"""One article's wikitext to plain paragraphs."""
+"""Conversion of one article's wikitext to plain paragraphs."""

@@ -1,9 +1,9 @@
-"""One article's wikitext to plain paragraphs, in time linear in its length.
+"""Converts one article's wikitext to plain paragraphs, in time linear in its length.
 
-Steps, each in a file of its own: opaque regions are cut (`regions`), links, templates, tables and variants
-resolved (`scan`, `links`), inline marks and lines read here, characters and punctuation finished (`polish`).
-What a template prints is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`), else
-read from the form of its call (`unknown`, `place`).
+The steps: cut opaque regions (`regions`); resolve links, templates, tables and variants (`scan`, `links`); remove
+inline markup and split the text into lines (this module); clean up characters and punctuation (`polish`). The text of
+a template is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`), or inferred from the
+form of its call (`unknown`, `place`).
 """
 
 import re
@@ -21,7 +21,7 @@ _DEFAULT = WikitextConfig()
 
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
-# Possessive repeats here and below: markup that is never closed must not cost more than its length.
+# Possessive repeats here and below: markup that is never closed must take only linear time.
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
 _BREAKING = re.compile("br|p|div|li|[uod]l|d[td]|blockquote|center|hr|poem|table|tr", re.I)
 _UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
@@ -38,13 +38,12 @@ def paragraphs(
     definitions: Definitions | None = None,
     table: Table | None = None,
 ) -> list[Paragraph]:
-    """The prose and list items of the article `title` in order, as a reader sees them.
+    """The prose and list items of the article `title`, in order, as readers see them.
 
-    Headings go to the paragraph that opens their section and are never text of their own. Tables,
-    references, galleries, files with their captions, categories and templates are dropped, except
-    templates that stand for words in a sentence: those of the tables (see `templates`; `table` is the user's own), then
-    those of `definitions`, then calls in one of five forms (`unknown`). Malformed markup degrades to text; no input
-    raises.
+    A heading is attached to the paragraph that opens its section and is never a paragraph itself. Tables, references,
+    galleries, files with their captions, categories and templates are dropped, except templates that stand for words
+    in a sentence: those in the tables (see `templates`; `table` is the user's own), then those in `definitions`, then
+    calls of one of five forms (`unknown`). Malformed markup degrades to text; no input raises an exception.
     """
     expander = Expander(definitions) if definitions else None
     page = Page(site, templates_of(site.language, table), title, expander)
@@ -58,7 +57,7 @@ def paragraphs(
         line = line.strip()
         if opens:
             heading = line
-        # What dropped markup leaves of a line is often its punctuation alone.
+        # Dropped markup often leaves only the punctuation of a line.
         elif any(map(str.isalnum, line)):
             result.append(Paragraph(line, heading))
             heading = None
@@ -68,7 +67,7 @@ def paragraphs(
 def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> bool:
     """Whether the page calls a template that marks a disambiguation page on this wiki.
 
-    The names are the table's (`templates.toml`), English ones counting everywhere, and those of the user's own `table`.
+    The template names are those in `templates.toml`, where English names apply to all wikis, and in the user's `table`.
     """
     names = templates_of(site.language, table).disambiguation
     calls = set(_CALL.findall(wikitext))
@@ -79,23 +78,23 @@ def _without_inline_marks(text: str) -> str:
     text = _TAG.sub(lambda tag: "\n\n" if _BREAKING.fullmatch(tag[1]) else "", text)
     if "''" in text:
         text = "\n".join(map(_elision, text.split("\n")))
-        # Five quotes are bold and italic; read as two and three they would leave one behind.
+        # Longest first: five quotes are bold and italic, and removing shorter runs first would leave quotes behind.
         for marks in ("'''''", "'''", "''"):
             text = text.replace(marks, "")
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
     if "__" in text:
-        # `__NOTOC__` and its like are written in capitals; `__init__` is a word of an article on programming.
+        # Magic words such as `__NOTOC__` are upper case; `__init__` is a word in an article about programming.
         text = _BEHAVIOUR.sub(lambda word: "" if word[0] == word[0].upper() else word[0], text)
     return text
 
 
 def _elision(line: str) -> str:
-    """In l'''amour'' the first quote is an apostrophe: MediaWiki's rule for an odd bold mark."""
+    """Treat the first quote in l'''amour'' as an apostrophe: MediaWiki's rule for an odd number of bold marks."""
     return _UNPAIRED_BOLD.sub("&#39;''", line, count=1) if line.count("'''") % 2 else line
 
 
 def _blocks(text: str) -> tuple[list[str], list[bool]]:
-    """The text's paragraphs, list items and headings, one line each, and which are headings."""
+    """The paragraphs, list items and headings of the text, one line each, and for each whether it is a heading."""
     blocks: list[str] = []
     is_heading: list[bool] = []
     paragraph: list[str] = []
@@ -119,7 +118,7 @@ def _blocks(text: str) -> tuple[list[str], list[bool]]:
             paragraph = []
         if heading:
             add(heading[2] or heading[4], True)
-            if heading[3]:  # text an author left on the heading's line
+            if heading[3]:  # text that an author left on the line of the heading
                 paragraph.append(heading[3])
         elif first in "*#:;":
             add(line.lstrip("*#:; \t"), False)
@@ -127,7 +126,7 @@ def _blocks(text: str) -> tuple[list[str], list[bool]]:
 
 
 def _is_debris(line: str) -> bool:
-    """Whether a line is a rule or the heading row of a table whose beginning or end is missing."""
-    # A line that begins with three exclamation marks is text; a table's heading row begins with one.
+    """Whether a line is a horizontal rule, or the header row of a table whose beginning or end is missing."""
+    # A line that begins with three exclamation marks is text; a table's header row begins with one.
     heading = line[0] == "!" and not line.startswith("!!!") and ("!!" in line or "|" in line)
     return heading or line.startswith("----")

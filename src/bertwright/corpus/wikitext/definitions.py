@@ -1,8 +1,8 @@
 """Templates that a dump itself defines as one line of plain text with parameters, and their bounded expansion.
 
-MediaWiki's language of templates is a programming language; what is taken here is its harmless part: a body on one
-line, made of words, links, inline tags, parameters and calls of such templates. Bodies with parser functions, modules,
-tables or blocks are none, nor are notes to the wiki's authors: those link to its other namespaces or stand raised.
+MediaWiki's template language is a programming language; only a harmless subset is supported here: a body on one line
+with words, links, inline tags, parameters and calls of such templates. Bodies with parser functions, modules, tables or
+blocks are excluded, and so are notes to the wiki's authors, which link to other namespaces or are superscript.
 """
 
 import re
@@ -18,7 +18,7 @@ from bertwright.corpus.wikitext.templates import arguments, template_key
 
 LONGEST = 2048
 """The longest body kept, in characters."""
-# Ten calls in each body, eight levels deep, would be a hundred million bodies.
+# Limits are needed: ten calls in each body, eight levels deep, would be a hundred million bodies.
 _MOST = 2**16
 _DEEPEST = 8
 
@@ -29,7 +29,7 @@ _INVISIBLE = re.compile(r"</?includeonly\s*+/?>|<nowiki\s*+/>", re.I)
 _LINK = re.compile(r"\[\[([^\[\]]*+)\]\]")
 _TAG = re.compile(r"</?([A-Za-z]++)[^<>]*+>")
 _INLINE = re.compile("span|small|big|su[bp]|i|b|u|em|strong|abbr|font|tt|code", re.I)
-# Parser functions, magic words, transclusion of pages, names made at run time, tables and blocks.
+# Parser functions, magic words, transclusion of pages, names built at run time, tables and blocks.
 _NOT_PLAIN = re.compile(r"\{\{[^{}|]*[:#]|\{\{\{\{|\{\||\n|^[*#:;=|!-]|^<sup\b.*</sup>$", re.I)
 _NO_WORDS = re.compile(
     r"<ref\b|\{\{#tag:ref\b|<sup\b[^<>]*+>(?:<[^<>]*+>|'')*+(?:&#91;|\[)|\{\||<(?:table|div)\b", re.I
@@ -38,10 +38,10 @@ _PARAMETER = re.compile(r"\{\{\{([^{}|]*)(?:\|([^{}]*))?\}\}\}")
 
 
 def plain_definition(title: str, wikitext: str, site: Site) -> tuple[str, str] | None:
-    """The key and body of the template on page `title` ("Template:X"); None where it is not plain text.
+    """The key and body of the template on page `title` ("Template:X"); None if it is not plain text.
 
-    The body of a redirect is "#" and the key of the template it leads to, that of a footnote, a note to the wiki's
-    authors or a block "": it has no words for a sentence.
+    The body of a redirect is "#" and the key of its target. The body of a footnote, a note to the wiki's authors or a
+    block is "", as it has no words for a sentence.
     """
     key = template_key(title.partition(":")[2])
     target = redirect_target(wikitext, site)
@@ -55,12 +55,12 @@ def plain_definition(title: str, wikitext: str, site: Site) -> tuple[str, str] |
 
 
 class NotPlainError(Exception):
-    """A call within a body cannot be written out, so neither can the body."""
+    """A call within a body cannot be expanded, so neither can the body."""
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """Bodies of templates by key, as `plain_definition` gives them."""
+    """Bodies of templates by key, as returned by `plain_definition`."""
 
     bodies: Mapping[str, str]
 
@@ -72,12 +72,12 @@ class Definitions:
 
 @lru_cache(maxsize=1)
 def read_definitions(path: Path) -> Definitions:
-    """The definitions in a JSON object of bodies by key; kept while a process works on one source."""
+    """Read the definitions from a JSON object of bodies by key; cached while a process works on one source."""
     return Definitions(read_done(path))
 
 
 class Expander:
-    """Writes out the calls on one page: no deeper than 8 calls, and 64 Ki characters on the whole page."""
+    """Expands the template calls of one page, to a depth of at most 8 calls and at most 64 Ki characters per page."""
 
     def __init__(self, definitions: Definitions) -> None:
         self.target = definitions.target
@@ -86,14 +86,14 @@ class Expander:
         self._left = _MOST
 
     def defines(self, name: str) -> bool:
-        """Whether there is a body for the template."""
+        """Whether the dump has a body for the template."""
         return template_key(name) in self._bodies
 
     def text(self, call: str, resolve: Callable[[str], str]) -> str | None:
-        """The text of a call, given what stands between its braces; None where it cannot be written out.
+        """The text of a call, given the text between its braces; None if it cannot be expanded.
 
-        `resolve` makes text of the body's links and calls; within a body (`depth` > 0) it is `NotPlainError` that
-        says so of an inner call.
+        `resolve` converts the links and calls of the body to text. Within a body (`depth` > 0), an inner call that
+        cannot be expanded raises `NotPlainError`.
         """
         name, *values = call.split("|")
         body = self._bodies.get(template_key(name))
@@ -101,7 +101,7 @@ class Expander:
             if body is None or body.startswith("#") or self.depth == _DEEPEST:
                 raise NotPlainError
             body = _filled(body, arguments(values))
-            # One more, so that endless empty bodies come to an end as well.
+            # Plus one, so that an endless sequence of empty bodies is limited as well.
             self._left -= len(body) + 1
             if self._left < 0:
                 raise NotPlainError
@@ -117,7 +117,7 @@ class Expander:
 
 
 def _body(wikitext: str) -> str:
-    """What a call of the template includes."""
+    """The part of the template's wikitext that a call includes."""
     text = _NOINCLUDE.sub("", _COMMENT.sub("", wikitext))
     if only := _ONLYINCLUDE.findall(text):
         text = "".join(only)
@@ -127,7 +127,7 @@ def _body(wikitext: str) -> str:
 def _is_plain(body: str, site: Site) -> bool:
     if len(body) > LONGEST or _NOT_PLAIN.search(body):
         return False
-    # What is left open would take in the text after the call.
+    # An unclosed construct would absorb the text after the call.
     if any(body.count(opening) != body.count(closing) for opening, closing in (("{", "}"), ("[[", "]]"))):
         return False
     if not all(_INLINE.fullmatch(tag) for tag in _TAG.findall(body)):
@@ -140,10 +140,10 @@ def _is_plain(body: str, site: Site) -> bool:
 
 
 def _filled(body: str, given: Mapping[str, str]) -> str:
-    """The body with its parameters replaced, innermost first; one that is missing is its default, else nothing."""
+    """The body with its parameters replaced, innermost first; a missing one becomes its default, else nothing."""
     longest_value = max(map(len, given.values()), default=0)
     for _ in range(_DEEPEST):
-        # Before it is written: a long argument in many places would fill the memory first.
+        # Checked before the replacement: a long argument in many places would exhaust the memory.
         if len(body) + longest_value * body.count("{{{") > _MOST:
             raise NotPlainError
         filled = _PARAMETER.sub(lambda parameter: given.get(parameter[1].strip(), parameter[2] or ""), body)

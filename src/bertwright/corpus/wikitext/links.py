@@ -1,27 +1,27 @@
-"""What a reader sees of a link and of a text in language variants, and where a redirect leads."""
+"""The visible text of links and of language variants, and the targets of redirects."""
 
 import re
 
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site
 
 _LANGUAGE_CODE = re.compile(r"(?:[a-z]{2,3}|simple)(?:-[a-z]+)*")
-# Two or three small letters that lead to a project, not to a language.
+# Prefixes of two or three lower-case letters that denote a project, not a language.
 _PROJECTS = {"mw", "rfc", "doi", "voy"}
-# The file namespace has old names and misspelt ones; the ending of the name is the same everywhere.
+# The file namespace has old and misspelt names, but the suffix of the file name is the same everywhere.
 _MEDIA_FILE = re.compile(
     r"\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|og[gva]|webm|mp[34]|wav|flac|midi?|pdf|djvu?|stl)$",
     re.I,
 )
-# Any word after the number sign: each wiki has keywords of its own, and dumps do not list them.
+# Any word after the number sign: each wiki has its own keywords, and dumps do not list them.
 _REDIRECT = re.compile(r"\s*#[^\s#\[\]:]+\s*:?\s*\[\[([^\[\]|#\n]+)")
 _FLAGS = re.compile(r"\s*([A-Z-](?:\s*;\s*[A-Z-])*|[a-z-]+(?:\s*;\s*[a-z-]+)*)?\s*\|")
 _RULE = re.compile(r"(?:^|;)(?:[^;:=]*=>)?\s*+([a-z]{2,3}(?:-[a-z]+)*+)\s*+:")
-# H adds a rule for the page, T names the page, "-" removes a rule: none of them prints.
+# H adds a rule for the page, T sets the page title, "-" removes a rule: none of them prints anything.
 _SILENT = {"H", "T", "-"}
 
 
 def link_text(content: str, site: Site) -> str:
-    """What a reader sees of the link whose brackets hold `content`; "" where it shows nothing."""
+    """The visible text of a link, given the `content` of its brackets; "" if it shows nothing."""
     target, bar, label = content.partition("|")
     if ":" in target and is_hidden(target, site):
         return ""
@@ -32,12 +32,12 @@ def link_text(content: str, site: Site) -> str:
     if bar:
         return "" if target.lstrip().startswith(":") and is_hidden(label, site) else label
     shown = target.strip().lstrip(":#")
-    # A [[:Category:...]] without words of its own points a reader at the wiki's shelves; it is not prose.
+    # A [[:Category:...]] without a label is a pointer to a category page, not prose.
     return "" if is_hidden(shown, site) else shown
 
 
 def is_hidden(target: str, site: Site) -> bool:
-    """Whether a link to `target` shows no text: a file, a category, another language's article."""
+    """Whether a link to `target` shows no text: a file, a category or an article in another language."""
     prefix, colon, rest = target.partition("|")[0].strip().partition(":")
     if not colon or not prefix:
         return False
@@ -45,30 +45,30 @@ def is_hidden(target: str, site: Site) -> bool:
         return True
     if _LANGUAGE_CODE.fullmatch(prefix) and prefix not in _PROJECTS:
         return not rest.startswith(" ")
-    # Old names of the file namespace are not in <siteinfo>; the ending of the name tells.
+    # Old names of the file namespace are not in <siteinfo>, so check the suffix of the file name.
     return _MEDIA_FILE.search(rest.rstrip()) is not None
 
 
 def redirect_target(wikitext: str, site: Site) -> str | None:
-    """The title a redirect page leads to, without its section; None for any other page.
+    """The title that a redirect page points to, without its section; None for any other page.
 
-    Every wiki has keywords of its own (#REDIRECT, #ÁTIRÁNYÍTÁS, ...); a page that begins with any
-    "#word [[title" is one. The wiki's own language prefix is not part of a title.
+    Every wiki has its own keywords (#REDIRECT, #ÁTIRÁNYÍTÁS, ...), so any page that begins with
+    "#word [[title" is a redirect. The wiki's own language prefix is not part of the title.
     """
     match = _REDIRECT.match(wikitext)
     if match is None:
         return None
-    # [[:hu:Híd]] and [[Híd]] lead to one page.
+    # [[:hu:Híd]] and [[Híd]] refer to the same page.
     return match[1].strip().removeprefix(":").removeprefix(f"{site.language}:")
 
 
 def variant_text(content: str, language: str) -> str:
-    """What a reader sees of `-{content}-`: the text of the wiki's own variant, else of the first one.
+    """The visible text of `-{content}-`: the text of the wiki's own variant, else that of the first one.
 
-    `-{zh-hans:a; zh-hant:b}-` says one thing in each script or country of a language.
+    `-{zh-hans:a; zh-hant:b}-` has one text for each script or country of a language.
 
-    Flags before a bar: R prints the rest as it is, H, T and - print nothing, others change only what the page does
-    elsewhere (mediawiki.org, "Writing systems/Syntax").
+    Flags before a bar: R prints the rest unchanged; H, T and - print nothing; others only affect other parts of the
+    page (mediawiki.org, "Writing systems/Syntax").
     """
     head = _FLAGS.match(content)
     flags = {flag.strip() for flag in (head[1] or "").split(";")} if head else set()

@@ -1,4 +1,4 @@
-"""The patterns of the template table: one way to write a call as text. The head of `templates.toml` explains them."""
+"""Patterns of the template table, which render a template call as text. `templates.toml` explains them at its top."""
 
 import re
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ from bertwright.core.errors import DataError
 
 Arguments = Mapping[str, str]
 
-# No loops, and no conditions beyond groups and choices: a call costs its own length (decision 0014).
+# No loops, and no conditions beyond groups and choices, so the cost of a call is its length (decision 0014).
 _ITEM = re.compile(r"\{([^{}]+)\}|([\[\]])|([^{}\[\]]+)")
 _UNNAMED = re.compile(r"([0-9]*)\*(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Field:
-    """One argument, or the first of several that is there."""
+    """One argument, or the first of several that is present."""
 
     names: tuple[str, ...]
     allowed: frozenset[str] | None
-    """The values that fit; None: any."""
+    """The values that match; None: any."""
     shown: bool
 
     def __call__(self, arguments: Arguments) -> str | None:
@@ -32,13 +32,13 @@ class Field:
 
 @dataclass(frozen=True)
 class Unnamed:
-    """All unnamed arguments from the one numbered `first`."""
+    """All unnamed arguments from number `first` on."""
 
     first: int
     separator: str
 
     def __call__(self, arguments: Arguments) -> str | None:
-        """The arguments joined, "_" being a space as in `{{IPAc-en}}`; None if there is none."""
+        """The arguments joined, with "_" as a space as in `{{IPAc-en}}`; None if there is none."""
         values = (value for name, value in arguments.items() if name.isdecimal() and int(name) >= self.first)
         return self.separator.join(filter(None, values)).replace("_", " ") or None
 
@@ -51,7 +51,7 @@ class Pattern:
 
     @classmethod
     def parse(cls, source: str) -> "Pattern":
-        """Read a pattern. Raises `DataError` where it is wrong."""
+        """Parse a pattern. Raises `DataError` if it is invalid."""
         groups: list[tuple[bool, tuple[str | Field | Unnamed, ...]]] = []
         items: list[str | Field | Unnamed] = []
         optional = False

@@ -1,20 +1,20 @@
-"""Which words of unknown calls stay: where they belong to the sentence of their line, and are no footnote or remark.
+"""Which words of unknown calls to keep: those that belong to the sentence of their line, and not footnotes or remarks.
 
-What a call may print (`unknown`) stands between marks until its line is whole, and is decided then.
+The words that a call may print (`unknown`) are put between markers, and decided on once their line is complete.
 
-A word of the sentence stands apart from the word before it, as all words do; a note is joined to what it is about. In
-scripts that write no spaces the two look alike, so there what is joined counts by what stands on both sides of it.
+A word of the sentence is separated from the word before it; a note is attached to the text that it is about. Scripts
+without spaces do not show the difference, so there the text on both sides decides.
 """
 
 import re
 
 _REACH = 24
-"""How many characters of the line before and after a call are looked at."""
+"""Characters of the line before and after a call that are examined."""
 _LIST = "*#:;|!{="
 _ITEM = 20
-"""Letters besides calls that an item of a list has if it is prose."""
+"""Fewest word characters, outside calls, of a list item that is prose."""
 _WORD = re.compile(r"\w")
-# Private characters, as in `regions`.
+# Private-use characters, as in `regions`.
 _SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
 _MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
 _MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
@@ -29,9 +29,10 @@ _APART = re.compile(
     re.VERBOSE,
 )
 _SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
-# Particles are written in hiragana: what follows one is what it leads to, seldom a note.
+# Particles are written in hiragana: the text after one is usually what it leads to, seldom a note.
 _HIRAGANA, _IDEOGRAPH = re.compile(r"[ぁ-ゖ]$"), re.compile(r"[々〆ァ-ヺー\u3400-\u9fff\uf900-\ufaff]$")
-# A character that a font lacks, or one that is marked: part of a name or word. It may carry its variant's selector.
+# A single character, which a font may lack or which is highlighted, is part of a name or word. It may have a variation
+# selector.
 _CHARACTER = re.compile(
     r"[ぁ-ゖァ-ヺー々〆\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff][\ufe00-\ufe0f\U000e0100-\U000e01ef]?"
 )
@@ -39,17 +40,17 @@ _GOES_ON = re.compile(r"[\w「『（]")
 
 
 def marked_words(words: str, *, sure: bool) -> str:
-    """What a call may print, between marks for `decided`; `sure`: it is words wherever prose stands."""
+    """Put the words that a call may print between markers for `decided`; `sure`: keep them anywhere in prose."""
     return f"{_SURE if sure else _PERHAPS}{words}{_END}"
 
 
 def without_marks(text: str) -> str:
-    """`text` without the marks, which a page may hold itself."""
+    """`text` without the marker characters, which a page itself may contain."""
     return _MARKS.sub("", text)
 
 
 def decided(text: str) -> str:
-    """`text` with the marked words that stand in a sentence, without those that do not."""
+    """`text` with the marked words kept that are part of a sentence, and the others removed."""
     if _END not in text:
         return text
     return "\n".join(_line(line) if _END in line else line for line in text.split("\n"))
@@ -65,7 +66,7 @@ def _line(line: str) -> str:
         position = call.end()
         if besides >= _ITEM if listed else besides:
             mark, words = call.groups()
-            # Only the end of what stands before is looked at: whole lines would cost the square of their calls.
+            # Examine only the end of the text before: entire lines would make the cost quadratic in their calls.
             before, after = "".join(kept[-2:])[-_REACH:], without_marks(line[position : position + _REACH])
             if mark == _SURE or (not listed and _in_sentence(before, words, after)):
                 kept.append(words)
@@ -74,7 +75,7 @@ def _line(line: str) -> str:
 
 
 def _in_sentence(before: str, words: str, after: str) -> bool:
-    """Whether `words` belong to the sentence that stands before and after them, and are no footnote of it."""
+    """Whether `words` belong to the sentence around them and are not a footnote of it."""
     plain = before.replace("'''", "").replace("''", "")
     if not plain.strip() or _SENTENCE_ENDED.search(plain):
         return False

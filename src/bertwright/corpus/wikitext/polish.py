@@ -1,26 +1,27 @@
-"""The last touch on clean lines: characters made plain, gaps of dropped markup closed."""
+"""The last cleaning step: normalise characters, and close the gaps left by dropped markup."""
 
 import re
 
 from bertwright.corpus.characters import composed
 from bertwright.corpus.wikitext.regions import decoded, shown
 
-# Control characters and every kind of space but the line feed.
+# Control characters and every kind of space except the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Soft hyphen, zero-width space, bidi controls, word joiner, byte-order mark. The zero-width joiner
 # and non-joiner stay: they are spelling in Bengali, Marathi and Persian.
 _INVISIBLE = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-# Two patterns, not one with a choice: what begins with one certain character is found four times as fast.
+# Two patterns, not one alternation: a pattern that begins with a fixed character is four times as fast.
 _EMPTY_BRACKETS = re.compile(r"\([ ,;:]*+\)"), re.compile(r"\[[ ,;:]*+\]")
 _AFTER_OPENING = re.compile(r"\([ ,;:]++")
 _SPACES = re.compile("  +")
 _SPACE_BEFORE_CLOSING = re.compile(" (?=[,;)։،。])")
 _STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
-# A footnote stood between two stops; two points before a small letter are an author's pause. What stands before is
-# looked at last: a pattern that does not begin with a character is tried at each one of the page.
+# Two stops that had a footnote between them; two dots before a lower-case letter are a pause of the author's. The text
+# before is checked last: a pattern that does not begin with a fixed character is tried at every position of the page.
 _STOP_AGAIN = re.compile(r"\.\.(?<=[\w)\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
-# The same in full-width marks, which no space follows: of marks in a row the first stays, and none before what closes.
+# The same for full-width punctuation, which is not followed by a space: of consecutive marks only the first is kept, and
+# none before a closing mark.
 _FULL_WIDTH = [
     (re.compile("（[ 、，；]*+）"), ""),
     (re.compile("（[ 、，；]++"), "（"),
@@ -28,14 +29,14 @@ _FULL_WIDTH = [
     (re.compile("([、，]) ?[、，]+"), r"\1"),
     (re.compile("(?<!。)。 ?。(?!。)"), "。"),
 ]
-# A mark whose words are gone: before a comma, a closing bracket, a full stop.
+# A mark whose words were dropped, before a comma, a closing bracket or a full stop.
 _DANGLING = [re.compile(rf"{mark}(?=[,)]|\.(?![\w.]))") for mark in ",;:"]
 
 
 def polish(text: str) -> str:
-    """The text in NFC with plain spaces, references decoded and gaps closed; same number of lines.
+    """The text in NFC with plain spaces, character references decoded and gaps closed; same number of lines.
 
-    Removed: soft hyphens, bidi controls, byte-order marks, brackets left empty, the space, comma or
+    Removes soft hyphens, bidi controls, byte-order marks, empty brackets, and the space, comma or
     dash that a dropped template leaves before a comma or full stop.
     """
     if "&" in text:
@@ -43,15 +44,15 @@ def polish(text: str) -> str:
     lines = text.split("\n")
     if all(map(str.isprintable, lines)):
         return close_gaps(composed(text))
-    # None of what is replaced here, nor literal text, is printable: most lines are passed by.
+    # The characters replaced here, and those of literal text, are not printable, so most lines can be skipped.
     text = "\n".join(line if line.isprintable() else _INVISIBLE.sub("", _SPACE.sub(" ", line)) for line in lines)
-    # Literal text last: nothing of it may be taken for a gap.
+    # Literal text is restored last, so that no part of it is mistaken for a gap.
     return shown(close_gaps(composed(text)))
 
 
 def close_gaps(text: str) -> str:
     """The text without the empty brackets and stray punctuation that dropped markup leaves."""
-    for _ in range(2):  # twice, for brackets that held only empty brackets
+    for _ in range(2):  # twice, for brackets that contained only empty brackets
         before = text
         for empty in _EMPTY_BRACKETS:
             text = empty.sub("", text)

@@ -1,8 +1,8 @@
-"""Cut from a page what is never prose: comments, references, maths, galleries, code.
+"""Removal of the regions of a page that are never prose: comments, references, maths, galleries, code.
 
 Everything between such a pair of tags is opaque to the rest of the cleaner, as it is to MediaWiki
-itself, so these regions go first; on a typical article that is half of the page. What stays of one
-(`<nowiki>`, TeX) is hidden from every later step as `literal` text until the page is finished.
+itself, so these regions are removed first; in a typical article they are half of the page. Content that
+is kept (`<nowiki>`, TeX) is hidden from all later steps as `literal` text until the page is finished.
 """
 
 import html
@@ -20,7 +20,7 @@ _CUT = "|".join([_DROPPED, *_MATHS, "nowiki"])
 _OPENING = re.compile(rf"<(?:!--|({_CUT})\b([^<>]*+)>)", re.IGNORECASE)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*+>")
 _QUOTES = re.compile("''+")
-# ASCII marks of literal text are written as characters of the last private-use plane, which no text uses.
+# ASCII punctuation of literal text is encoded as characters of the last private-use plane, which no text uses.
 _BASE = 0x100000
 _MARKS = {ord(mark): chr(_BASE + ord(mark)) for mark in map(chr, range(33, 127)) if not mark.isalnum()}
 _WRITTEN = re.compile(f"[{chr(_BASE + 33)}-{chr(_BASE + 126)}]")
@@ -37,15 +37,15 @@ _CLOSING["!--"] = re.compile("-->")
 
 
 def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
-    """The page without its opaque regions; `<nowiki>` text stays as `literal`, and so does TeX if `maths` says so.
+    """The page without its opaque regions; `<nowiki>` text is kept as `literal`, and so is TeX if `maths` is "tex".
 
-    An opening tag whose closing tag never comes goes alone and its content stays, except a comment,
-    which MediaWiki too lets run to the end of the page. Linear: each closing tag is searched for
-    at most once beyond the regions it closes.
+    An opening tag without a closing tag is removed and its content kept, except for a comment, which
+    extends to the end of the page as in MediaWiki. Runs in linear time: an unsuccessful search for a
+    closing tag happens at most once per tag name.
     """
     pieces = []
     position = 0
-    # A hundred thousand `<ref>` without an end must not each search the rest of the page.
+    # A hundred thousand unclosed `<ref>` tags must not each search the rest of the page.
     never_closed = set()
     while opening := _OPENING.search(wikitext, position):
         pieces.append(wikitext[position : opening.start()])
@@ -63,7 +63,7 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
         if name == "nowiki":
             pieces.append(literal(_without_slips(content)))
         elif maths == "tex" and name in _MATHS:
-            # TeX is full of braces, pipes and quotes, which later steps would read as markup.
+            # TeX is full of braces, pipes and quotes, which later steps would interpret as markup.
             pieces.append(literal(content.strip()))
         position = closing.end()
     pieces.append(wikitext[position:])
@@ -71,22 +71,22 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
 
 
 def _without_slips(text: str) -> str:
-    """`<nowiki>` text without quote marks and tags that the visual editor escaped because they were typed into it."""
+    """`<nowiki>` text without the quote marks and tags that the visual editor escaped because users typed them."""
     if 'id="mw' in text:
         text = _TAG.sub("", text)
     return _QUOTES.sub("", text)
 
 
 def literal(text: str) -> str:
-    """`text` on one line, character references decoded, hidden from every later step until `shown`."""
+    """`text` on one line with character references decoded, hidden from every later step until `shown`."""
     return _SPACE.sub(" ", decoded(text)).translate(_MARKS)
 
 
 def shown(text: str) -> str:
-    """`text` with its literal parts as they read."""
+    """`text` with its literal parts restored to ordinary characters."""
     return text if text.isascii() else _WRITTEN.sub(lambda mark: chr(ord(mark[0]) - _BASE), text)
 
 
 def decoded(text: str) -> str:
-    """`text` with HTML's character references as characters; a line feed among them is a space."""
+    """`text` with HTML character references decoded; a decoded line feed becomes a space."""
     return _REFERENCE.sub(lambda reference: html.unescape(reference[0]).replace("\n", " "), text)

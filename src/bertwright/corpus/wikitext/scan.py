@@ -1,8 +1,8 @@
-"""Resolve what nests in wikitext: templates, links, tables and variants, in one pass with one stack.
+"""Resolve the nested constructs of wikitext (templates, links, tables and variants) in one pass with one stack.
 
-The pieces of the result lie in one flat list and the stack holds only where each open construct
-began in it, so closing one is a cut at the end of that list. Constructs that nest nothing, which
-are nearly all, are matched whole by the tokenizer and never touch the stack.
+The pieces of the result are in one flat list, and the stack has only the index at which each open construct
+began, so closing a construct cuts off the end of that list. Constructs without nested ones, which are nearly
+all, are matched completely by the tokenizer and never touch the stack.
 """
 
 import re
@@ -15,10 +15,10 @@ from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown import LONGEST, marked, may_print
 
-# Most links show their target or their label; they need no look at what they lead to.
+# Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#])([^\[\]{}|:\n]++)(?<!\s)\]\]")
 _LABELLED_LINK = re.compile(r"\[\[[^\[\]{}|:\n]*+\|([^\[\]{}|\n]*+)\]\]")
-# Possessive classes: no alternative ever gives back what it took, so a page is read at most twice.
+# Possessive repeats: no alternative backtracks, so a page is read at most twice.
 _TOKEN = re.compile(
     r"""\[\[[^\[\]{}\n]*+\]\]          # a link that nests nothing
       | \{\{[^{}]*+\}\}                # a template that nests no template
@@ -32,31 +32,31 @@ _TOKEN = re.compile(
 )
 _BEGINNING = {"}}": "{{", "]]": "[[", "}-": "-{"}
 _TARGET = re.compile(r"\A[^|\n]*+\|")
-# MediaWiki gives up on deeper nesting as well; the limit bounds how often a character is copied.
+# MediaWiki limits the nesting depth as well; the limit bounds how often a character is copied.
 _DEEPEST = 100
 
 
 @dataclass(frozen=True)
 class Page:
-    """What the markup of one page is resolved with."""
+    """The context for resolving the markup of one page."""
 
     site: Site
     templates: Templates
     title: str
     expander: Expander | None
-    """Writes out templates that the dump defines; None: they print nothing."""
+    """Expands templates that the dump defines; None: no template is expanded from the dump."""
 
 
 def resolve(wikitext: str, page: Page) -> str:
-    """The page with links as their labels, templates as the text that a table, the dump or the form of the call gives
-    them; files, tables and other templates gone.
+    """The page with links replaced by their labels, and templates by the text that a table, the dump or the form of the
+    call yields; files, tables and other templates are removed.
 
-    A construct without its end keeps its text, except that an open template, table or file goes to the
-    end of its line; an end without its beginning is dropped.
+    An unclosed construct keeps its text, except that an open template, table or file is removed up to the end of its
+    line; a closing mark without an opening one is dropped.
     """
     text = f"\n{wikitext}\n"
-    # With a call of Python for each link, wikitext took 0.56 s on the Ukrainian sample instead of 0.43 s.
-    for shown in (_PLAIN_LINK, _LABELLED_LINK):  # `split` keeps what a group matched, and calls nothing for it
+    # With a Python call for each link, wikitext took 0.56 s on the Ukrainian sample instead of 0.43 s.
+    for shown in (_PLAIN_LINK, _LABELLED_LINK):  # `split` keeps the matched groups without a Python call for each
         text = "".join(shown.split(text))
     return decided(_Scan(page).run(text)).strip("\n")
 
@@ -98,14 +98,14 @@ class _Scan:
     def begin(self, kind: str) -> None:
         self.open.append((kind, len(self.pieces)))
         self.count[kind] += 1
-        if kind == "-{":  # text, unless its end comes
+        if kind == "-{":  # remains text unless it is closed
             self.pieces.append(kind)
 
     def end(self, kind: str, at_line_end: bool) -> None:
-        # A variant that was never closed is text, and must not keep a link or a table open.
+        # An unclosed variant is text, and must not keep a link or a table open.
         while kind != "-{" and self.count[kind] and self.open[-1][0] == "-{":
             self.pop()
-        # A link never ends across the border of a template or table; these end across anything.
+        # A link cannot end across the boundary of a template or table; those can end across anything.
         within_line = kind in ("[[", "-{")
         if not self.count[kind] or (within_line and self.open[-1][0] != kind):
             if kind == "-{":
@@ -132,24 +132,24 @@ class _Scan:
             return variant_text("".join(self.pieces[start + 1 :]), self.page.site.language)
         explained = self.page.expander or self.page.templates.know(self.pieces[start].partition("|")[0])
         if not explained and sum(map(len, self.pieces[start:])) > LONGEST:
-            return ""  # the largest calls are not worth joining
+            return ""  # too long for `may_print`, so the pieces need not be joined
         alone = at_line_end and not self.open and (not start or self.pieces[start - 1].endswith("\n"))
         return self.call_text("".join(self.pieces[start:]), alone)
 
     def call_text(self, call: str, alone: bool) -> str:
-        """The text of a call, given what stands between its braces; `alone`: nothing else is on its line."""
+        """The text of a call, given the text between its braces; `alone`: nothing else is on its line."""
         name, bar, values = call.partition("|")
         expander = self.page.expander
         known = self.page.templates.know(name)
         if expander and not known:
             name = expander.target(name)
             known = self.page.templates.know(name)
-        within = expander is not None and expander.depth > 0  # the body of another template
+        within = expander is not None and expander.depth > 0  # inside the body of another template
         defined = expander is not None and (within or expander.defines(name))
-        # What stands alone on its line is a box or a banner, never words of a sentence.
+        # A call alone on its line is a box or a banner, never words of a sentence.
         if not known and ((alone and not within) or not (defined or may_print(call))):
             return ""
-        if "[[" in values:  # no braces in there, so one scan more and no deeper
+        if "[[" in values:  # there are no braces inside, so one more scan is enough
             values = self.scanned(values)
         if known:
             return self.page.templates.text(name + bar + values, self.page.title)

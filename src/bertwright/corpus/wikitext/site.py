@@ -1,4 +1,4 @@
-"""What one wiki calls things: its language and the names of its namespaces."""
+"""The vocabulary of one wiki: its language and the names of its namespaces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cached_property
 
 MEDIA, FILE, TEMPLATE, CATEGORY = -2, 6, 10, 14
 
-# MediaWiki understands these in every wiki; an export names only the wiki's own.
+# MediaWiki accepts these names in every wiki; an export lists only the wiki's own.
 _CANONICAL = {
     "media": MEDIA, "special": -1, "talk": 1, "user": 2, "user talk": 3, "project": 4, "project talk": 5,
     "file": FILE, "file talk": 7, "image": FILE, "image talk": 7, "mediawiki": 8, "mediawiki talk": 9,
@@ -22,7 +22,7 @@ class Site:
     """Wikipedia's code of the wiki's language, such as "hu"."""
 
     namespaces: Mapping[int, tuple[str, ...]]
-    """The wiki's own names of each namespace, by its number; the canonical English ones hold beside them."""
+    """The wiki's own names of each namespace, by its number; the canonical English names are valid as well."""
 
     def namespace(self, prefix: str) -> int | None:
         """The number of the namespace called `prefix` (any case, "_" as space), else None."""
@@ -36,5 +36,5 @@ class Site:
             for name in names
             if name
         }
-        # The wiki's own names win where both have one.
+        # The wiki's own names take precedence over the canonical ones.
         return _CANONICAL | localised

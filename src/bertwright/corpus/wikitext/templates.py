@@ -1,8 +1,8 @@
-"""Templates that stand for words inside a sentence, repaired from a table of plain patterns.
+"""Templates that stand for words inside a sentence, rendered by a table of plain patterns.
 
-The table is `templates.toml`; its head explains the patterns, and a wiki gets a template repaired by adding one
-line there or in a file of the user's own. One that the table does not name is written out if the dump defines it as
-plain text (`definitions`), else read by the form of its call (`unknown`), else dropped with its content.
+The table is `templates.toml`, which explains the patterns at its top; support for a template of a wiki takes one
+line there or in a user's own file. A template that is not in the table is expanded if the dump defines it as plain
+text (`definitions`), else rendered by the form of its call (`unknown`), else dropped with its content.
 """
 
 import re
@@ -23,7 +23,7 @@ _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
 
 
 class Table(NamedTuple):
-    """A file of templates as it was when it was read: workers may outlive an edition of the file, or lack it."""
+    """A file of templates and its text when it was read: for workers the file may have changed, or be missing."""
 
     path: Path
     text: str
@@ -31,18 +31,18 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Templates:
-    """The templates of the tables that hold on one wiki; `templates_of` builds it."""
+    """The templates of the tables that apply to one wiki; built by `templates_of`."""
 
     patterns: Mapping[str, tuple[Pattern, ...]]
     disambiguation: frozenset[str]
     """The names, as `template_key` spells them, that mark a disambiguation page."""
 
     def know(self, name: str) -> bool:
-        """Whether a table names the template."""
+        """Whether a table has the template."""
         return self._patterns_of(name) is not None
 
     def text(self, call: str, title: str = "") -> str:
-        """The text of a call on the page `title`, given what stands between its braces; "" where no pattern fits."""
+        """The text of a call on the page `title`, given the text between its braces; "" if no pattern matches."""
         name, *values = call.split("|")
         patterns = self._patterns_of(name)
         if patterns is None:
@@ -57,13 +57,13 @@ class Templates:
             return self.patterns.get(key.partition(":")[0] + ":*")
         if key in self.patterns:
             return self.patterns[key]
-        # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all their kin.
+        # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all others of the family.
         kin = (key.partition(mark)[0] + mark + "*" for mark in "-/" if mark in key)
         return next((self.patterns[name] for name in kin if name in self.patterns), None)
 
 
 def read_table(path: Path) -> Table:
-    """The table in a file; `DataError` where there is no text."""
+    """Read the table in a file. Raises `DataError` if it cannot be read as text."""
     try:
         return Table(path, read_text(path, MAX_BYTES))
     except (OSError, ValueError) as error:
@@ -72,13 +72,13 @@ def read_table(path: Path) -> Table:
 
 @cache
 def templates_of(language: str, extra: Table | None = None) -> Templates:
-    """The templates of a wiki in `language`: of the built-in table and of the user's own, `extra`, which wins.
+    """The templates of a wiki in `language`, from the built-in table and the user's own, `extra`, which takes precedence.
 
-    In each the lines of [any] hold, then those of the language. Raises `DataError` where `extra` is unusable.
+    In each table, the lines of the language override those of [any]. Raises `DataError` if `extra` is invalid.
     """
     patterns: dict[str, tuple[Pattern, ...]] = {}
     disambiguation: set[str] = set()
-    # The user's own lines come last, so they win.
+    # The user's own lines come last, so they take precedence.
     built_in = read_table(Path(__file__).with_suffix(".toml"))
     for table in (built_in, extra) if extra else (built_in,):
         for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):
@@ -95,12 +95,12 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
 
 @lru_cache(maxsize=4096)
 def template_key(name: str) -> str:
-    """A template's name as the table compares names: lower case, single spaces."""
+    """A template's name in the form used for comparison: lower case, single spaces."""
     return " ".join(name.replace("_", " ").split()).lower()
 
 
 def arguments(values: list[str]) -> dict[str, str]:
-    """A call's arguments by name, the unnamed ones by number from "1"."""
+    """The arguments of a call by name, with the unnamed ones numbered from "1"."""
     named = {}
     position = 0
     for value in values:

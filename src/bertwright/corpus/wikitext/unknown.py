@@ -1,9 +1,9 @@
-"""Calls of templates that neither the tables nor the dump explain: what of them reads as words of their sentence.
+"""Calls of templates that neither the tables nor the dump define: which of their arguments are words of the sentence.
 
-Nothing is known of such a template but how it is called and where. Five forms print what they are given on nearly every
-wiki, and only these are kept: a text with the code of its language, a link's text with its title in another language, a
-number with its unit, one short argument alone, and two, of which the second is a remark. Footnotes, maintenance and
-flags are called in the same forms, but elsewhere (`place`).
+Only the form and the place of the call are known. Calls of five forms print their arguments on nearly every wiki, and
+only these are kept: a text with its language code, a link's text with its title in another language, a number with its
+unit, a single short argument, and two arguments of which the second is a remark. Footnotes, maintenance notices and
+flags are called in the same forms, but in other places (`place`).
 """
 
 import re
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from bertwright.corpus.wikitext.place import marked_words, without_marks
 
 LONGEST = 200
-"""The longest call that is looked at, in characters."""
+"""The longest call that is considered, in characters."""
 
-# Citations and boxes are the calls with many named arguments.
+# Calls with many named arguments are citations and boxes.
 _MOST_NAMED = 3
 _LANGUAGE = re.compile(
     r"\s*(?:lang|language|langue|lingua|idioma|sprache|язык|мова)\s*=\s*[a-z]{2,3}(?:-[a-zA-Z]+)*\s*"
@@ -26,25 +26,25 @@ _UNIT = re.compile(
     "(?:[kcdmnµμ]?m|in|ft|yd|n?mi|ha|acres?|sq ?(?:mi|ft))[23²³]?|[dm]?[lL]|[km]?g|t|lbs?|oz|st|°?[CF]|K|s|min|h"
     "|km/h|m/s|mph|kn|kt|[kMG]?Wh?|hp|PS|k?[VNJ]|eV|[kMG]?Hz|[kh]?Pa|bar|[ксм]?м[23²³]?|га|к?г|т|л|км/ч"
 )
-# A unit's multiple and the unit, where each is an argument; "m" would be metres.
+# A prefix and a unit as two arguments; "m" is not a prefix here because it would mean metres.
 _MULTIPLE, _MULTIPLIED = re.compile("[kMGTµμn]"), re.compile("Hz|Pa|Wh?|eV|[VANJBb]|bit|Bq|Ω|t")
 _AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
 _NO_TEXT = re.compile(
     r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4}"
     r"|#[0-9A-Fa-f]{3,8})"
 )
-# A title's section, or a title in another wiki or namespace, stands in a line that says what else to read.
+# A section of a page, or a title in another wiki or namespace, belongs to a line that says what else to read.
 _TITLE = re.compile(r"[^#]*\w#\w.*|:.*")
-# Two or three letters name a language, a country or a currency, unless they are a Roman numeral.
+# Two or three letters are the code of a language, a country or a currency, unless they are a Roman numeral.
 _CODE = re.compile(r"[a-z]{2,3}|\d{1,3}|(?![IVXLCDM]+$)[A-Z]{2,3}")
 _WORD = re.compile(r"\w")
 _SHORT = 80
 _REMARK = re.compile(r"[.!?।։](?:\s|$)|。")
 _HAS_DIGIT = re.compile(r"\d")
-# Since when a text is doubted: a year with its month. A footnote has a year or a page, and a source its day.
+# The date since when a text is disputed: a year and a month. A footnote has a year or a page, a source has a day.
 _SINCE = re.compile(r"[^=]*=\s*(?:[^\W\d]{3,}\.? \d{4}|\d{4}\s*[-年/]\s*\d{1,2}\s*月?)\s*")
 _LABEL = re.compile(r"\s*(?:lt|label|display)\s*=\s*(\S.*?)\s*")
-# Codes of languages, as templates name them: ISO 639-1, and those of ISO 639-2 and -3 that wikis write often.
+# Language codes used in templates: ISO 639-1, and those of ISO 639-2 and -3 that are common on wikis.
 _TWO_LETTERS = """
 aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo
 es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg
@@ -68,16 +68,16 @@ _VARIANT = re.compile(r"[A-Za-z0-9]{2,8}(?:-[A-Za-z0-9]{2,8})*+")
 
 
 def may_print(call: str) -> bool:
-    """Whether a call, given what stands between its braces, is worth a look; citations and boxes are not."""
+    """Whether a call, given the text between its braces, may print words; citations and boxes do not."""
     return len(call) <= LONGEST and "|" in call and "\n" not in call and call.count("=") <= _MOST_NAMED
 
 
 def marked(name: str, values: Sequence[str]) -> str:
-    """The words that a call may print, between marks that `place.decided` reads; "" where it prints none."""
+    """The words that a call may print, between markers for `place.decided`; "" if it prints none."""
     key = " ".join(name.split())
     if not key or key[0] in "#{" or ":" in key or not values:
         return ""
-    # A page may hold the marks itself; they would never be closed.
+    # Remove markers that the page itself contains; they would never be closed.
     given = [without_marks(value).strip() for value in values if not _NAMED.match(value)]
     if len(values) - len(given) > _MOST_NAMED:
         return ""
@@ -88,16 +88,16 @@ def marked(name: str, values: Sequence[str]) -> str:
     if sure:
         return marked_words(sure, sure=True)
     named = (value for value in values if _NAMED.match(value) and not _SINCE.fullmatch(value))
-    pages = any(map(_HAS_DIGIT.search, named))  # or the date, of a footnote
-    # Below another template's name lie its parts and tables of data, which are called with a key.
+    pages = any(map(_HAS_DIGIT.search, named))  # the pages or the date of a footnote
+    # Subpages of a template are its parts and data tables, which are called with a key.
     perhaps = "" if pages or "/" in key else _alone(given)
     return marked_words(perhaps, sure=False) if perhaps else ""
 
 
 def _with_language(given: Sequence[str], *, tagged: bool) -> str:
-    """The text after codes of languages, or of a call that is `tagged` otherwise with one.
+    """The text after language codes, or the text of a call that is `tagged` with a language in another way.
 
-    {{llang|de|…}}, {{k-de|…}}, {{el|…}} and {{term|…|lang=la}} are such calls.
+    Examples are {{llang|de|…}}, {{k-de|…}}, {{el|…}} and {{term|…|lang=la}}.
     """
     texts = list(given)
     while texts and is_language(texts[0]) and (len(given) > 1 or not tagged):
@@ -107,7 +107,7 @@ def _with_language(given: Sequence[str], *, tagged: bool) -> str:
 
 
 def _link(given: Sequence[str], values: Sequence[str]) -> str:
-    """What is shown of {{ill|text|de|Titel}}: the text of a link whose article only other wikis have."""
+    """The text shown for {{ill|text|de|Titel}}, a link to an article that exists only in other wikis."""
     if len(given) < 3 or len(given) % 2 == 0 or not all(map(is_language, given[1::2])):
         return ""
     if is_language(given[0]) or given[0].isdecimal() or not all(map(_is_text, given[::2])):
@@ -116,7 +116,7 @@ def _link(given: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _measure(key: str, given: Sequence[str]) -> str:
-    """A number, or two with a word between them, and a unit; {{km|70}} has it in its name."""
+    """A number, or two with a word between them, and a unit; {{km|70}} has the unit in its name."""
     value, rest = given[0].replace("&nbsp;", " ") if given else "", list(given[1:])
     if rest and _MONEY.fullmatch(rest[0]) and _AMOUNT.fullmatch(value):
         return f"{value} {rest[0]}"
@@ -132,7 +132,7 @@ def _measure(key: str, given: Sequence[str]) -> str:
 
 
 def _alone(given: Sequence[str]) -> str:
-    """One argument, or the first of two texts; a name and a year are a footnote's."""
+    """A single argument, or the first of two texts; a name and a year would be a footnote."""
     if (
         not 1 <= len(given) <= 2
         or not all(map(_is_text, given))
@@ -151,6 +151,6 @@ def _is_text(text: str) -> bool:
 
 
 def is_language(code: str) -> bool:
-    """Whether `code` names a language, or one in a script or country ("sr", "deu", "zh-Hant", "gem-pro")."""
+    """Whether `code` is a language code, possibly with a script or country ("sr", "deu", "zh-Hant", "gem-pro")."""
     base, hyphen, variant = code.partition("-")
     return base in _CODES and (not hyphen or _VARIANT.fullmatch(variant) is not None)
