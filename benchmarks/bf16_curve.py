@@ -1,17 +1,17 @@
-"""Whether bfloat16 learns as float32 does: curves of held-out losses of both, beside those of other seeds.
+"""Whether bfloat16 trains as well as float32: held-out loss curves of both precisions, compared across seeds.
 
     python benchmarks/bf16_curve.py FOLDER [--steps 2000] [--seeds 3] [--recipe recipes/demo.toml] [--key KEY=VALUE ...]
 
-Trains the recipe with every seed in either precision and scores each at twenty even parts of its steps. The same seed
-means the same first weights, batches, masks and dropout, so all that differs between the two is rounding; but two
-trainings that differ by a rounding drift apart, and how far they may is what other seeds say. The distance of two
-curves is the mean over their points of the difference, without its sign. bfloat16 differs
+Trains the recipe with every seed in both precisions and scores each training at twenty evenly spaced steps. The same
+seed gives the same initial weights, batches, masks and dropout, so the two precisions differ only in rounding.
+Trainings that differ by rounding still drift apart; the spread between seeds shows how much drift is normal. The
+distance of two curves is the mean absolute difference over their points. bfloat16 counts as different
 
-  - where the two precisions of a seed are farther from each other, on average, than two seeds in float32; or
-  - where it is above or below on all points together by more than two standard deviations of the seeds: a small
-    difference that always has the same sign is no noise.
+  - if the two precisions of a seed are farther apart, on average, than two seeds in float32; or
+  - if its mean signed difference over all points exceeds two standard deviations of the seeds: a small difference
+    that always has the same sign is not noise.
 
-Started again, it goes on. Where the processor has no unit for bfloat16, `--allow-slow` computes it all the same.
+A second start continues where the first one stopped. `--allow-slow` also runs on processors without a bfloat16 unit.
 """
 
 import argparse
@@ -27,15 +27,15 @@ from run_recipe import Refused, linked, run_recipe
 
 ROOT = Path(__file__).parent.parent
 POINTS = 20
-"""Scores of a training, at even parts of its steps."""
+"""Number of evenly spaced scores in a training."""
 DEVIATIONS = 2.0
-"""Standard deviations of the seeds within which bfloat16 may lie above or below float32."""
+"""How many standard deviations of the seeds bfloat16 may lie above or below float32."""
 Curve = list[tuple[int, float]]
-"""Step and held-out loss in nats."""
+"""Pairs of step and held-out loss in nats."""
 
 
 def trained(folder: Path, recipe: Path, keys: Sequence[str], seed: int, precision: str) -> Curve:
-    """The curve of a training; `precision` is the value of the key."""
+    """Train and return the held-out loss curve; `precision` is the value of `train.precision`."""
     out = folder / f"{'bf16' if 'bf16' in precision else 'fp32'}-{seed}"
     linked(folder / "text", out)
     try:
@@ -47,12 +47,12 @@ def trained(folder: Path, recipe: Path, keys: Sequence[str], seed: int, precisio
 
 
 def distance(one: Curve, other: Curve) -> float:
-    """The mean difference of two curves of the same steps, in nats."""
+    """The mean absolute difference, in nats, of two curves scored at the same steps."""
     return statistics.fmean(abs(a - b) for (_, a), (_, b) in _side_by_side(one, other))
 
 
 def above(one: Curve, other: Curve) -> float:
-    """By how much the one lies above the other, on average; below 0 where it lies under it."""
+    """The mean of `one` minus `other`, in nats; negative where `one` lies below."""
     return statistics.fmean(a - b for (_, a), (_, b) in _side_by_side(one, other))
 
 
@@ -64,7 +64,7 @@ def _side_by_side(one: Curve, other: Curve) -> list[tuple[tuple[int, float], tup
 
 
 def compared(fp32: Sequence[Curve], bf16: Sequence[Curve]) -> dict[str, Any]:
-    """What the curves of the same seeds, in order, say; at least two of each."""
+    """Compare the curves of both precisions; both list the same seeds in the same order, at least two."""
     levels = [statistics.fmean(loss for _, loss in curve) for curve in fp32]
     between = statistics.fmean(distance(low, full) for low, full in zip(bf16, fp32, strict=True))
     seeds = statistics.fmean(distance(one, other) for one, other in combinations(fp32, 2))
@@ -82,7 +82,7 @@ def compared(fp32: Sequence[Curve], bf16: Sequence[Curve]) -> dict[str, Any]:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The page."""
+    """The result as a Markdown page."""
     lines = ["| step | fp32: mean (range) | bf16: mean (range) |", "|---|---|---|"]
     for full, low in zip(zip(*found["fp32"], strict=True), zip(*found["bf16"], strict=True), strict=True):
         lines.append(f"| {full[0][0]:,} | {_spread(full)} | {_spread(low)} |")
@@ -101,7 +101,7 @@ def _spread(points: Sequence[tuple[int, float]]) -> str:
 
 
 def main(*arguments: str) -> None:
-    """Train both and print the page."""
+    """Train in both precisions and print the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where everything is kept")
     parser.add_argument("--steps", type=int, default=2000, help="of each training")
@@ -116,7 +116,7 @@ def main(*arguments: str) -> None:
     keys = [f"train.phases.0.steps={given.steps}", every, *given.key]
     run_recipe(given.recipe, keys, given.folder / "text", "examples")
     low = '{kind="bf16",allow_slow=true}' if given.allow_slow else "bf16"
-    # In turn, so that what was measured when it is stopped is of both.
+    # Alternate the precisions, so that a run stopped early has results for both.
     curves: dict[str, list[Curve]] = {"fp32": [], low: []}
     for seed in range(1, given.seeds + 1):
         for precision, found in curves.items():

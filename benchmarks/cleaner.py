@@ -1,9 +1,10 @@
-"""What twice the markup costs our wikitext cleaner, and its speed on real pages.
+"""How the running time of our wikitext cleaner scales with the amount of markup, and its speed on real pages.
 
     python benchmarks/cleaner.py [DUMP ...]
 
-Every bait is cleaned at two lengths, the longer 8 MB or as given by --megabytes; the ratio of the two times is 2 where
-the work is linear in the length, 4 where it is quadratic. Each DUMP's articles are cleaned once, with the default keys.
+Cleans every bait (repeated markup) at two lengths; the longer is 8 MB unless --megabytes says otherwise. The ratio of
+the two times is 2 if the work is linear in the length and 4 if it is quadratic. Also cleans the articles of each DUMP
+once, with the default settings.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def main() -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The processor time that `work` takes."""
+    """The processor time of one call of `work`, in seconds."""
     start = time.process_time()
     work()
     return time.process_time() - start

@@ -1,15 +1,16 @@
-"""From a dump to training data: the original recipe's parts beside ours on one core each, and ours on two.
+"""From a dump to training data: the original recipe's steps compared with ours on one core, and ours on two.
 
     python benchmarks/corpus.py DUMP LANGUAGE [--nvidia PATH] [--peers FOLDER | --ours]
 
-The original: wikiextractor 3.1.0, one article a line, quntoken 3.3.2 (a regular expression where it does not install),
-the TurkuNLP filter with langdetect, a SentencePiece vocabulary, and NVIDIA's create_pretraining_data.py, whose path
-`--nvidia` gives (with `tokenization.py` and `file_utils.py` beside it). Without it the table
-says what is missing. The peers are installed into a virtual environment, a throw-away one unless `--peers` names it;
-some are under the GPL and AGPL and are only run as programs. Both sides train a vocabulary of 32,000 and make 5 passes
-of examples of 128 and of 512 tokens, as the two phases want; ours are pair plans over a token store, whose masks are
-drawn in training. A sample of a few megabytes has too few tasks for two cores: give a hundred for that figure.
-A dump in another packaging is first made multistream bz2, a hundred pages a stream, as Wikimedia's are.
+The original recipe: wikiextractor 3.1.0, one article per line, quntoken 3.3.2 (a regular expression if it cannot be
+installed), the TurkuNLP filter with langdetect, a SentencePiece vocabulary, and NVIDIA's create_pretraining_data.py at
+the path given by `--nvidia` (with `tokenization.py` and `file_utils.py` in the same folder). Without `--nvidia` the
+table says that this step is missing. The peers are installed into a virtual environment, a temporary one unless
+`--peers` names it; some are under the GPL and AGPL and are only run as programs. Both sides train a vocabulary of
+32,000 and make 5 passes of examples of 128 and of 512 tokens, as the two phases need; ours are pair plans over a token
+store, whose masks are drawn during training. A sample of a few megabytes has too few tasks for two cores: use a
+hundred for that figure. A dump in another packaging is first converted to multistream bz2 like Wikimedia's, with a
+hundred pages per stream.
 """
 
 import argparse
@@ -32,11 +33,11 @@ PEERS = ["wikiextractor==3.1.0", "langdetect==1.0.9", "sentencepiece", "h5py", "
 SPLITTER = "quntoken==3.3.2"
 WORDS, PASSES = 32_000, 5
 LENGTHS = {128: 20, 512: 80}
-"""Tokens of an example, and most predictions in it, of the two phases of training."""
+"""Tokens per example, and the most predictions in one, of the two training phases."""
 TARGET_RATIO, TARGET_SPEED, TARGET_CORES = 5.0, 2.1, 1.8
 PAGES_PER_STREAM = 100
 STREAM = b"BZh91AY&SY"
-"""How a bz2 stream begins."""
+"""The first bytes of a bz2 stream."""
 NVIDIA = "NVIDIA create_pretraining_data"
 RECIPE = """
 [corpus]
@@ -66,17 +67,17 @@ steps = 100
 
 @dataclass(frozen=True)
 class Run:
-    """Ours: from the dump to token store and plans in one command."""
+    """One run of ours: from the dump to the token store and plans in one command."""
 
     cost: Cost
     megabytes: float
     """Size of the XML."""
     seconds: dict[str, float]
-    """Of the clock, by stage."""
+    """Wall-clock seconds by stage."""
 
     @property
     def given(self) -> float:
-        """Seconds without the vocabulary."""
+        """Wall-clock seconds without the vocabulary."""
         return self.seconds["corpus"] + self.seconds["examples"]
 
 
@@ -101,7 +102,7 @@ def main() -> None:
 
 
 def as_bz2(dump: Path, folder: Path) -> Path:
-    """The dump as multistream bz2, itself if it is that already."""
+    """The dump as multistream bz2; returned unchanged if it already is."""
     if dump.read_bytes().count(STREAM) > 1:
         return dump
     with {".xz": lzma.open, ".bz2": bz2.open}.get(dump.suffix, open)(dump, "rb") as handle:
@@ -115,7 +116,7 @@ def as_bz2(dump: Path, folder: Path) -> Path:
 
 
 def peers(folder: Path) -> Path:
-    """The Python of the peers' environment."""
+    """The Python executable of the peers' environment, which is created if missing."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
@@ -125,7 +126,7 @@ def peers(folder: Path) -> Path:
 
 
 def original(dump: Path, language: str, folder: Path, python: Path, nvidia: Path | None) -> dict[str, Cost]:
-    """What each step of the original recipe takes, by name."""
+    """The cost of each step of the original recipe, by name."""
 
     def at(name: str) -> str:
         return str(folder / name)
@@ -159,7 +160,7 @@ def original(dump: Path, language: str, folder: Path, python: Path, nvidia: Path
 
 
 def ours(dump: Path, language: str, out: Path, cores: int) -> Run:
-    """`bertwright run --until examples` on so many cores, with as many workers."""
+    """Run `bertwright run --until examples` on `cores` cores with as many workers."""
     recipe = out.with_suffix(".toml")
     recipe.write_text(RECIPE.format(dump=dump, language=language, words=WORDS, passes=PASSES, workers=cores))
     command = [sys.executable, "-m", "bertwright.cli", "run", str(recipe), "--until", "examples", "--out", str(out)]

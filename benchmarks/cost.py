@@ -1,4 +1,4 @@
-"""What a program costs: processor time of all its processes, and time of the clock."""
+"""The cost of running a program: processor time of all its processes, and wall-clock time."""
 
 import ctypes
 import os
@@ -19,16 +19,16 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What a program took, its children included."""
+    """The cost of one program, including its children."""
 
     cpu: float
     """Seconds of processor time."""
     wall: float
-    """Seconds of the clock."""
+    """Wall-clock seconds."""
 
 
 def measured(command: list[str], cores: int) -> Cost:
-    """Run a program to its end on so many cores."""
+    """Run a program to completion on `cores` cores and return its cost."""
     mine = sorted(os.sched_getaffinity(0))[:cores]
     begun = time.monotonic()
     process = subprocess.Popen(
@@ -50,13 +50,13 @@ def measured(command: list[str], cores: int) -> Cost:
 
 
 def _of_orphans() -> Iterator[float]:
-    """Processor time of what the program started and did not wait for: quntoken is a chain of such processes."""
+    """Processor time of descendants that the program did not wait for: quntoken is a chain of such processes."""
     with suppress(ChildProcessError):
         while (ended := os.wait4(-1, os.WNOHANG))[0]:
             yield ended[2].ru_utime + ended[2].ru_stime
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of descendants whose own parent is gone (Linux, prctl(2))."""
+    """Make this process the parent of orphaned descendants (Linux, prctl(2))."""
     PR_SET_CHILD_SUBREAPER = 36
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

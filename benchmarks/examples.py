@@ -1,10 +1,11 @@
-"""Examples: plans, drawing, packing and HDF5 export on one core, beside NVIDIA's builder, as a Markdown table.
+"""Examples: plans, drawing, packing and HDF5 export on one core, compared with NVIDIA's builder, as a Markdown table.
 
     python benchmarks/examples.py TEXT LANGUAGE [--nvidia PATH [--python PATH]]
 
-TEXT has a paragraph a line and a blank line after each document. Both sides make five passes of examples of 128 tokens
-with 20 predictions; `--nvidia` gives the path of create_pretraining_data.py, with `tokenization.py` and `file_utils.py`
-beside it, which is run as a program by `--python`. A figure is the median of the steps drawn, or one run.
+TEXT has one paragraph per line and a blank line after each document. Both sides make five passes of examples of 128
+tokens with 20 predictions. `--nvidia` is the path of create_pretraining_data.py, with `tokenization.py` and
+`file_utils.py` in the same folder; it is run with the Python of `--python`. Each figure is the median over the steps
+drawn, or a single run.
 """
 
 import argparse

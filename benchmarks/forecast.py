@@ -1,12 +1,11 @@
-"""Forecasts beside what was measured: twelve short trainings of different size, precision, kernel and length.
+"""Forecasts compared with measurements: twelve short trainings of different size, precision, kernel and length.
 
     python benchmarks/forecast.py                memory and time, under eight minutes on two idle cores
-    python benchmarks/forecast.py --memory       memory alone, which other programs do not disturb
-    python benchmarks/forecast.py --only base    the cases whose names have the word
+    python benchmarks/forecast.py --memory       memory only, which other programs do not disturb
+    python benchmarks/forecast.py --only base    the cases whose names contain the word
 
-Each case is a run of the built-in sample in a process of its own, as `bertwright train` starts it, so its memory is
-that of scoring and of checkpoints too. Wanted: memory within 10 %, time within 25 %. The table is as
-docs/results.md has it.
+Each case runs the built-in sample in a separate process, started like `bertwright train`, so its memory includes
+scoring and checkpoints. Targets: memory within 10 %, time within 25 %. The table has the format of docs/results.md.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from bertwright import Recipe, run
 from bertwright.core.files import read_json
 
 STEPS = {"memory": 2, "time": 5}
-"""Steps of each training: the most memory is taken in the first, and the first is left out of the time."""
+"""Steps of each training: memory peaks in the first step, and the time leaves the first step out."""
 AT_THE_END = ("train.evaluate_every=1000", "train.checkpoint_every=1000")
-"""Of runs whose time is taken: scores and checkpoints, which are no part of a step, once."""
+"""Settings of timed runs: score and save once, at the end, because neither is part of a step."""
 SAMPLE = ("corpus.workers=1", "examples.workers=1", "vocab.size=8000", "train.device=cpu", "train.log_every=1")
 SHORT = ("train.heldout_sequences=32", "model.max_positions=512")
 NO_PAIRS = ("examples.plan=doc-sentences",)
-"""Of networks without next-sentence prediction."""
+"""For networks without next-sentence prediction."""
 CASES: dict[str, tuple[str, ...]] = {
     "tiny 64": ("model.size=tiny", "length=64", "batch=256", "micro_batch=128"),
     "mini 128": ("model.size=mini", "length=128", "batch=64", "micro_batch=0"),
@@ -82,12 +81,12 @@ CASES: dict[str, tuple[str, ...]] = {
     "base 128": ("model.size=base", "length=128", "batch=8", "micro_batch=0"),
 }
 WANTED = {"memory": 0.10, "seconds": 0.25}
-"""How far off a forecast may be, as a share of what was measured."""
+"""The largest allowed error of a forecast, relative to the measurement."""
 PHASE = ("length", "batch", "micro_batch", "packing")
 
 
 def main() -> None:
-    """Measure the cases that are asked for, and print the table."""
+    """Measure the requested cases and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--memory", action="store_true", help="memory alone")
     options.add_argument("--only", default="", help="cases whose names have this word")
@@ -104,13 +103,13 @@ def main() -> None:
 
 
 def overrides(name: str, steps: int) -> list[str]:
-    """Those of a case, for the recipe `demo`."""
+    """The overrides of a case, for the recipe `demo`."""
     own = [f"train.phases.0.{key}" if key.partition("=")[0] in PHASE else key for key in CASES[name]]
     return [*SAMPLE, *SHORT, f"train.phases.0.steps={steps}", *own]
 
 
 def measured(name: str, keys: list[str], prepared: Path) -> dict[str, Any]:
-    """The forecast of a case and what was measured."""
+    """The forecast of a case and its measurements."""
     folder = prepared.with_name(name.replace(" ", "-"))
     recipe = Recipe.load("demo", keys)
     if prepared.exists():
@@ -121,7 +120,7 @@ def measured(name: str, keys: list[str], prepared: Path) -> dict[str, Any]:
             shutil.copytree(folder / stage, prepared / stage)
         shutil.copy(folder / ".lock", prepared)
     command = [sys.executable, "-m", "bertwright.cli", "train", "demo", *keys, "--out", str(folder)]
-    # An empty cache: what `plan --measure` kept of this machine would take the place of the model.
+    # Use an empty cache: a measurement of this machine kept by `plan --measure` would replace the model.
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(prepared)})
     if done.returncode:
         sys.exit(f"{name}: the training ended with {done.returncode}.\n{done.stderr}")
@@ -142,7 +141,7 @@ def measured(name: str, keys: list[str], prepared: Path) -> dict[str, Any]:
 
 
 def lines(rows: list[dict[str, Any]], memory: bool) -> Iterator[str]:
-    """The table, and how far off the forecasts are: in the middle, and at most."""
+    """The table, then the median and the largest error of the forecasts."""
     kinds = ("memory",) if memory else ("memory", "seconds")
     form = {"memory": lambda value: f"{value / 1e6:,.0f} MB", "seconds": lambda value: f"{value:.3g} s"}
     yield "| case | parameters | " + " | ".join(f"{kind} forecast | measured | ratio" for kind in kinds) + " |"

@@ -1,13 +1,13 @@
-"""Training speed on one GPU, beside the same network of transformers: one command on a machine with torch for CUDA.
+"""Training speed on one GPU, compared with the same network in transformers, on a machine with torch for CUDA.
 
     python benchmarks/gpu.py [--json FILE] [--side PART] [--device cpu --tiny] [CASE ...]
 
-Needs numpy, pydantic, safetensors and transformers beside torch; bertwright itself need not be installed. First it is
-shown that both sides compute the same, then both are timed: our whole step, loader, clipping and optimizer included, in
+Needs numpy, pydantic, safetensors and transformers besides torch; bertwright itself need not be installed. First checks
+that both sides compute the same loss, then times both: our complete step, including loader, clipping and optimizer, in
 bfloat16 and in float8 (which needs torchao), and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches
-that lie on the device already. Examples that half fill their length are trained packed and padded. `--side fp8`
-measures the sides with that in their names alone. `--device cpu --tiny` runs all of it at a size where a processor can;
-its figures say nothing.
+that are already on the device. Examples that fill half their length are trained both packed and padded. `--side fp8`
+measures only the sides with that text in their names. `--device cpu --tiny` runs everything at a size that a CPU can
+handle; its figures mean nothing.
 """
 
 import argparse
@@ -49,21 +49,21 @@ from bertwright.train.trained import Trained
 from gpu_peer import peer_steps, same_network
 
 MATMUL = 8192
-"""Side of the matrices whose product is taken for what the machine can do at most."""
+"""Side of the square matrices whose product measures the peak rate of the machine."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One training."""
+    """One benchmarked training."""
 
     size: SizeName
     length: int
     filled: bool
-    """Whether examples fill `length`; otherwise they are half as long in the mean."""
+    """Whether examples fill `length`; otherwise their mean length is half of it."""
     rows: int
-    """Rows of a forward pass, and sequences of one of the peer's."""
+    """Rows per forward pass; for the peer, sequences per forward pass."""
     batch: int = 4096
-    """Sequences a step."""
+    """Sequences per step."""
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class Case:
         inner = self.length - 2
         if self.filled:
             return Workload(self.name, self.size, self.length, self.batch, "full-sentences", (40, 40), (inner, inner))
-        # Documents of few sentences, of which many examples are whole documents.
+        # Documents with few sentences, so that many examples are complete documents.
         return Workload(self.name, self.size, self.length, self.batch, "doc-sentences", (1, 22 * self.length // 512))
 
 
@@ -92,11 +92,11 @@ PRECISIONS = {"fp32": Fp32Config(), "bf16": Bf16Config(), "fp8": Fp8Config()}
 
 @dataclass(frozen=True)
 class Side:
-    """One way in which we train a case."""
+    """One configuration in which we train a case."""
 
     precision: Literal["fp32", "bf16", "fp8"]
     layout: Literal["full", "packed", "padded"]
-    """What a row holds: an example as long as the row, several shorter ones, or one shorter one and padding."""
+    """What a row holds: one example of full length, several shorter ones, or one shorter one and padding."""
     compiled: bool = True
 
     @property
@@ -110,7 +110,7 @@ class Side:
 
 
 def sides_of(case: Case, gpu: bool) -> list[Side]:
-    """Ours, compiled in both precisions, and for comparison one as it is written; a CPU has the latter alone."""
+    """Our sides of a case: compiled in both precisions, plus one eager for comparison; only eager ones on a CPU."""
     layouts: tuple[Literal["full", "packed", "padded"], ...] = ("full",) if case.filled else ("packed", "padded")
     if not gpu:
         return [Side("fp32", layout, compiled=False) for layout in layouts]
@@ -120,20 +120,20 @@ def sides_of(case: Case, gpu: bool) -> list[Side]:
 
 @dataclass(frozen=True)
 class Measured:
-    """One side on one case."""
+    """The measurements of one side on one case."""
 
     case: str
     side: str
     sequences: float
-    """A second."""
+    """Per second."""
     tokens: float
-    """Real tokens a second."""
+    """Real tokens per second."""
     teraflops: float
-    """Of the model's operations (`bertwright.model.flops`), padding left out; a second."""
+    """10^12 operations of the model (`bertwright.model.flops`) per second, without padding."""
     share: float
-    """Of the measured rate of matrix products, of those in bfloat16 also where float8 computes."""
+    """`teraflops` over the measured rate of matrix products, which is that of bfloat16 also for float8."""
     gigabytes: float
-    """Most memory of the device that tensors took."""
+    """Peak device memory allocated for tensors."""
 
 
 def loader(case: Case, packing: bool = False) -> PlanLoader:
@@ -141,7 +141,7 @@ def loader(case: Case, packing: bool = False) -> PlanLoader:
 
 
 def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[int, int, float]]:
-    """Sequences, real tokens and operations of step after step, for ever."""
+    """Train step after step, for ever; yields the sequences, real tokens and operations of each."""
     torch.manual_seed(1)
     network = BertModelConfig(size=case.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(VOCABULARY.size, False)
     precision = build_precision(PRECISIONS[side.precision], device)
@@ -158,7 +158,7 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
     room = Room(case.rows, case.length, settings.masking.most(case.length))
 
     def fetch(step: int) -> tuple[list[MicroBatch], list[PackedBatch], StepCounts]:
-        """As a training does, on the loader's thread."""
+        """Draw and prepare a step on the loader's thread, as a training does."""
         batches = drawn.step(step)
         return batches, [trained.prepare(batch, room) for batch in batches], drawn.counts(step)
 
@@ -173,7 +173,7 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
 def measured(
     case: Case, side: str, steps: Generator[tuple[int, int, float]], device: torch.device, peak: float, number: int
 ) -> Measured:
-    """Medians over `number` steps, after two that compile and warm up."""
+    """Medians over `number` steps, after two steps that compile and warm up."""
     gpu = device.type == "cuda"
     wait: Callable[[], None] = torch.cuda.synchronize if gpu else lambda: None
     for _ in range(2):
@@ -193,7 +193,7 @@ def measured(
 
 
 def matmul_rate(device: torch.device, side: int) -> float:
-    """10^12 operations a second of products of two square matrices in the precision that is trained in."""
+    """10^12 operations per second of products of two square matrices: bfloat16 on a GPU, float32 on a CPU."""
     low = torch.bfloat16 if device.type == "cuda" else torch.float32
     a, b = (torch.randn(side, side, device=device, dtype=low) for _ in range(2))
     times = []
@@ -209,7 +209,7 @@ def matmul_rate(device: torch.device, side: int) -> float:
 
 
 def table(rows: list[Measured]) -> str:
-    """What was measured, and how much faster than the peer each is, as Markdown."""
+    """The measurements as a Markdown table, with each side's speed relative to the peer."""
     peers = {row.case: row for row in rows if row.side == "transformers"}
     lines = ["| case | side | sequences/s | real tokens/s | TFLOP/s | of products | GB | times the peer |"]
     lines.append("|---|---|---:|---:|---:|---:|---:|---:|")
@@ -247,7 +247,7 @@ def main(arguments: list[str]) -> None:
             for side, steps in _sides(case, device, gpu, given.side):
                 rows.append(_tried(case, side, steps, device, peak, given.steps))
                 print(table(rows[-1:]).splitlines()[-1], flush=True)
-                if given.json:  # after each, so that none is lost
+                if given.json:  # after each side, so that a later failure loses nothing
                     found: dict[str, Any] = {"torch": torch.__version__, "products": peak}
                     given.json.write_text(json.dumps(found | {"rows": [asdict(row) for row in rows]}, indent=1))
                 steps.close()
@@ -257,7 +257,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _cleared(gpu: bool) -> None:
-    """Leave nothing of a side to the next: neither networks, nor compiled code, nor recorded graphs."""
+    """Free everything a side leaves behind: networks, compiled code and recorded graphs."""
     gc.collect()
     if gpu:
         torch.compiler.reset()
@@ -267,7 +267,7 @@ def _cleared(gpu: bool) -> None:
 def _sides(
     case: Case, device: torch.device, gpu: bool, part: str
 ) -> Iterator[tuple[str, Generator[tuple[int, int, float]]]]:
-    """Ours and the peer, those with `part` in their names."""
+    """The steps of our sides and of the peer whose names contain `part`."""
     for side in sides_of(case, gpu):
         if part in side.name:
             yield side.name, our_steps(case, side, device)
@@ -278,10 +278,10 @@ def _sides(
 def _tried(
     case: Case, side: str, steps: Generator[tuple[int, int, float]], device: torch.device, peak: float, number: int
 ) -> Measured:
-    """What was measured; a side that fails has no figures, and the others are measured all the same."""
+    """The measurements of a side; NaN if it fails, so that the other sides are still measured."""
     try:
         return measured(case, side, steps, device, peak, number)
-    except Exception as error:  # of compilers too, which have trees of their own
+    except Exception as error:  # compilers raise exceptions from class hierarchies of their own
         print(f"{case.name}, {side}: {str(error).splitlines()[0]}", flush=True)
         return Measured(case.name, side, *[float("nan")] * 5)
 

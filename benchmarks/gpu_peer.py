@@ -1,7 +1,8 @@
-"""The peer of benchmarks/gpu.py: the same network of transformers on the same examples, as its users train it fastest.
+"""The peer of benchmarks/gpu.py: the same network in transformers, on the same examples, in its fastest usual setup.
 
-SDPA attention, torch.compile, bfloat16 autocast, fused AdamW, clipping; sequences padded to the longest length, labels
-of -100 where nothing is predicted. Batches are made beforehand and lie on the device: no loader slows it down.
+SDPA attention, torch.compile, bfloat16 autocast, fused AdamW, clipping; sequences are padded to the longest length,
+with label -100 where nothing is predicted. Batches are made beforehand and are already on the device, so no loader
+slows it down.
 """
 
 from collections.abc import Generator
@@ -22,11 +23,11 @@ from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.scores import score
 
 HELD = 4
-"""Batches that are trained on again and again."""
+"""Number of batches that are trained on in rotation."""
 
 
 def stock(network: NetworkConfig) -> torch.nn.Module:
-    """transformers' network of the same numbers as `network`."""
+    """The transformers network with the same configuration as `network`."""
     from transformers import BertConfig, BertForMaskedLM
 
     theirs: torch.nn.Module = BertForMaskedLM(BertConfig(**peer_of(network).config))
@@ -34,7 +35,10 @@ def stock(network: NetworkConfig) -> torch.nn.Module:
 
 
 def same_network(device: torch.device) -> str:
-    """That both networks have the same loss on the same batch with the same weights, in float32; raises otherwise."""
+    """Check that both networks have the same loss on the same batch with the same weights, in float32.
+
+    Returns a sentence with both losses; raises `SystemExit` if they differ.
+    """
     torch.manual_seed(1)
     ours = PreTrainingModel(BertModelConfig(size="mini", dropout=0.0).resolve(VOCABULARY.size, False), "padded")
     theirs = stock(ours.config)
@@ -53,7 +57,7 @@ def same_network(device: torch.device) -> str:
 
 
 def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # type: ignore[no-untyped-def]
-    """A batch of ours as their inputs, every sequence padded to `length`."""
+    """One of our batches as the peer's inputs, every sequence padded to `length`."""
     bounds, number = batch.cu_seqlens.tolist(), batch.counts.sequences
     ids, mask = torch.zeros(number, length, dtype=torch.long), torch.zeros(number, length, dtype=torch.long)
     labels = torch.full((number, length), -100)
@@ -71,7 +75,7 @@ def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # ty
 def peer_steps(
     workload: Workload, rows: int, loader: PlanLoader, device: torch.device, compiled: bool
 ) -> Generator[tuple[int, int, float]]:
-    """Sequences, real tokens and operations of step after step, for ever."""
+    """Train step after step, for ever; yields the sequences, real tokens and operations of each."""
     torch.manual_seed(1)
     network = BertModelConfig(size=workload.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(
         VOCABULARY.size, False

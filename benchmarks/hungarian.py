@@ -1,13 +1,13 @@
-"""The Hungarian hour: what two cores learn of a language in an hour of training, from the recipe hungarian_hour.toml.
+"""The Hungarian hour: what a model learns of a language in an hour of training on two cores (hungarian_hour.toml).
 
     python benchmarks/hungarian.py OUT DATA [--minutes 60] [--key KEY=VALUE ...]
 
-DATA has text/hu_eltec.txt.xz, text/hu_nerkor_wikipedia_sents.txt, and for the probe eval/hu_nerkor with train.tsv and
-test.tsv (the second text is of that train.tsv, so nothing that is asked was trained on). Prints, and keeps in
-OUT/hungarian.json and OUT/hungarian.md: the curve of held-out losses, bits a character of the masked tokens beside
-the loss of word frequencies, what stands in the gaps of the recipe's lines, and the probe of parts of speech
-(benchmarks/probe.py) beside weights as they are drawn. Started again, it goes on. Nothing else may run on those cores
-meanwhile.
+DATA has text/hu_eltec.txt.xz, text/hu_nerkor_wikipedia_sents.txt and, for the probe, eval/hu_nerkor with train.tsv and
+test.tsv (the second text comes from that train.tsv, so no held-out sentence was trained on). Prints, and writes to
+OUT/hungarian.json and OUT/hungarian.md: the curve of held-out losses, bits per character of the masked tokens together
+with the loss of word frequencies, the guesses for the gaps in the recipe's lines, and the part-of-speech probe
+(benchmarks/probe.py) compared with randomly initialized weights. A second start continues where the first one stopped.
+Run nothing else on those cores meanwhile.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from run_recipe import run_recipe
 
 RECIPE = Path(__file__).parent / "hungarian_hour.toml"
 SENTENCES = 5000
-"""That the probe learns from."""
+"""Sentences that the probe learns from."""
 
 
 def hour(out: Path, data: Path, minutes: float, keys: Sequence[str]) -> dict[str, Any]:
-    """Train, score and probe; all that the page says."""
+    """Train, score and probe; returns everything on the page."""
     texts = ("hu_eltec.txt.xz", "hu_nerkor_wikipedia_sents.txt")
     paths = [f"corpus.source.{number}.path={data / 'text' / name}" for number, name in enumerate(texts)]
     run = out / "run"
@@ -49,7 +49,7 @@ def _point(row: dict[str, Any]) -> dict[str, float]:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The page."""
+    """The result as a Markdown page."""
     scores = found["scores"]
     points = [
         f"| {point['seconds'] / 60:.1f} | {point['tokens'] / 1e6:.1f} | {point['loss']:.3f} | {point['accuracy']:.1%} |"

@@ -1,11 +1,11 @@
-"""How the search for near-copies grows: processor time and peak memory of synthetic documents, as a Markdown table.
+"""How the search for near-copies scales: processor time and peak memory on synthetic documents, as a Markdown table.
 
     python benchmarks/near_copies.py [MILLIONS ...]       default: 0.6 1.2 2.5 5
 
-The documents are signatures: of a hundred, five are copies of an earlier one with a fifth of the numbers changed, two
-are stubs with half the numbers of one of fifty templates, and 93 are like none. They lie in parts of 2,000. A search is
-a process of its own, on one core; 5 million need 6 GB of disk in the temporary folder. Signing is not measured: it is
-linear.
+The documents are signatures: out of a hundred, five are copies of an earlier one with a fifth of the numbers changed,
+two are stubs that share half their numbers with one of fifty templates, and 93 resemble no other. They are stored in
+parts of 2,000. Each search is a separate process on one core; 5 million documents need 6 GB in the temporary folder.
+Signing is not measured, because it is linear.
 """
 
 import resource
@@ -31,7 +31,7 @@ _NUMBERS = BANDS * WIDTH
 
 
 def write_parts(folder: Path, documents: int) -> tuple[Path, ...]:
-    """Parts of so many synthetic documents, signed; the same every time."""
+    """Write the signed parts of `documents` synthetic documents; the same every time."""
     draw = np.random.default_rng(0)
     templates, earlier = _signatures(draw, TEMPLATES), _signatures(draw, 0)
     parts = tuple(folder / f"{number:06d}" for number in range(documents // PER_PART))
@@ -56,7 +56,7 @@ def _changed(draw: np.random.Generator, rows: NDArray[np.uint32], share: float) 
 
 
 def search(folder: Path) -> None:
-    """In a child: print how many documents are dropped, the processor seconds, and the peak memory in MB."""
+    """In a child process: print the number of dropped documents, the processor seconds, and the peak memory in MB."""
     parts = tuple(sorted(path.with_name(path.name.removesuffix(DOCUMENTS)) for path in folder.glob(f"*{DOCUMENTS}")))
     begun = time.process_time()
     with Pool(1) as here:

@@ -1,13 +1,13 @@
-"""The steps of the original recipe that lie between the programs it calls, each in plain Python.
+"""The steps between the programs that the original recipe calls, each in plain Python.
 
     python benchmarks/original.py format FOLDER OUT              WikiExtractor's output, one article a line
-    python benchmarks/original.py sentences IN OUT               a regular expression, where quntoken is not to be had
+    python benchmarks/original.py sentences IN OUT               a regular expression, where quntoken is not available
     python benchmarks/original.py filter IN OUT LANGUAGE LETTERS the TurkuNLP document filter, with langdetect
     python benchmarks/original.py vocabulary IN STEM SIZE        SentencePiece BPE, converted to a BERT vocabulary
 
 Sources: NVIDIA DeepLearningExamples BERT, data/WikicorpusTextFormatting.py (the first line, the title, is left out);
-spyysalo/wiki-bert-pipeline; SentencePiece with vocab_size 32000, character_coverage 0.9999, bpe, and the order of
-entries of sent2wordpiece. It runs in the environment of the peers, with nothing of ours but the restated filter.
+spyysalo/wiki-bert-pipeline; SentencePiece with vocab_size 32000, character_coverage 0.9999, bpe, and the entry order of
+sent2wordpiece. Runs in the environment of the peers; of our code it uses only the reimplemented filter.
 """
 
 import re

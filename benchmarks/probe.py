@@ -1,15 +1,15 @@
-"""What a trained encoder knows of parts of speech: a linear classifier on its frozen states.
+"""What a trained encoder knows about parts of speech: a linear classifier on its frozen states.
 
     python benchmarks/probe.py RUN TRAINING HELDOUT [--sentences 5000] [--json FILE]
 
 RUN is a run folder with a finished training; TRAINING and HELDOUT are files of tagged sentences (benchmarks/tagged.py).
-The state of a word is the last layer's at its first piece, without dropout, and what is learnt is a softmax over tags
-on these states (benchmarks/softmax_fit.py): the encoder learns nothing.
+The state of a word is the last layer's output at its first piece, without dropout. A softmax over tags is fitted to
+these states (benchmarks/softmax_fit.py); the encoder itself is not trained.
 
-Beside it, on the same words: the same network with weights as they are drawn, whose states tell words apart without
-having learnt anything, and the commonest tag of each word in the training sentences (of all words, for one that is not
-there). Accuracies are of all held-out words, and of those that no training sentence has. Words beyond what the network
-reads are left out on all sides.
+There are two baselines on the same words: the same network with randomly initialized weights, whose states tell words
+apart without any training, and the most common tag of each word in the training sentences (the most common tag overall
+for words that do not occur there). Accuracies are given for all held-out words, and for those in no training sentence.
+Words beyond the network's maximum length are left out on all sides.
 """
 
 import argparse
@@ -31,40 +31,40 @@ from softmax_fit import guesses
 from tagged import Tagged, read_tagged, spread
 
 AT_ONCE = 64
-"""Sentences of a forward pass."""
+"""Sentences per forward pass."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of held-out words with the right tag, from 0 to 1."""
+    """Shares of held-out words with the correct tag, from 0 to 1."""
 
     overall: float
     unseen: float | None
-    """Of the words that no training sentence has; None where there is none."""
+    """Of the words that occur in no training sentence; None if there are none."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What was found."""
+    """The result of a probe."""
 
     words: int
-    """Held out."""
+    """Number of held-out words."""
     unseen: int
     trained: Accuracy
     random: Accuracy
-    """The same network with weights as they are drawn."""
+    """The same network with randomly initialized weights."""
     majority: Accuracy
-    """The commonest tag of each word."""
+    """The most common tag of each word."""
 
 
 def probe_run(run: Path, training: Path, heldout: Path, sentences: int) -> Probe:
-    """The probe of a run folder, learnt from at most so many sentences."""
+    """Probe a run folder, learning from at most `sentences` sentences."""
     model, tokenizer = load_model(run / "train" / "model"), load_tokenizer(run / "vocab")
     return probe(model, tokenizer, spread(read_tagged(training), sentences), read_tagged(heldout))
 
 
 def probe(model: PreTrainingModel, tokenizer: Tokenizer, training: list[Tagged], heldout: list[Tagged]) -> Probe:
-    """The probe of a model and of its baselines; the model is left in the mode it was in."""
+    """Probe a model and its baselines; the model's training mode is restored."""
     most = model.config.max_position_embeddings
     training, heldout = (readable(part, tokenizer, most) for part in (training, heldout))
     if not training or not heldout:
@@ -80,7 +80,7 @@ def probe(model: PreTrainingModel, tokenizer: Tokenizer, training: list[Tagged],
 
 
 def guessed(model: PreTrainingModel, tokenizer: Tokenizer, training: list[Tagged], heldout: list[Tagged]) -> list[str]:
-    """The tag of each held-out word by its state."""
+    """The tag of each held-out word, predicted from its state."""
     known = sorted({tag for sentence in training for _, tag in sentence})
     labels_N = torch.tensor([known.index(tag) for sentence in training for _, tag in sentence])
     own_NH, asked_NH = (states(model, tokenizer, part) for part in (training, heldout))
@@ -88,7 +88,7 @@ def guessed(model: PreTrainingModel, tokenizer: Tokenizer, training: list[Tagged
 
 
 def by_word(training: list[Tagged], heldout: list[Tagged]) -> list[str]:
-    """The commonest training tag of each held-out word."""
+    """The most common training tag of each held-out word."""
     counts: dict[str, Counter[str]] = {}
     for sentence in training:
         for word, tag in sentence:
@@ -99,14 +99,14 @@ def by_word(training: list[Tagged], heldout: list[Tagged]) -> list[str]:
 
 
 def accuracy(tags: Sequence[str], gold: Sequence[str], unseen: Tensor) -> Accuracy:
-    """The share of tags that are right, of all and of the `unseen` ones, [number of words]."""
+    """The share of correct tags, over all words and over those marked in `unseen`, [number of words]."""
     right = torch.tensor([tag == true for tag, true in zip(tags, gold, strict=True)]).double()
     return Accuracy(right.mean().item(), right[unseen].mean().item() if unseen.any() else None)
 
 
 @torch.no_grad()
 def states(model: PreTrainingModel, tokenizer: Tokenizer, sentences: Sequence[Tagged]) -> Tensor:
-    """[N, H] of the first piece of every word, one sentence after another."""
+    """[N, H] states of the first piece of every word, one sentence after another."""
     was_training, found = model.training, list[Tensor]()
     model.eval()
     for start in range(0, len(sentences), AT_ONCE):
@@ -120,19 +120,19 @@ def states(model: PreTrainingModel, tokenizer: Tokenizer, sentences: Sequence[Ta
 
 
 def pieces(sentence: Tagged, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """The ids of [CLS] sentence [SEP], and where each word's first piece stands."""
+    """The ids of [CLS] sentence [SEP], and the position of each word's first piece."""
     ids, places = [tokenizer.ids("[CLS]")], list[int]()
     flat, lengths = tokenizer.encode_sentences([word for word, _ in sentence])
     entries = iter(flat.tolist())
     for length in lengths.tolist():
         places.append(len(ids))
-        # A word of control characters alone has no piece.
+        # A word that consists only of control characters has no piece.
         ids += [next(entries) for _ in range(length)] or [tokenizer.ids("[UNK]")]
     return [*ids, tokenizer.ids("[SEP]")], places
 
 
 def readable(sentences: list[Tagged], tokenizer: Tokenizer, positions: int) -> list[Tagged]:
-    """Each sentence up to the last word of which a network of so many positions reads all, with [CLS] and [SEP]."""
+    """Each sentence, cut after the last word that fits completely into `positions` with [CLS] and [SEP]."""
     read = []
     for sentence in sentences:
         ids, places = pieces(sentence, tokenizer)
@@ -142,7 +142,7 @@ def readable(sentences: list[Tagged], tokenizer: Tokenizer, positions: int) -> l
 
 
 def lines(found: Probe) -> list[str]:
-    """The table."""
+    """The result as a Markdown table."""
     rows = [
         ("this network", found.trained),
         ("its weights as drawn", found.random),

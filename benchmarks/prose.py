@@ -1,17 +1,18 @@
-"""What the document filter keeps and drops, on documents labelled by hand and on whole dumps, as Markdown tables.
+"""What the document filter keeps and drops, on hand-labelled documents and on entire dumps, as Markdown tables.
 
     python benchmarks/prose.py DATA_FOLDER [--dumps FOLDER]
 
-prose.toml holds the labels: twenty documents of each of ten wikis, whose dumps are read from DATA_FOLDER/wiki. Counted
-with the default settings of `corpus.filter`:
+prose.toml holds the labels: twenty documents of each of ten wikis, whose dumps are read from DATA_FOLDER/wiki. With the
+default settings of `corpus.filter`, the tables report:
 
 bytes kept            of all text of the dump
-prose kept            bytes of the labelled documents that are prose and are kept, of those that are prose
-precision of dropping labelled documents that are dropped and are no prose, of those that are dropped
-not prose, dropped    labelled documents that are no prose and are dropped, of those that are no prose
+prose kept            bytes of labelled prose that are kept, relative to all labelled prose
+precision of dropping dropped labelled documents that are not prose, relative to all dropped labelled documents
+not prose, dropped    dropped labelled documents that are not prose, relative to all labelled documents that are not
 
-Thresholds were chosen on half of the wikis; the other half judges. `--dumps` adds a line with the bytes kept of each
-dump in a folder, and why the rest went; a dump is in the language of its name's beginning ("uk.xml.bz2", "ukwiki-…").
+Thresholds were chosen on half of the wikis; the other half judges them. `--dumps` adds a line for each dump in a folder
+with the bytes kept and why the rest was dropped; the language of a dump is the beginning of its name ("uk.xml.bz2",
+"ukwiki-…").
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ LABELS = Path(__file__).with_suffix(".toml")
 
 @dataclass
 class Counts:
-    """Of one wiki, or of several together."""
+    """Counts of one wiki, or of several together."""
 
     documents: Counter[str] = field(default_factory=Counter)
-    """By the reason they were dropped for, or "kept"."""
+    """Documents by the reason they were dropped for, or "kept"."""
     size: Counter[str] = field(default_factory=Counter)
-    """Their bytes."""
+    """Bytes by the same reasons."""
     labelled: Counter[tuple[bool, bool]] = field(default_factory=Counter)
-    """Labelled documents by (is it prose, is it kept)."""
+    """Labelled documents by (is prose, is kept)."""
     prose: Counter[bool] = field(default_factory=Counter)
     """Bytes of labelled prose by whether it is kept."""
 
@@ -51,7 +52,7 @@ class Counts:
 
 
 def count(path: Path, language: str, labels: dict[int, bool]) -> Counts:
-    """What the filter does to the articles of a dump; `labels` says of some, by id, whether they are prose."""
+    """Filter the articles of a dump and count; `labels` says for some ids whether the document is prose."""
     wiki, keep, counts = read_wiki(path, None, language), DocumentFilter(FilterConfig(), language), Counts()
     for page in wiki.articles:
         sentences = sentences_of(page, wiki, language)
@@ -83,7 +84,7 @@ def share(part: int, of: int) -> str:
 
 
 def labelled(data: Path) -> Iterator[tuple[str, bool, Counts]]:
-    """The language of each labelled wiki that is there, whether it judges, and its counts."""
+    """For each labelled wiki: its language, whether it judges the thresholds, and its counts."""
     wikis: dict[str, Any] = tomllib.loads(LABELS.read_text(encoding="utf-8"))
     for language, wiki in wikis.items():
         labels = {document["id"]: document["prose"] for document in wiki["documents"]}

@@ -1,17 +1,17 @@
-"""How good our text of real Wikipedia pages is, beside wikiextractor's and mwparserfromhell's, as Markdown tables.
+"""How good our text of real Wikipedia pages is, compared with wikiextractor and mwparserfromhell, as Markdown tables.
 
     python benchmarks/quality.py DATA_FOLDER --peers DIR [--wiki NAME ...] [--limit N] [--pages]
 
-DATA_FOLDER/wiki holds dumps (.xml.bz2, .xml.xz); one without <siteinfo> is left out, as wikiextractor reads no page of
-it. DIR becomes a virtual environment with the two other cleaners, from
-the package index, and keeps their results, so a second run measures our cleaner alone. Counted per dump:
+DATA_FOLDER/wiki holds dumps (.xml.bz2, .xml.xz); dumps without <siteinfo> are skipped, because wikiextractor reads no
+page of them. DIR becomes a virtual environment with the two other cleaners, installed from the package index, and keeps
+their results, so a second run measures only our cleaner. The tables report for each dump:
 
 leftovers    pieces of markup per 100 000 characters of text (cleaners/leftovers.py)
-words kept   our words against those of mwparserfromhell's text less its captions, categories, tables, references and
+words kept   our words relative to mwparserfromhell's text without captions, categories, tables, references and
              headings, which are found in the parse tree (cleaners/markup.py); "found" is the share of these
              words, each as often as it occurs on its page, that our page has too; "bytes kept" is the share of our
              text that the document filter keeps with its default settings
-holes        template calls in sentences that left nothing (cleaners/holes.py)
+holes        template calls in sentences that left no text (cleaners/holes.py)
 """
 
 from __future__ import annotations

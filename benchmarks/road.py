@@ -1,8 +1,8 @@
-"""The whole road on one dump, measured: counts per stage, data stages per core, training, scores; as a Markdown table.
+"""The complete pipeline on one dump: counts per stage, data stages per core, training and scores, as a Markdown table.
 
     python benchmarks/road.py DUMP LANGUAGE [KEY=VALUE ...]     recipe: recipes/wiki-mini.toml
 
-The data stages run with one worker, so their rate is per core. A figure is one run on the machine at hand.
+The data stages run with one worker, so their rate is per core. Each figure is from one run on the current machine.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Runs a recipe by the command line, in a process of its own: for the benchmarks that train.
+"""Run a recipe through the command line in a separate process, for the benchmarks that train.
 
-In a process of its own, because what is measured is what a user starts: how its threads wait is settled before torch is
-loaded, and nothing of the benchmark stands in its memory.
+A separate process measures what a user starts: the waiting policy of threads is set before torch is loaded, and the
+benchmark itself takes none of its memory.
 """
 
 import os
@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _REFUSED = 2
-"""The exit code of a recipe that is refused before work starts."""
+"""The exit code of a recipe that is rejected before work starts."""
 
 
 class Refused(Exception):
-    """A recipe that cannot be run here, in the words it was refused with."""
+    """A recipe that cannot run here; the message is that of the rejection."""
 
 
 def run_recipe(recipe: Path, keys: Sequence[str], out: Path, until: str) -> None:
-    """Make the stages of `recipe` up to `until` in `out`; what is done is skipped, what is begun goes on.
+    """Run the stages of `recipe` up to `until` in `out`; finished stages are skipped and interrupted ones continue.
 
-    `keys` are `key=value`, as on the command line. Raises `Refused` where the recipe is refused, and `SystemExit` where
-    the command ends with another error.
+    `keys` are `key=value`, as on the command line. Raises `Refused` if the recipe is rejected, and `SystemExit` if the
+    command fails in another way.
     """
     command = [sys.executable, "-m", "bertwright.cli", "run", str(recipe), *keys, "--out", str(out), "--until", until]
     last = "it said nothing"
@@ -39,12 +39,12 @@ def run_recipe(recipe: Path, keys: Sequence[str], out: Path, until: str) -> None
 
 
 MADE = ("corpus", "vocab", "examples")
-"""The stages that a training starts from."""
+"""The stages that a training builds on."""
 
 
 def linked(made: Path, run: Path) -> None:
-    """The stages up to examples of the run folder `made` in the folder `run`, as links to their files; each of them is
-    whole there or absent."""
+    """Link the stages up to examples of the run folder `made` into the folder `run`, file by file; each stage there is
+    complete or absent."""
     for stage in MADE:
         if not (run / stage).exists():
             draft = run / f"{stage}.part"

@@ -1,10 +1,10 @@
-"""How long training waits for a checkpoint: while it is written, and where it is written beside training.
+"""How long training waits for a checkpoint: when it is written synchronously, and in parallel to training.
 
     python benchmarks/saving.py [--parameters 110e6] [--saves 3] [--device cpu|cuda] [--folder FOLDER]
 
-The network is made up: weights and two moments of so many parameters, in tensors of at most 16 million. Each way saves
-several times; the first save of the second way, which takes its memory, is told apart. The folder (by default a
-temporary one) should lie on the disk that a training would write to.
+The state is synthetic: weights and two moments of the given number of parameters, in tensors of at most 16 million.
+Both ways save several times; the first save in parallel, which allocates its memory, is reported separately. The folder
+(by default a temporary one) should be on the disk that a training would write to.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def made_up(parameters: int, device: str) -> Snapshot:
-    """Weights and two moments of so many parameters."""
+    """Synthetic weights and two moments of `parameters` parameters."""
     sizes = [min(LARGEST, parameters - begun) for begun in range(0, parameters, LARGEST)]
     weights = {f"w{i}": torch.randn(size, device=device) for i, size in enumerate(sizes)}
     moments = {f"{m}.{name}": torch.randn_like(w) for name, w in weights.items() for m in ("exp_avg", "exp_avg_sq")}
@@ -50,7 +50,8 @@ def made_up(parameters: int, device: str) -> Snapshot:
 
 
 def waits(folder: Path, tensors: Snapshot, saves: int, beside: bool) -> list[float]:
-    """Seconds that each of at least two saves is waited for; with `beside`, when the one before is over."""
+    """Seconds that training waits for each save, of at least two; with `beside`, each starts after the previous one
+    ends."""
     seconds = []
     with Writer(beside) as writer:
         for step in range(max(2, saves)):
@@ -62,7 +63,7 @@ def waits(folder: Path, tensors: Snapshot, saves: int, beside: bool) -> list[flo
 
 
 def save(folder: Path, step: int, tensors: Snapshot) -> None:
-    """Write one checkpoint, and remove those before it."""
+    """Write one checkpoint and remove the previous ones."""
     identity = Identity("checkpoint", 1, {}, {})
     state = State(total_steps=step)
     path = checkpoint.save(folder, identity, state, tensors)

@@ -1,15 +1,15 @@
-"""How well paragraphs are split into sentences: F1 over sentence boundaries, ours beside sentencex alone, as Markdown.
+"""How well paragraphs are split into sentences: F1 over boundaries, ours compared with plain sentencex, as Markdown.
 
     python benchmarks/sentences.py DATA_FOLDER [--differences N]
 
-Gold paragraphs are gold sentences joined by one space, none after a full-width stop: English Web Treebank paragraphs as
-they are (`# newpar`), short hand-written ones (tests/unit/corpus/sentences), everything else in blocks of ten
-sentences, as its texts are not contiguous. A boundary is a place between two non-space characters of a paragraph; its
-end is none. NerKor's files are numbered from 0 in the order of the text: the Hungarian rules were chosen on the even
-ones, so the odd ones report.
+Gold paragraphs are gold sentences joined by one space (none after a full-width stop): English Web Treebank paragraphs
+unchanged (`# newpar`), short hand-written ones (tests/unit/corpus/sentences), and blocks of ten sentences for all other
+texts, which are not contiguous. A boundary is a position between two non-space characters of a paragraph; the end of
+the paragraph is not one. NerKor's files are numbered from 0 in text order: the Hungarian rules were chosen on the even
+files, so the odd files are the ones to report.
 
-Dumps have no gold: of Greek, Armenian and Bengali the table says how many sentences both make of the same paragraphs,
-and `--differences N` prints N places of each where ours differs, of the gold sets where ours is wrong.
+Dumps have no gold sentences: for Greek, Armenian and Bengali the table shows how many sentences both splitters make of
+the same paragraphs. `--differences N` prints N differences for each dump, and N of our errors for each gold set.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def alone_splitter(language: str) -> Splitter:
-    """sentencex as it comes, without empty sentences."""
+    """Unmodified sentencex, without empty sentences."""
     return lambda paragraph: [piece for piece in sentencex.segment(language, paragraph) if piece.strip()]
 
 
@@ -71,7 +71,7 @@ def gold_sets(data: Path) -> Iterator[tuple[str, str, list[list[str]]]]:
 
 
 def paragraph(sentences: list[str]) -> str:
-    """The sentences as they stand in running text."""
+    """The sentences joined into running text."""
     return "".join(s if s.endswith(tuple("。！？」』）”")) else f"{s} " for s in sentences).strip()
 
 
@@ -81,12 +81,12 @@ def sections(text: str) -> list[list[str]]:
 
 
 def blocks(sentences: list[str]) -> list[list[str]]:
-    """The sentences in tens."""
+    """The sentences in groups of ten."""
     return [sentences[start : start + 10] for start in range(0, len(sentences), 10)]
 
 
 def conllu(text: str) -> list[list[str]]:
-    """The sentences of a CoNLL-U file by its paragraphs, in tens if it marks none."""
+    """The sentences of a CoNLL-U file by paragraph, in groups of ten if it marks no paragraphs."""
     paragraphs: list[list[str]] = [[]]
     marked = False
     for line in text.split("\n"):
@@ -99,13 +99,13 @@ def conllu(text: str) -> list[list[str]]:
 
 
 def boundaries(sentences: list[str]) -> set[int]:
-    """The boundaries between sentences, as numbers of non-space characters before them."""
+    """The boundaries between sentences, each as the number of non-space characters before it."""
     lengths = [len("".join(sentence.split())) for sentence in sentences]
     return set(accumulate(lengths[:-1]))
 
 
 def score(paragraphs: list[list[str]], split: Splitter) -> str:
-    """F1 in percent, and how many boundaries are false and missed."""
+    """F1 in percent, with the numbers of false and missed boundaries."""
     right = false = missed = 0
     for sentences in paragraphs:
         gold, found = boundaries(sentences), boundaries(split(paragraph(sentences)))
@@ -114,7 +114,7 @@ def score(paragraphs: list[list[str]], split: Splitter) -> str:
 
 
 def errors(paragraphs: list[list[str]], split: Splitter, most: int) -> Iterator[str]:
-    """The text around the first places where the splitter is wrong."""
+    """The text around the first `most` positions where the splitter is wrong."""
     for sentences in paragraphs:
         text = paragraph(sentences)
         gold, found = boundaries(sentences), boundaries(split(text))
@@ -126,14 +126,14 @@ def errors(paragraphs: list[list[str]], split: Splitter, most: int) -> Iterator[
 
 
 def around(text: str, place: int) -> str:
-    """The text around the boundary after `place` non-space characters, which is shown as a bar."""
+    """The text around the boundary after `place` non-space characters, with the boundary shown as a bar."""
     ends = [index + 1 for index, character in enumerate(text) if not character.isspace()]
     end = ends[place - 1]
     return f"…{text[max(0, end - 40) : end]} | {text[end : end + 30].strip()}…"
 
 
 def print_dump(path: Path, language: str, most: int) -> list[str]:
-    """Print the dump's line; where ours differs from sentencex alone, at most `most` places."""
+    """Print the dump's table row; returns at most `most` positions where ours differs from plain sentencex."""
     wiki = read_wiki(path, ARTICLES)
     paragraphs = [line for page in wiki.articles for line in our_text(page, wiki).split("\n") if line]
     places: list[str] = []

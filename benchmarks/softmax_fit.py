@@ -1,4 +1,4 @@
-"""A softmax on fixed states, fitted to their labels: the one optimum of a convex loss, so nothing is drawn.
+"""A softmax classifier on fixed states, fitted to their labels: a convex problem, so the result is deterministic.
 
 Names carry shapes: N states, H their width, C classes.
 """
@@ -8,20 +8,22 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 DECAY = 1e-4
-"""Weight of the squared weights beside the mean loss: wide states may part all labels, and then nothing else ends."""
+"""Factor of the squared weights added to the mean loss: wide states may separate all labels, and the fit would not end
+without it."""
 ITERATIONS = 200
-"""Most steps of the fit."""
+"""Maximum number of steps of the fit."""
 
 
 def guesses(own_NH: Tensor, labels_N: Tensor, asked_NH: Tensor, classes: int) -> Tensor:
-    """The class guessed of each asked state, [number asked]; all are brought to the mean 0 and variance 1 of own_NH."""
+    """The predicted class of each asked state, [number asked]; all states are standardized by mean and deviation of
+    own_NH."""
     mean_H, deviation_H = own_NH.double().mean(0), own_NH.double().std(0).clamp(min=1e-6)
     weights = fitted((own_NH.double() - mean_H) / deviation_H, labels_N, classes)
     return (_with_one((asked_NH.double() - mean_H) / deviation_H) @ weights).argmax(1)
 
 
 def fitted(states_NH: Tensor, labels_N: Tensor, classes: int) -> Tensor:
-    """Weights [H + 1, C], the last row biases, float64: where mean cross-entropy and decay together are least."""
+    """Weights [H + 1, C], float64, that minimize mean cross-entropy plus decay; the last row holds the biases."""
     inputs_NH = _with_one(states_NH.double())
     weights = torch.zeros(inputs_NH.shape[1], classes, dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS(
@@ -30,7 +32,7 @@ def fitted(states_NH: Tensor, labels_N: Tensor, classes: int) -> Tensor:
 
     def loss() -> Tensor:
         search.zero_grad()
-        # Biases are free: that a label is common is no fault.
+        # Biases have no decay: that a label is common needs no penalty.
         found = cross_entropy(inputs_NH @ weights, labels_N) + DECAY * weights[:-1].square().sum()
         found.backward()  # type: ignore[no-untyped-call]
         return found

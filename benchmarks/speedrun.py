@@ -1,28 +1,28 @@
-"""Speed to quality: how much sooner ours reaches the held-out loss that an hour of Hugging Face's Trainer ends with.
+"""Speed to quality: how much sooner ours reaches the final held-out loss of an hour of Hugging Face's Trainer.
 
-    python benchmarks/speedrun.py FOLDER TEXT                    all of it; started again, it goes on
-    python benchmarks/speedrun.py FOLDER TEXT --only peer        a part of it: text, peer, ours, ladder or report
-    python benchmarks/speedrun.py FOLDER TEXT --size tiny        another network, of both sides
+    python benchmarks/speedrun.py FOLDER TEXT                    all parts; a second start continues
+    python benchmarks/speedrun.py FOLDER TEXT --only peer        one part: text, peer, ours, ladder or report
+    python benchmarks/speedrun.py FOLDER TEXT --size tiny        another network, for both sides
     python benchmarks/speedrun.py FOLDER TEXT --on bf16 batch8   ours, and a ladder, with rungs already won
 
-`peer`: Trainer with the habits of its run_mlm.py, at the best of `--rates`, for `--minutes`; its curve has twelve
-scores. Where it does not end at least 1 nat below the unigram loss, it has hardly learnt to use the context, and the
+`peer`: Trainer with the conventions of its run_mlm.py, at the best of `--rates`, for `--minutes`; its curve has twelve
+scores. If it does not end at least 1 nat below the unigram loss, it has hardly learnt to use the context, and the
 comparison is void.
 
-`ours`: for each of `--seeds` trainings of 1/10, 1/8, 1/6 ... of the time that the peer took, each with a rate that
-falls to zero at its end, up to the first that ends at or below the peer's final loss. Not one long training with scores
-on the way: its rate is still high where a shorter one has come to rest, so it would say less of us than is true, and
-nobody could have had the network at the moment it crossed without knowing that moment. What is reported is the time of
-a training that somebody could have started; the ratio is a floor, for between two of them nothing was tried.
+`ours`: for each of `--seeds`, trainings of 1/10, 1/8, 1/6 ... of the peer's time, each with a learning rate that decays
+to zero at its end, until one ends at or below the peer's final loss. A single long training with scores along the way
+would understate our speed, because its learning rate is still high where that of a shorter one has decayed; and nobody
+could have stopped it at the moment it crossed without knowing that moment. The reported time is that of a training that
+a user could have started; the ratio is a lower bound, because no time between two trainings was tried.
 
-`ladder`: the start with every seed, and every other rung (speedrun_rungs.toml: one change each) with the first one. A
-rung has won or lost where it is more than two standard deviations of the start from its mean. What is refused on this
-machine stands in the table too.
+`ladder`: the start (the baseline of the ladder) with every seed, and every other rung (speedrun_rungs.toml: one change
+each) with the first seed. A rung has won or lost if it is more than two standard deviations of the start from its mean.
+Rungs that this machine cannot run are in the table too.
 
-Time is training alone, drawing of batches included, without start, scoring and saving, with SPEEDRUN_THREADS threads
-(2 unless set). Everything is scored alike, on the same held-out sentences with the same masks. A measurement that was
-stopped goes on when it is started again, and one that is done is not repeated. Nothing else may run on those processors
-meanwhile. report.json and report.md say what has been measured so far.
+Time is training alone, including the drawing of batches, without start-up, scoring and saving, with SPEEDRUN_THREADS
+threads (2 unless set). Both sides are scored alike, on the same held-out sentences with the same masks. A second start
+continues interrupted measurements and does not repeat finished ones. Run nothing else on those processors meanwhile.
+report.json and report.md show what has been measured so far.
 """
 
 import json
@@ -36,7 +36,7 @@ STEPS = ("text", "peer", "ours", "ladder", "report")
 
 
 def peer(setting: Setting) -> Note:
-    """The peer's training, at the best of its rates."""
+    """The peer's training at the best of its learning rates."""
     from speedrun_peer import train_peer
 
     if len(setting.rates) == 1:
@@ -46,7 +46,7 @@ def peer(setting: Setting) -> Note:
 
 
 def ours(setting: Setting, theirs: Note) -> None:
-    """For each seed trainings from the shortest up to the first as good as the peer's."""
+    """For each seed, train from the shortest time upwards until a training is as good as the peer's."""
     for seed in range(1, setting.seeds + 1):
         for times in sorted(setting.times, reverse=True):
             found = train_ours(setting, setting.on, theirs["seconds"] / times / 60, seed)
@@ -55,7 +55,7 @@ def ours(setting: Setting, theirs: Note) -> None:
 
 
 def ladder(setting: Setting) -> None:
-    """The start with every seed, and each rung."""
+    """Train the start with every seed, and each rung."""
     for seed in range(1, setting.seeds + 1):
         train_ours(setting, setting.on, setting.rung_minutes, seed)
     for rung in setting.rungs or rungs_of():
@@ -64,7 +64,7 @@ def ladder(setting: Setting) -> None:
 
 
 def main(*arguments: str) -> None:
-    """Do what is asked for, and what it rests on."""
+    """Run the requested parts and what they depend on."""
     setting, steps = setting_of(arguments, __doc__, STEPS)
     check_rungs((*setting.on, *setting.rungs))
     setting.claim()

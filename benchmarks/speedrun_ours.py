@@ -15,30 +15,31 @@ RECIPE = HERE / "speedrun.toml"
 
 
 def rungs_of() -> dict[str, list[str]]:
-    """The keys of every rung of the ladder."""
+    """The recipe keys of every rung of the ladder."""
     rungs = tomllib.loads((HERE / "speedrun_rungs.toml").read_text(encoding="utf-8"))
     return {name: rung["keys"] for name, rung in rungs.items()}
 
 
 def check_rungs(names: Sequence[str]) -> None:
-    """Refuse a name that no rung has, before anything is trained."""
+    """Reject unknown rung names before anything is trained."""
     if unknown := [name for name in names if name not in rungs_of()]:
         raise SystemExit(f"there is no rung {unknown[0]!r}; there are {', '.join(rungs_of())}")
 
 
 def make_text(setting: Setting) -> None:
-    """Corpus, vocabulary and examples that all train on."""
+    """Make the corpus, vocabulary and examples that all trainings use."""
     run_recipe(RECIPE, _keys(setting), setting.folder / "text", "examples")
 
 
 def train_ours(setting: Setting, rungs: Sequence[str], minutes: float, seed: int) -> Note:
-    """What so many minutes with the keys of `rungs`, one after another, come to; or why they are refused here."""
+    """Train for `minutes` with the keys of `rungs`, applied in order; returns the scores, or why this machine cannot
+    run it."""
     name = f"{'+'.join(rungs) or 'start'}-{minutes:g}-{seed}"
     known = rungs_of()
     keys = [key for rung in rungs for key in known[rung]]
     about = {"kind": "ours", "rungs": list(rungs), "keys": keys, "minutes": minutes, "seed": seed}
     note = setting.noted(name, lambda: about | _trained(setting, setting.folder / name, keys, minutes, seed))
-    # Some 60 MB each, which nobody needs once the training is scored.
+    # Checkpoints are about 60 MB each and are not needed once the training is scored.
     shutil.rmtree(setting.folder / name / "train" / "checkpoints", ignore_errors=True)
     return note
 

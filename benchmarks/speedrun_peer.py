@@ -1,8 +1,8 @@
-"""Hugging Face's Trainer on the text of benchmarks/speedrun.py, with the habits of its run_mlm.py.
+"""Hugging Face's Trainer on the text of benchmarks/speedrun.py, with the conventions of its run_mlm.py.
 
-Blocks of 126 tokens of one document after another with [CLS] and [SEP] (run_mlm's group_texts, but as they are
-scored), 15 % masked anew every time, BertConfig's dropout, AdamW, a rate that falls in a line to zero at the last step,
-which is chosen by the speed of the first ones so that it comes at the end of the time.
+Blocks of 126 tokens from consecutive documents with [CLS] and [SEP] (like run_mlm's group_texts, but in the form that
+is scored), 15 % masked again every time, BertConfig's dropout, AdamW, and a learning rate that decays linearly to zero
+at the last step. The number of steps is estimated from the speed of the first ones, to end at the given time.
 """
 
 import json
@@ -32,11 +32,11 @@ from speedrun_score import LENGTH, score_model
 from speedrun_setting import Note, Setting
 
 BATCH, TRIAL, MARKS = 8, 30, 12
-"""Sequences a step; steps that the speed is taken of; scores of a training, at even parts of its time."""
+"""Sequences per step; steps that the speed is measured over; evenly spaced scores of a training."""
 
 
 def train_peer(setting: Setting, minutes: float, rate: float) -> Note:
-    """The score after so many minutes at this peak rate, and the curve to it."""
+    """The score after `minutes` at the peak learning rate `rate`, and the curve up to it."""
     name = f"peer-{minutes:g}-{rate:g}"
     about = {"kind": "peer", "minutes": minutes, "rate": rate}
     return setting.noted(name, lambda: about | _trained(setting, setting.folder / name, 60 * minutes, rate))
@@ -58,7 +58,7 @@ def _trained(setting: Setting, out: Path, seconds: float, rate: float) -> Note:
     steps = json.loads(plan.read_text())
     clock = _Clock(run, network, out, steps, seconds / MARKS)
     before = clock.restore()
-    # Asked to go on from its last step, Trainer takes one more.
+    # Resumed from its last step, Trainer takes one more.
     if not clock.curve or clock.curve[-1]["steps"] < steps:
         _trainer(network, blocks, collator, out, steps, rate, clock).train(resume_from_checkpoint=before)
     return {**clock.curve[-1], "curve": clock.curve}
@@ -81,8 +81,8 @@ class _Blocks(Dataset[dict[str, Any]]):
 
 
 class _Clock(TrainerCallback):  # type: ignore[misc]
-    """Counts the time from the end of one step to the end of the next; scores and saves whenever `part` seconds of it
-    have passed, and after the last step. What scoring and saving take does not count."""
+    """Measures time from the end of one step to the end of the next; scores and saves after every `part` seconds and
+    after the last step. Time spent on scoring and saving does not count."""
 
     def __init__(self, run: Path, network: BertConfig, out: Path, steps: int, part: float) -> None:
         self.run, self.network, self.out, self.steps, self.part = run, network, out, steps, part
@@ -90,8 +90,8 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         self.took, self.curve = list[float](), list[dict[str, float]]()
 
     def restore(self) -> str | None:
-        """Go on from the newest whole checkpoint, which is returned, and the scores up to it."""
-        # The file that Trainer writes last: without it the process ended while a checkpoint was written.
+        """Restore the scores up to the newest complete checkpoint and return its path; None if there is none."""
+        # Trainer writes this file last: a checkpoint without it was interrupted while being written.
         whole = [path.parent for path in self.out.glob("checkpoint-*/trainer_state.json")]
         newest = max(whole, key=_step, default=None)
         if newest is None:
@@ -102,7 +102,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         return str(newest)
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        if self.since is None:  # what was before the first one is starting
+        if self.since is None:  # everything before the first step is start-up
             self.since = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
@@ -135,7 +135,7 @@ def _step(checkpoint: Path) -> int:
 
 
 def network_of(size: str, entries: int) -> BertConfig:
-    """The network that is trained, with BertConfig's dropout of attention weights, as its users have it."""
+    """The trained network, with BertConfig's default dropout of attention weights."""
     section = BertModelConfig.model_validate({"size": size, "max_positions": LENGTH, "attention_dropout": 0.1})
     return section.resolve(entries, next_sentence=False)
 

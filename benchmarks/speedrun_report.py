@@ -1,4 +1,4 @@
-"""What the notes of benchmarks/speedrun.py come to: void or not, ratios of time, rungs against the noise of seeds."""
+"""The report on the notes of benchmarks/speedrun.py: validity, time ratios, and rungs against the noise of seeds."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from typing import Any
 from speedrun_setting import Note, Setting
 
 LEARNT = 1.0
-"""Nats below the unigram loss from which a peer has learnt to use the context."""
+"""How many nats below the unigram loss a peer must be to have learnt to use the context."""
 DEVIATIONS = 2.0
-"""Standard deviations of the start between its mean and a rung that has won or lost."""
+"""How many standard deviations of the start separate its mean from a rung that has won or lost."""
 
 
 def report(notes: Sequence[Note], setting: Setting) -> dict[str, Any]:
-    """Everything that the tables say, of the notes so far; what has not been measured is None or empty."""
+    """Everything in the tables, from the notes so far; parts that have not been measured are None or empty."""
     on = list(setting.on)
     trained = [note for note in notes if note.get("kind") == "ours"]
     hours = [note for note in notes if note.get("kind") == "peer" and note["minutes"] == setting.minutes]
@@ -32,14 +32,14 @@ def report(notes: Sequence[Note], setting: Setting) -> dict[str, Any]:
 
 
 def void(theirs: Note) -> bool:
-    """Whether the peer's training is too poor to be compared with."""
+    """Whether the peer's training is too poor for a comparison."""
     return not theirs["unigram"] - theirs["loss"] >= LEARNT
 
 
 def sooner(own: Sequence[Note], theirs: Note) -> dict[str, Any]:
-    """For each seed the shortest training at or below the peer's final loss, and the peer's time over its time.
+    """For each seed, the shortest training at or below the peer's final loss, and the peer's time over its time.
 
-    The ratio of a seed without one is 0: it says "not even as fast". None of all where nothing was trained.
+    The ratio is 0 for a seed without such a training: "not even as fast". The summary is None if nothing was trained.
     """
     seeds = []
     for seed in sorted({note["seed"] for note in own}):
@@ -56,7 +56,7 @@ def sooner(own: Sequence[Note], theirs: Note) -> dict[str, Any]:
 
 
 def judged(start: Sequence[Note], rungs: Sequence[Note]) -> dict[str, Any]:
-    """Mean and standard deviation of the start over its seeds, and each rung against them, the best first."""
+    """Mean and standard deviation of the start over its seeds, and each rung compared with them, best first."""
     losses = [note["loss"] for note in start if "loss" in note]
     mean = statistics.fmean(losses) if losses else None
     deviation = statistics.stdev(losses) if len(losses) > 1 else None
@@ -74,14 +74,14 @@ def _row(note: Note, mean: float | None, deviation: float | None) -> dict[str, A
     if mean is None or deviation is None:
         return row | {"verdict": "no seeds to judge by"}
     difference = note["loss"] - mean
-    # The seeds of a start may agree to the last bit where nothing was learnt: then any difference is one.
+    # The seeds of the start may agree to the last bit if nothing was learnt: then any difference counts.
     far = abs(difference) > DEVIATIONS * deviation
     verdict = ("won" if difference < 0 else "lost") if far else "within seeds"
     return row | {"difference": difference, "verdict": verdict}
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The report as a page."""
+    """The report as a Markdown page."""
     setting = found["setting"]
     about = f"`{setting['size']}`, {setting['threads']} threads; ours with {', '.join(setting['on']) or 'no rung'}"
     return "\n\n".join([about, *_peer(found["peer"]), *_ours(found["peer"], found["ours"]), *_ladder(found["ladder"])])

@@ -22,8 +22,9 @@ LENGTH, RATE, MOST, SEQUENCES = 128, 0.15, 20, 1024
 
 
 def score_model(model: PreTrainingModel, run: Path) -> dict[str, float]:
-    """Loss in nats, accuracy and bits a character of 1,024 held-out sequences, 15 % of their tokens predicted; beside
-    them the loss of word frequencies alone on the same tokens. A loss that is no number is infinite."""
+    """Loss in nats, accuracy and bits per character on 1,024 held-out sequences with 15 % of their tokens predicted,
+    and the loss of word frequencies alone on the same tokens. A loss that is not a finite number is returned as
+    infinity."""
     examples = open_artifact(run / "examples", "examples")
     batches = list(heldout_batches(examples, LENGTH, MOST, RATE, 64, SEQUENCES))
     scores = score(PreTraining(False), model, (packed(batch, torch.device("cpu")) for batch in batches))

@@ -1,4 +1,4 @@
-"""What benchmarks/speedrun.py measures: its options, and where each measurement is noted."""
+"""The settings of benchmarks/speedrun.py: its options, and where each measurement is stored."""
 
 import argparse
 import json
@@ -9,39 +9,39 @@ from pathlib import Path
 from typing import Any
 
 Note = dict[str, Any]
-"""What one measurement found, as its JSON file has it."""
+"""The result of one measurement, as in its JSON file."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One comparison, in a folder of its own."""
+    """The settings of one comparison, which has its own folder."""
 
     folder: Path
     text: str
     """Path of the plain text that both sides train on."""
     threads: int
-    """Of either side."""
+    """Of each side."""
     size: str = "mini"
-    """Of either side's network."""
+    """Network size of both sides."""
     keys: tuple[str, ...] = ()
-    """Further keys of the recipe, such as vocab.size=4000; those of the text and the vocabulary are of both sides."""
+    """Further recipe keys, such as vocab.size=4000; keys of the text and the vocabulary apply to both sides."""
     minutes: float = 60
     """Training time of the peer."""
     rates: tuple[float, ...] = (5e-5, 5e-4, 1e-3)
-    """Peak learning rates of the peer; where there are several, the best of `rung_minutes` of each is taken."""
+    """Peak learning rates of the peer; if there are several, each is tried for `rung_minutes` and the best is used."""
     seeds: int = 3
-    """Trainings of ours from another seed, and of the ladder's start."""
+    """Number of seeds for our trainings and for the ladder's start."""
     times: tuple[float, ...] = (10, 8, 6, 4, 3, 2, 1)
-    """The peer's time over ours, for each of which a training is tried: the largest first, up to the first success."""
+    """Ratios of the peer's time to ours; one training is tried for each, largest ratio first, until one succeeds."""
     rung_minutes: float = 5
     """Training time of a rung."""
     on: tuple[str, ...] = ()
-    """Rungs already won: their keys are ours, and the ladder's start."""
+    """Rungs already won: their keys are part of ours and of the ladder's start."""
     rungs: tuple[str, ...] = ()
-    """Rungs of the ladder; empty: all."""
+    """Rungs of the ladder; empty means all."""
 
     def noted(self, name: str, measure: Callable[[], Note]) -> Note:
-        """What `measure` finds, written whole or not at all; what was found before is not measured again."""
+        """The result of `measure`, stored atomically under `name`; a stored result is not measured again."""
         path = self.folder / "notes" / f"{name}.json"
         if not path.exists():
             found = measure()
@@ -53,12 +53,12 @@ class Setting:
         return note
 
     def notes(self) -> list[Note]:
-        """All that has been noted."""
+        """All stored results."""
         return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((self.folder / "notes").glob("*.json"))]
 
     def claim(self) -> None:
-        """Refuse a folder in which something else was measured: its notes would stand in one table with ours."""
-        # By size and name of the text, for a folder and its text may have moved.
+        """Reject a folder that holds measurements with other settings: one table would mix them with ours."""
+        # The text is compared by size and name, because a folder and its text may have moved.
         text = Path(self.text)
         own = {"text": [text.name, text.stat().st_size], "threads": self.threads, "size": self.size}
         own["keys"] = list(self.keys)
@@ -69,7 +69,7 @@ class Setting:
 
 
 def setting_of(arguments: Sequence[str], about: str, steps: Sequence[str]) -> tuple[Setting, list[str]]:
-    """The options of the command line, and which of its `steps` are asked for."""
+    """The settings from the command line, and which of its `steps` are requested."""
     default = Setting(Path(), "", 0)
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where everything is kept; started again, it goes on")
@@ -96,7 +96,7 @@ def setting_of(arguments: Sequence[str], about: str, steps: Sequence[str]) -> tu
 
 
 def threads() -> int:
-    """Those of the environment's SPEEDRUN_THREADS; 2 unless set."""
+    """The value of the environment variable SPEEDRUN_THREADS; 2 unless set."""
     given = os.environ.get("SPEEDRUN_THREADS", "2")
     if not given.isdecimal() or int(given) < 1:
         raise SystemExit(f"SPEEDRUN_THREADS={given!r} is no number of threads: give 1 or more, or leave it unset")

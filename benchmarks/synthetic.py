@@ -1,10 +1,10 @@
-"""A dump of any size: the pages of a real one over and over, with changed text.
+"""A dump of any size: the pages of a real one repeated with changed text.
 
     python benchmarks/synthetic.py DUMP OUT MEGABYTES
 
-About so many megabytes of XML are written to OUT: multistream bz2 if its name ends so, else plain. From the second
-round on every third longer word is another one of the dump, so no two documents are alike, and titles and numbers of
-pages are new. The same arguments make the same file. Memory holds the real dump only.
+Writes about MEGABYTES of XML to OUT: multistream bz2 if its name ends in .bz2, else plain. From the second round on,
+every third longer word is replaced by another word of the dump, so that no two documents are alike, and page titles
+and ids are new. The same arguments produce the same file. Only the real dump is held in memory.
 """
 
 import bz2
@@ -30,7 +30,7 @@ def main(dump: str, out: str, megabytes: str) -> None:
 
 
 def groups(dump: Path, size: int) -> Iterator[list[str]]:
-    """Head, pages and end of a dump of about `size` bytes of XML, some pages at a time."""
+    """The head, pages and end of a dump of about `size` bytes of XML, some pages at a time."""
     with _opened(dump) as handle:
         text = handle.read().decode()
     pages = _PAGE.findall(text)

@@ -7,18 +7,17 @@ Tagged = list[tuple[str, str]]
 """A sentence: each word with its tag."""
 
 TAGS = set("ADJ,ADP,ADV,AUX,CCONJ,DET,INTJ,NOUN,NUM,PART,PRON,PROPN,PUNCT,SCONJ,SYM,VERB,X".split(","))  # noqa: SIM905
-"""The universal ones: https://universaldependencies.org/u/pos."""
+"""The universal part-of-speech tags: https://universaldependencies.org/u/pos."""
 
 
 def read_tagged(path: Path) -> list[Tagged]:
-    """The sentences of a file; one that is neither format, or has a tag that is not universal, is refused by line.
+    """The sentences of a file; raises `SystemExit` with the line if it is in neither format or has a non-universal tag.
 
-    CoNLL-U where it is called .conllu: ten columns, the word in the second, its tag in the fourth; words that are
-    written together (1-2) and those that are not written (1.1) stand there for their parts, and are left out. Else word
-    and tag are the first two of two or more columns (NerKor's .tsv). Lines of one column that begin with # say
-    something about what follows; a blank line ends a sentence.
+    Files named .conllu are CoNLL-U: ten columns, with the word in the second and its tag in the fourth. Multiword
+    tokens (1-2) and empty nodes (1.1) are left out. In other files the first two of two or more columns are word and
+    tag (NerKor's .tsv). Single-column lines that begin with # are comments; a blank line ends a sentence.
     """
-    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)  # U+0085 and its like stand in words
+    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)  # no splitlines(): words may contain U+0085 etc.
     rows = _conllu if path.suffix == ".conllu" else _columns
     sentences: list[Tagged] = [[]]
     for number, line in lines:
@@ -44,6 +43,6 @@ def _columns(columns: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def spread(sentences: list[Tagged], most: int) -> list[Tagged]:
-    """At most so many of them, evenly over the file: files go genre by genre."""
+    """At most `most` of the sentences, evenly spread over the file, because files are ordered by genre."""
     taken = min(most, len(sentences))
     return [sentences[i * len(sentences) // taken] for i in range(taken)]

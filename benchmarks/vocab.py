@@ -1,9 +1,9 @@
-"""Vocabulary training and tokenising beside `tokenizers`, on one core, as a Markdown table.
+"""Vocabulary training and tokenizing compared with `tokenizers`, on one core, as a Markdown table.
 
-    python benchmarks/vocab.py TEXT [TEXT ...]     UTF-8 or .xz, a sentence or paragraph a line
+    python benchmarks/vocab.py TEXT [TEXT ...]     UTF-8 or .xz, one sentence or paragraph per line
 
-The first text trains: 20 MB of it, 32,000 entries, each trainer in a process of its own (its peak memory is printed).
-Then every text is tokenised whole with that vocabulary, from an empty cache, in batches of 500 lines; the peer is
+20 MB of the first text train 32,000 entries, each trainer in a separate process (its peak memory is printed). Then
+every text is tokenized completely with that vocabulary, from an empty cache, in batches of 500 lines; the peer is
 `encode_batch` on the same batches.
 """
 
@@ -49,7 +49,7 @@ def first(texts: Iterator[str], most: int) -> Iterator[str]:
 
 
 def train(path: Path, name: str) -> None:
-    """In a child: print the entries, and to standard error the CPU seconds and the peak memory."""
+    """In a child process: print the entries to stdout, and the CPU time, rate and peak memory to stderr."""
     texts = list(first(lines(path), TRAINING_BYTES))
     started = time.process_time()
     entries, _ = train_entries(VocabConfig.model_validate({"size": SIZE, "trainer": TRAINERS[name]}), texts)

@@ -2,8 +2,8 @@
 
     python benchmarks/waiting.py
 
-The store is made up (documents of 1 to 40 sentences of 5 to 39 tokens) and lies in a temporary folder. A consumer that
-takes 30,000 sequences of 128 tokens a second stands for a GPU; the next step is drawn while it is busy.
+The store is synthetic (documents of 1 to 40 sentences of 5 to 39 tokens) and is written to a temporary folder. A
+consumer of 30,000 sequences of 128 tokens per second stands for a GPU; the next step is drawn while it is busy.
 """
 
 import tempfile
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def made(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Write tokens and plans; returns the rows of each pass and shard, and where the shards' tokens begin."""
+    """Write tokens and plans; returns the rows of each pass and shard, and the token offsets of the shards."""
     rows = np.zeros((PASSES, SHARDS), np.int64)
     starts = [0]
     for shard, documents in enumerate(shards()):

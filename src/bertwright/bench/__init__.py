@@ -1,1 +1,1 @@
-"""Training beside another program on the same examples, measured in turn in one run."""
+"""Benchmark training against another program on the same examples, in alternating blocks of one run."""

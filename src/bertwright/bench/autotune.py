@@ -1,4 +1,4 @@
-"""An autotuning: a recipe trained in every way that may be the fastest here, and a table of what became of each."""
+"""Autotuning: train a recipe in every configuration that may be the fastest here, and keep the results in a table."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from bertwright.recipe import Recipe
 
 
 class Examples(Protocol):
-    """What trials are made with."""
+    """The examples that trials train on."""
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe to try, on these examples."""
+        """The recipe to try on these examples."""
 
     def run_folder(self) -> AbstractContextManager[Path]:
-        """A run folder with the examples, for the length of the block."""
+        """A run folder with the examples, valid inside the `with` block."""
 
 
 Prepare = Callable[[Path], AbstractContextManager[Examples]]
-"""Makes examples in the folder that it is given, which is there for the length of the block."""
+"""Makes examples in the given folder, which exists inside the `with` block."""
 
 
 def autotune(
     tried: Tried, engines: Sequence[str], sizes: Sequence[int], table: Table, prepare: Prepare, log: Log
 ) -> list[Trial]:
-    """The trials in the order of the search, each made now or found in the table, which keeps them."""
+    """The trials in search order, each taken from the table or run now and stored there."""
     with ExitStack() as stack:
 
-        @cache  # once, and only where something is left to try
+        @cache  # at most once, and only if something is left to try
         def prepared() -> Examples:
             return stack.enter_context(prepare(table.folder / "scratch"))
 
@@ -57,7 +57,7 @@ def autotune(
 
 
 def machine_here(tried: Tried) -> dict[str, Any]:
-    """What trials on other machines, or with other programs, may differ in."""
+    """Properties of the machine and its programs for which trials may differ."""
     gpus = list(gpu_names()) if device.training_gpus(tried.recipe) else []
     names = {"machine": platform.node(), "cpu": platform.machine(), "gpus": gpus}
     return {**names, "torch": torch_build().version, "bertwright": __version__}

@@ -1,4 +1,4 @@
-"""Which engines and sizes of micro-batches an autotuning tries, from the recipe and what this machine has."""
+"""Which engines and micro-batch sizes an autotuning tries, given the recipe and this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertwright.train.sizes import computing_of, fitting_sequences
 
 
 def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:
-    """The engines that were asked for, or all that suit so many ranks; `RecipeError` for one that does not."""
+    """The requested engines, or all that suit this number of ranks; `RecipeError` for an unsuitable one."""
     known = ["auto"] if tried.ranks == 1 else ["ddp", "zero", "fsdp"]
     if tried.ranks > 1 and find_spec("deepspeed") and tried.recipe.optim.kind == "adamw":
         known.append("deepspeed")
@@ -28,7 +28,7 @@ def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:
 def first_size(tried: Tried) -> int:
     """The smallest micro-batch to try: a sixteenth of what is forecast to fit.
 
-    `RecipeError` where the recipe has no such phase, or something else decides how large a forward pass is.
+    Raises `RecipeError` if the recipe has no such phase, or if another setting determines the size of a forward pass.
     """
     phases = tried.recipe.train.phases
     if tried.phase >= len(phases):
@@ -42,13 +42,13 @@ def first_size(tried: Tried) -> int:
         )
     gpus = device.training_gpus(tried.recipe)
     computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=bool(gpus))
-    # A GPU is one rank's; of AMD's no memory is known.
+    # Each rank has one GPU; the memory of AMD GPUs is not known.
     memory = min(gpus, default=0) or memory_size() / tried.ranks
     return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory) // 16)
 
 
 def sizes_to_try(tried: Tried, asked: Sequence[int] | None) -> list[int]:
-    """The sizes that were asked for, upwards, or doubled from the first; `RecipeError` for one too large."""
+    """The requested sizes in ascending order, or doublings of the first size; `RecipeError` for one too large."""
     first = first_size(tried)
     found = sorted(asked) if asked else sizes(tried.share, first)
     if found[-1] > tried.share:

@@ -1,4 +1,4 @@
-"""Blocks of steps, measured in turn, in numbers: medians, ranges, and ratios of blocks that stand side by side."""
+"""Summaries of alternately measured blocks of steps: medians, ranges, and ratios of blocks from the same round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Blocks = Sequence[Sequence[Step]]
 
 @dataclass(frozen=True)
 class Measured:
-    """One side on one workload in one precision; times are of a step."""
+    """One side on one workload in one precision; times are per step."""
 
     workload: str
     side: Side
@@ -24,28 +24,28 @@ class Measured:
     fastest: float
     slowest: float
     processor_seconds: float
-    """Median, of all threads."""
+    """Median, summed over all threads."""
     times_as_fast: float
-    """How many times as fast ours of the same precision is: median over the rounds; 1 for ourselves."""
+    """How many times as fast ours in the same precision is: median over the rounds; 1 for ourselves."""
     times_lowest: float
-    """The same of the worst round for ours."""
+    """The same in our slowest round."""
     times_highest: float
-    """And of the best."""
+    """The same in our fastest round."""
     processor_ratio: float
-    """The side's processor seconds by ours, median over the rounds."""
+    """The side's processor seconds over ours, median over the rounds."""
     floor_ratio: float | None
-    """Our seconds over those of the same operations at the speed of the matrix products alone, median over the steps;
-    None of a peer."""
+    """Our seconds over the time of the same operations at the speed of the matrix products alone, median over the
+    steps; None for a peer."""
     times_fp32: float | None
-    """How many times as fast as the same side in float32 it is, median over the rounds; None of float32 itself, and
-    where that was not measured in the same run."""
+    """How many times as fast as the same side in float32, median over the rounds; None for float32 itself, and if
+    float32 was not measured in the same run."""
 
 
 def measured(
     workload: str, side: Side, precision: Precision, blocks: Blocks, own: Blocks, fp32: Blocks | None
 ) -> Measured:
-    """The numbers of a side's `blocks`, beside our own ones of the same precision and, where there are, its ones in
-    float32."""
+    """Summarize a side's `blocks`, relative to ours in the same precision (`own`) and, if measured, to the same side in
+    float32 (`fp32`)."""
     every = [step for block in blocks for step in block]
     ratios = _ratios(blocks, own, processor=False)
     floors = [step.seconds / step.floor for step in every if step.floor]
@@ -67,7 +67,7 @@ def measured(
 
 
 def _ratios(blocks: Blocks, others: Blocks, processor: bool) -> list[float]:
-    """For each round the median step of the one over that of the other."""
+    """For each round, the ratio of the median step times, `blocks` over `others`."""
     return [_median(one, processor) / _median(other, processor) for one, other in zip(blocks, others, strict=True)]
 
 

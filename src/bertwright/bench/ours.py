@@ -1,4 +1,4 @@
-"""Steps of bertwright: the training step of a run with its loader a step ahead, without files."""
+"""Training steps of bertwright: the step of a run, with its loader one step ahead, without writing files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bertwright.train.trained import Trained
 
 
 def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
-    """What takes the next so many steps. The floor is measured before each of these blocks, as the machine is then."""
+    """Returns a function that takes the next n steps. The floor is measured before each block, under current load."""
     with _settings(training):
         trained, loader = _trained(workload, training), loader_of(workload)
     room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))

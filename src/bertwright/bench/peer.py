@@ -1,8 +1,8 @@
 """Steps of Hugging Face's Trainer with its own collator, on the same examples.
 
-`trainer`: as its users start it, every example padded to the longest length. `trainer-tuned`: the best that its
-options give: examples grouped by length and padded to the longest of each batch. Both have its defaults else: SDPA
-attention and fused AdamW.
+`trainer`: the usual setup, with every example padded to the longest length. `trainer-tuned`: its fastest options,
+with examples grouped by length and padded to the longest of each batch. Both otherwise use its defaults: SDPA attention
+and fused AdamW.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
 
 BLOCK = 10_000
-"""Steps that one call of `train` is asked for; it is left before."""
+"""Steps requested from one call of `train`, which is left earlier."""
 
 
 class _Examples(Dataset[dict[str, Any]]):
-    """The examples of a workload, as many as some thousand steps need at most."""
+    """The examples of a workload: enough for some thousand steps, at most 4096."""
 
     def __init__(self, workload: Workload, padded: bool) -> None:
         loader = loader_of(workload)
@@ -59,7 +59,7 @@ class _Examples(Dataset[dict[str, Any]]):
 
 
 class _Clock(TrainerCallback):  # type: ignore[misc]
-    """Notes the time at the end of each step, and leaves when enough are noted."""
+    """Records the time at the end of each step, and stops training after enough steps."""
 
     def __init__(self, steps: int) -> None:
         self.steps, self.ends = steps, list[tuple[float, float]]()
@@ -71,7 +71,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
 
 
 def trainer(workload: Workload, training: Training, tuned: bool, steps: int) -> Iterator[list[Step]]:
-    """What `steps` steps take, for ever; the first one of a call of `train` does not count."""
+    """Yields blocks of `steps` timed steps, for ever; the first step of each call of `train` does not count."""
     torch.set_num_threads(training.threads)
     torch.manual_seed(1)
     examples, model = _Examples(workload, padded=not tuned), _model(workload, training)
@@ -104,7 +104,7 @@ def _model(workload: Workload, training: Training) -> Any:
 
 
 def _tokenizer(folder: Path) -> Any:
-    """One with our special ids, for the collator to mask and pad with."""
+    """A tokenizer with our special ids, for the collator's masking and padding."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     entries = special + [f"t{number}" for number in range(len(special), VOCABULARY.size)]
     (folder / "vocab.txt").write_text("\n".join(entries) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Training beside a peer: all train the same examples in processes of their own, in turn, in one run.
+"""Benchmark training against peers: all train the same examples in separate processes, taking turns in one run.
 
-In turn, because a machine's speed changes by the minute: what is compared is always a block of the same round.
+They take turns because a machine's speed varies over minutes: only blocks of the same round are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bertwright.bench.workload import Name
 from bertwright.core.errors import DataError
 
 WARM_UP = 2
-"""Steps of each side before anything counts: compilers, caches and first touches of memory."""
+"""Steps of each side before measuring, for compilation, caches and first touches of memory."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,26 @@ class Setting:
     """How all sides train, and how much is measured."""
 
     precisions: tuple[Precision, ...] = ("fp32",)
-    """Each side trains in all of them."""
+    """Each side trains in all of these precisions."""
     threads: int = 2
     dropout: float = 0.1
-    """Of hidden states (a probability)."""
+    """Dropout probability of hidden states."""
     attention_dropout: float = 0.0
-    """Of attention weights (a probability)."""
+    """Dropout probability of attention weights."""
     rounds: int = 3
-    """Blocks of each side."""
+    """Number of blocks of each side."""
     steps: int = 5
-    """Steps of a block."""
+    """Number of steps in a block."""
 
     def training(self, precision: Precision) -> Training:
-        """How a side trains in this precision."""
+        """The settings for a side in this precision."""
         return Training(precision, self.threads, self.dropout, self.attention_dropout)
 
 
 def bench(
     workloads: Sequence[Name], sides: Sequence[Side], setting: Setting, say: Callable[[str], None]
 ) -> list[Measured]:
-    """Measure `sides`, ours first, on each workload. `DataError` where a side ends before its time."""
+    """Measure `sides`, ours first, on each workload. Raises `DataError` if a side's process ends early."""
     return [found for name in workloads for found in _one(name, sides, setting, say)]
 
 
@@ -77,7 +77,7 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
 
 
 class _Running:
-    """A side in a process of its own, which waits for a number of steps to do."""
+    """A side in its own process, which waits for the number of steps to run next."""
 
     def __init__(self, side: Side, name: Name, training: Training) -> None:
         self.name = f"{side} in {training.precision}"
@@ -87,7 +87,7 @@ class _Running:
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)
 
     def steps(self, number: int) -> list[Step]:
-        """What each of so many steps takes."""
+        """Run `number` steps and return the measurements of each."""
         assert self.process.stdin and self.process.stdout
         try:
             self.process.stdin.write(f"{number}\n")
@@ -107,7 +107,7 @@ class _Running:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         for pipe in (self.process.stdin, self.process.stdout, self.errors):
-            with suppress(BrokenPipeError):  # what was still to be written has no reader
+            with suppress(BrokenPipeError):  # the reader of unflushed input is gone
                 if pipe:
                     pipe.close()
         self.process.wait()

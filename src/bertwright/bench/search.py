@@ -1,8 +1,8 @@
-"""Which ways of computing a step are tried, in which order, and what is learnt of them. Knows no torch.
+"""Which configurations of a training step are tried, in which order, and what their trials show. Does not import torch.
 
-The global batch is the recipe's: it decides what is learnt, and how it is cut only how fast. A line of candidates has
-one engine and keeps, or computes again, what backward needs; along it micro-batches double, and the forward passes of a
-step follow from them.
+The recipe fixes the global batch, which decides what is learnt; how it is split only affects speed. A line of
+candidates has one engine and either keeps activations or recomputes them in the backward pass; along a line
+micro-batches double, and the number of forward passes per step follows from their size.
 """
 
 from __future__ import annotations
@@ -14,54 +14,56 @@ from typing import Any, Literal
 
 Outcome = Literal["trained", "out-of-memory", "too-slow", "failed", "left-out"]
 GAIN = 1.02
-"""How many times as fast the next size must be to count as faster."""
+"""Factor by which the next size must be faster to count as an improvement."""
 PATIENCE = 2
-"""Sizes in a row that are no faster, after which a line ends."""
+"""Number of consecutive sizes without improvement after which a line ends."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way of computing a step."""
+    """One configuration of a training step."""
 
     engine: str
-    """As `train.engine` names it."""
+    """Name as in `train.engine`."""
     checkpoint_activations: bool
     micro_batch: int
-    """Sequences of a forward pass on a rank."""
+    """Sequences per forward pass on each rank."""
 
     def keys(self, phase: int) -> dict[str, Any]:
-        """The keys of the recipe that say it."""
+        """The recipe keys that select this candidate."""
         keys = {f"train.phases.{phase}.micro_batch": self.micro_batch, "train.engine": self.engine}
         return keys | {"train.checkpoint_activations": self.checkpoint_activations}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of a candidate."""
+    """The result of trying a candidate."""
 
     candidate: Candidate
     outcome: Outcome
     passes: int = 0
-    """Forward passes of a rank in each step."""
+    """Forward passes per step on each rank."""
     seconds: float = 0.0
-    """Of a step of the whole batch."""
+    """Seconds of a step of the full global batch."""
     memory_bytes: int = 0
-    """Most memory of the first rank."""
+    """Peak memory of rank 0."""
     why: str = ""
-    """Of what was not trained."""
+    """Reason why the candidate was not trained."""
 
 
 def step_seconds(one: float, two: float, passes: int) -> float:
-    """Seconds of a step of so many forward passes, from those of a step of one and of a step of two.
+    """Seconds of a step with `passes` forward passes, from those of a step with one pass and of a step with two.
 
-    A pass more takes what two take more than one; the rest, the update and the sum over ranks, is once a step.
+    Each further pass costs the difference of the two; the remainder, for the update and the all-reduce, occurs once a
+    step.
     """
-    each = max(two - one, two / 4)  # a machine that is busy meanwhile may make two the faster
+    each = max(two - one, two / 4)  # under other load, two passes may be measured as faster than one
     return max(one - each, 0.0) + passes * each
 
 
 def sizes(share: int, first: int) -> list[int]:
-    """Micro-batches for a rank with `share` sequences a step: powers of two from about `first` on, and all at once."""
+    """Micro-batches for a rank with `share` sequences per step: powers of two from about `first` up to `share`
+    itself."""
     size = 1
     while size * 2 <= min(first, share):
         size *= 2
@@ -75,8 +77,8 @@ def sizes(share: int, first: int) -> list[int]:
 def search(
     lines: Sequence[tuple[str, bool]], tried: Sequence[int], attempt: Callable[[Candidate], Trial]
 ) -> Iterator[Trial]:
-    """Try sizes upwards on each line, an engine and whether activations are checkpointed, while they get faster and
-    fit; where the smallest of them does not fit, downwards until one does, and on while they get faster."""
+    """Try sizes upwards on each line (engine, checkpointing) while they fit and get faster; if the smallest one does
+    not fit, go downwards until one fits, and on while they get faster."""
     for engine, checkpointing in lines:
         line = partial(Candidate, engine, checkpointing)
         upwards = list(_upwards(line, tried, attempt))
@@ -96,7 +98,7 @@ def _upwards(
         trial = attempt(line(size))
         yield trial
         if trial.outcome != "trained":
-            # A larger one takes more memory, and time; what fails for another reason fails whatever the size.
+            # A larger size takes more memory and time; other failures do not depend on the size.
             ended = f"{size} {'failed' if trial.outcome == 'failed' else f'was {trial.outcome}'}"
         elif not fastest or fastest / trial.seconds >= GAIN:
             fastest, behind = trial.seconds, 0
@@ -106,7 +108,7 @@ def _upwards(
 
 
 def _downwards(line: Callable[[int], Candidate], size: int, attempt: Callable[[Candidate], Trial]) -> Iterator[Trial]:
-    # The largest that fits is not for that the fastest: one that just does may wait for memory at every step.
+    # The largest size that fits is not always the fastest: near the limit every step may wait for memory.
     fastest, behind = 0.0, 0
     while size > 1 and behind < PATIENCE:
         size //= 2
@@ -121,7 +123,7 @@ def _downwards(line: Callable[[int], Candidate], size: int, attempt: Callable[[C
 
 
 def best(trials: Sequence[Trial]) -> Trial | None:
-    """The fastest; of two within the gain that counts the one that takes less memory."""
+    """The fastest trial; among trials within `GAIN` of it, the one with the lowest memory. None if none was trained."""
     trained = [trial for trial in trials if trial.outcome == "trained"]
     if not trained:
         return None

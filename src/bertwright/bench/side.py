@@ -1,4 +1,4 @@
-"""One side of a comparison, in a process of its own: told a number of steps, it does them and says what each took.
+"""One side of a benchmark in its own process: it reads a number of steps, runs them and reports the time of each.
 
 python -m bertwright.bench.side SIDE WORKLOAD TRAINING      (TRAINING: the fields of `Training` as a JSON object)
 """
@@ -17,13 +17,13 @@ from bertwright.bench.workload import WORKLOADS, Name
 def main(side: str, workload: str, training: str) -> None:
     """Answer each line of standard input, a number of steps, with a line of JSON: the fields of each `Step`."""
     take = take_of(cast(Side, side), cast(Name, workload), Training(**json.loads(training)))
-    out, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    out, sys.stdout = sys.stdout, sys.stderr  # keep library output out of the answers
     for line in sys.stdin:
         print(json.dumps(take(int(line))), file=out, flush=True)
 
 
 def take_of(side: Side, name: Name, training: Training) -> Callable[[int], list[Step]]:
-    """What takes so many steps of a side; its own library alone is loaded."""
+    """The function that runs n steps of a side; loads only the library of that side."""
     workload = WORKLOADS[name]
     if side == "bertwright":
         from bertwright.bench.ours import ours

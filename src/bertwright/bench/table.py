@@ -1,4 +1,4 @@
-"""The table of an autotuning: a file that is written after each trial, so that a search may be stopped and go on."""
+"""The results table of an autotuning, written to a file after each trial, so that a stopped search can be resumed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from bertwright.core.lock import FolderLock
 
 @dataclass
 class Table:
-    """The trials that were made, kept after each."""
+    """The completed trials, saved after each one."""
 
     folder: Path
     file: Path
     setting: dict[str, Any]
     limit: float
-    """Seconds after which a trial is ended."""
+    """Time limit of a trial, in seconds."""
     trials: dict[Candidate, Trial]
 
     def keep(self, trial: Trial) -> Trial:
-        """Keep one more."""
+        """Add a trial and save the table; returns the trial."""
         self.trials[trial.candidate] = trial
         rows = [asdict(each) for each in self.trials.values()]
         write_atomic(
@@ -39,10 +39,10 @@ class Table:
 
 @contextmanager
 def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[Table]:
-    """The table of an earlier start of the same search, or a new one; locked for the length of the block.
+    """The table of an earlier start of the same search, or a new one; locked inside the `with` block.
 
-    `machine`: what is compared of the machine and its programs, as JSON values. Of an earlier start trials that failed
-    are made again, and those that were too slow where there is more time now.
+    `machine`: properties of the machine and its programs that must match, as JSON values. Failed trials of an earlier
+    start are repeated, and so are those that were too slow if the time limit is higher now.
     """
     folder = make_folder(run.absolute().with_name(f"{run.name}.autotune"))
     file, setting = folder / f"phase-{tried.phase}.json", {**_setting(tried), **machine}
@@ -66,12 +66,12 @@ def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[
 
 
 def _stands(trial: Trial, waited: bool) -> bool:
-    """Whether a trial would end as it did, if it `waited` as long as it would now."""
+    """Whether a trial's outcome is still valid; `waited`: its time limit was at least the current one."""
     return trial.outcome in ("trained", "out-of-memory") or (trial.outcome == "too-slow" and waited)
 
 
 def _setting(tried: Tried) -> dict[str, Any]:
-    """What trials must have in common to be compared."""
+    """The settings that trials must share to be comparable."""
     values = tried.recipe.shown(exclude_none=True)
     train = values["train"]
     for name in ("engine", "checkpoint_activations", "observers", "mirror", "spot_notice"):

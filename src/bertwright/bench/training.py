@@ -1,4 +1,4 @@
-"""How a side trains, and what it says of each step: what goes to its process and what comes back. Knows no torch."""
+"""Settings sent to a side's process, and the measurements it returns. Does not import torch."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Training:
     precision: Precision = "fp32"
     threads: int = 2
     dropout: float = 0.1
-    """Of hidden states (a probability)."""
+    """Dropout probability of hidden states."""
     attention_dropout: float = 0.0
-    """Of attention weights (a probability)."""
+    """Dropout probability of attention weights."""
 
 
 class Step(NamedTuple):
-    """What one step took."""
+    """The measurements of one step."""
 
     seconds: float
     processor_seconds: float
-    """Of all threads."""
+    """Summed over all threads."""
     floor: float | None = None
-    """Seconds that its operations would take at the speed of the network's matrix products alone, measured just before
-    the block of the step; None of a side whose operations are not ours to count."""
+    """Seconds that its operations would take at the speed of the network's matrix products alone, measured right before
+    the block of the step; None for a side whose operations we cannot count."""

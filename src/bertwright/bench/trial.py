@@ -1,4 +1,4 @@
-"""One trial of a way of computing: the real training of some steps, in a process that may fail without harm."""
+"""One autotuning trial: a real training of a few steps, in a separate process whose failure does no harm."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ from bertwright.train.phase_config import ONE_PASS
 
 LENGTHS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
 _GUARDED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
-"""Of all processes the system kills this one first when memory ends, and at a limit of its own it ends by itself."""
+"""Makes the process the first that the kernel kills when memory runs out, and sets a limit at which it ends itself."""
 _NO_MEMORY = ("no memory left", "out of memory")
 _PATIENCE = 20.0
-"""Seconds that a trial has to end after it was asked to."""
+"""Seconds that a trial is given to end after it was asked to."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What is tried out, the same for all candidates."""
+    """What is being tuned; the same for all candidates."""
 
     recipe: Recipe
     phase: int
-    """Which of its phases."""
+    """Index of the phase."""
     ranks: int
     steps: int
-    """Steps that are timed, of one pass and of two each; one before them warms up."""
+    """Steps that are timed, with one forward pass and with two each; one more before them warms up."""
     limit: float
-    """Seconds after which a trial is ended."""
+    """Time limit of a trial, in seconds."""
 
     @property
     def share(self) -> int:
-        """Sequences of a rank in a step."""
+        """Sequences per rank in each step."""
         return -(-self.recipe.train.phases[self.phase].batch // self.ranks)
 
     def recipe_for(self, candidate: Candidate) -> Recipe:
-        """The recipe of a trial: of its phase some steps of one forward pass and then of two, of the others one of a
-        sequence. `RecipeError` where the candidate is not possible with this recipe."""
+        """The recipe of a trial: the tuned phase gets some steps of one forward pass and then of two; every other phase
+        gets one step with a single sequence per rank. Raises `RecipeError` if the recipe does not allow the
+        candidate."""
         values = self.recipe.shown(exclude_none=True)
         train = values["train"]
         for number, phase in enumerate(train["phases"]):
@@ -81,7 +82,7 @@ class Tried:
 
 
 def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
-    """Train a candidate in a run folder that has its examples, and say what became of it."""
+    """Train a candidate in a run folder that holds its examples, and return the result."""
     try:
         recipe = tried.recipe_for(candidate)
     except RecipeError as error:
@@ -101,12 +102,12 @@ def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
 
 
 def _train(arguments: Sequence[str], log: Path, tried: Tried) -> int | None:
-    """The exit code of a training, or None where it was ended for its time."""
+    """The exit code of a training, or None if it exceeded the time limit."""
     start = [sys.executable, "-m", "bertwright.cli", "train"]
     if tried.ranks > 1:
         ranks = ["--standalone", "--nproc-per-node", str(tried.ranks)]
         start = [sys.executable, "-m", "torch.distributed.run", *ranks, "-m", "bertwright.cli", "train"]
-    # Of GPUs torch maps far more than it uses.
+    # With GPUs, torch maps far more address space than it uses.
     gpus = tried.recipe.train.device != "cpu" and Path("/dev/nvidiactl").exists()
     kilobytes = "unlimited" if gpus else str(int(0.9 * memory_size() / tried.ranks) // 1024)
     with log.open("wb") as out:
@@ -121,7 +122,7 @@ def _train(arguments: Sequence[str], log: Path, tried: Tried) -> int | None:
 
 
 def _timed(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -> Trial:
-    """The seconds of a step of the whole batch, from the rows of a trial."""
+    """The trial's seconds for a step of the full global batch, computed from its rows of metrics."""
     before = [row["seconds"] for row in rows if row.get("phase", 0) < tried.phase and "seconds" in row]
     own = [row for row in rows if row.get("phase") == tried.phase and "seconds" in row]
     took = [b - a for a, b in pairwise([before[-1] if before else 0.0, *(row["seconds"] for row in own)])]

@@ -1,7 +1,7 @@
-"""What is trained on while measuring: networks, lengths, and examples of made-up text that both sides get alike.
+"""What benchmarks train on: networks, lengths, and examples of synthetic text that are the same for both sides.
 
-The text is random numbers for tokens: the time of a step hangs on lengths, not on what stands in them. Lengths of
-sentences and documents are drawn, so pairs and blocks come out of the plans as those of a corpus do.
+Tokens are random numbers, because step time depends on lengths, not on content. Lengths of sentences and documents are
+random too, so that the plans produce pairs and blocks like those of a corpus.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Workload:
     length: int
     """Longest example (tokens)."""
     batch: int
-    """Examples a step."""
+    """Examples per step."""
     plan: Literal["next-sentence", "full-sentences", "doc-sentences"]
     sentences: tuple[int, int]
-    """Fewest and most sentences of a document."""
+    """Minimum and maximum number of sentences in a document."""
     tokens: tuple[int, int] = (5, 39)
-    """Fewest and most tokens of a sentence."""
+    """Minimum and maximum number of tokens in a sentence."""
 
     @property
     def pairs(self) -> bool:
@@ -58,13 +58,13 @@ WORKLOADS: dict[Name, Workload] = {
     "half-512": Workload("documents that half fill 512", "mini", 512, 16, "doc-sentences", (1, 22)),
     "base-128": Workload("BERT-base, full blocks of 128", "base", 128, 16, "full-sentences", (40, 40), (126, 126)),
 }
-"""By the names of `--workload`."""
+"""By the names that `--workload` accepts."""
 
 
 def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, packing: bool = False) -> PlanLoader:
-    """The training batches of a workload, from about so many tokens of made-up text; the same at every call.
+    """The training batches of a workload, from about `tokens` tokens of synthetic text; the same on every call.
 
-    `micro_batch` is in examples (0: the whole batch), with `packing` in rows of them.
+    `micro_batch` counts examples (0: the entire batch), or rows of several examples with `packing`.
     """
     lengths = _between(workload.tokens, "lengths", tokens // workload.tokens[0])
     counts = _between(workload.sentences, "counts", len(lengths))
@@ -94,18 +94,18 @@ def _between(bounds: tuple[int, int], name: str, number: int) -> NDArray[np.int6
 
 @dataclass(frozen=True)
 class Example:
-    """One example as another program wants it: before masking."""
+    """One example in the form that other programs need: before masking."""
 
     token_ids: NDArray[np.int64]
     """[n]"""
     segment_ids: NDArray[np.int64]
     """[n]"""
     label: int
-    """Of its pair; 0 where there is none."""
+    """Label of its pair; 0 if it is not a pair."""
 
 
 def examples_of(batch: MicroBatch) -> Iterator[Example]:
-    """The examples of a batch with their masks undone."""
+    """The examples of a batch with masking undone."""
     tokens = batch.token_ids.copy()
     tokens[batch.prediction_positions] = batch.labels
     for number, (first, stop) in enumerate(zip(batch.cu_seqlens[:-1], batch.cu_seqlens[1:], strict=True)):

@@ -1,1 +1,1 @@
-"""A finished model and the held-out split in, scores beside their baselines and sample predictions out."""
+"""Evaluation: from a finished model and the held-out split to scores with baselines, and sample predictions."""

@@ -1,4 +1,4 @@
-"""What guessing without reading the context would score on the same masked tokens."""
+"""The scores of guessing without context, on the same masked tokens."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bertwright.examples.frequencies import log_probabilities
 
 
 def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float | int]:
-    """Scores of the training tokens' distribution on held-out `labels` [N], given its counts [V].
+    """Scores of the training tokens' distribution, given its counts [V], on held-out `labels` [N].
 
-    `unigram_loss` is the mean of -log p(label) in nats, p with one added to every count (so an entry that training
-    never saw has a probability); `most_common_token_accuracy` is the share of labels that are the most common training
+    `unigram_loss` is the mean of -log p(label) in nats, with one added to every count in p (so that entries unseen in
+    training have a probability); `most_common_token_accuracy` is the share of labels equal to the most common training
     token.
     """
     log_p = log_probabilities(training)
-    # Of the training text: the commonest held-out token is not known to whoever guesses.
+    # From the training text: a guesser does not know the most common held-out token.
     commonest = int(training.argmax())
     return {
         "unigram_loss": -float(log_p[labels].mean()),
@@ -28,6 +28,6 @@ def baselines(training: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[st
 
 
 def majority(labels: Iterable[int]) -> float:
-    """The share of the commoner of two labels: what always guessing it would score."""
+    """The share of the more common of two labels, which always guessing it would score."""
     share = float(np.mean(np.fromiter(labels, np.int64)))
     return max(share, 1 - share)

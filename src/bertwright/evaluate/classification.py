@@ -1,5 +1,4 @@
-"""The scores of a classifier on the held-out texts, beside what always the same answer would score, and some texts with
-its answers."""
+"""The scores of a classifier on the held-out texts, with constant-answer baselines, and its answers to some texts."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ BEST = 5
 
 @torch.inference_mode()
 def answers(model: SequenceClassifier, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
-    """[N, C] the logits of all sequences; the model is left in the mode it was in."""
+    """[N, C] logits of all sequences; the model's training mode is restored."""
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
     try:
@@ -41,8 +40,8 @@ def answers(model: SequenceClassifier, batches: Sequence[MicroBatch], log: Log) 
 
 
 def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
-    """The scores of logits [N, C] beside the labels [N], with the baselines that training's labels give; accuracies and
-    correlations are None where a logit is no number."""
+    """The scores of logits [N, C] against the labels `right` [N], with baselines from the training labels; accuracies
+    and correlations are None if any logit is not finite."""
     counted: dict[str, Any] = {"sequences": len(right)}
     finite = np.isfinite(logits).all()
     if logits.shape[1] == 1:
@@ -56,14 +55,14 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
     shifted = logits - logits.max(1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
     loss = -float(log_p[np.arange(len(classes)), classes].mean())
-    # Of training's labels: the commonest held-out class is not known to whoever guesses.
+    # From the training labels: a guesser does not know the most common held-out class.
     commonest = int(np.argmax(examples.counts["train"]["classes"]))
     baseline = {
         "majority": float((classes == commonest).mean()),
         "majority_label": examples.counts["labels"][commonest],
     }
     found = of_classes(logits.argmax(1), classes, logits.shape[1])
-    # The largest of what is no number is the first class, and that is sometimes right.
+    # The argmax of NaN logits is the first class, which is sometimes correct.
     found = found if finite else dict.fromkeys(found)
     return {"classification_loss": loss, **found, **baseline, **counted}
 
@@ -71,8 +70,8 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
 def shown(
     model: SequenceClassifier, heldout: LabelledSet, length: int, most: int, tokenizer: Tokenizer
 ) -> Iterator[dict[str, Any]]:
-    """Up to `most` held-out texts in a fixed random order, each with its class and what the model holds of the classes,
-    best first; none where labels are numbers."""
+    """Up to `most` held-out texts in a fixed random order, each with its class and the model's probabilities of the
+    classes, best first; none if labels are numbers."""
     labels, total = model.config.labels, len(heldout.arrays)
     if not most or len(labels) == 1:
         return

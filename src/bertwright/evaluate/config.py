@@ -1,4 +1,4 @@
-"""The knobs of evaluation, and what it reads. Knows no torch."""
+"""The settings of evaluation, and its inputs. Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
 VERSION = 5
-"""Raised when the code of the stage changes its result."""
+"""Incremented when the code of the stage changes its result."""
 
 GAP = re.compile(r"\[MASK(?:=([^\]]+))?\]")
-"""A gap in a cloze line: [MASK], or [MASK=word] where the word is known."""
+"""A gap in a cloze line: [MASK], or [MASK=word] if the word is known."""
 
 
 class EvaluateConfig(Section):
     """Held-out scores and sample predictions."""
 
     length: int = Field(0, ge=0)
-    """Length of the held-out sequences, in tokens; 0 takes the last phase's."""
+    """Length of the held-out sequences, in tokens; 0 uses that of the last phase."""
     mask_rate: float = Field(0.15, gt=0, lt=1)
-    """Share of the held-out tokens that are masked, whatever training used; runs with the same rate can be compared."""
+    """Share of the held-out tokens that are masked, independent of training; runs with the same rate can be
+    compared."""
     max_sequences: int = Field(0, ge=0)
-    """Most held-out sequences scored, spread evenly over the split; 0 scores all."""
+    """Maximum number of held-out sequences to score, spread evenly over the split; 0 scores all."""
     cloze: tuple[str, ...] = ()
     """Lines of text with one [MASK] or [MASK=expected word] each, shown with the model's five best words."""
     samples: int = Field(8, ge=0)
-    """Held-out sentences shown with one masked word and the model's five best words."""
+    """Number of held-out sentences shown with one masked word and the model's five best words."""
     batch: int = runtime_only(64, ge=1)
     """Sequences per forward pass."""
     device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
-    """Where the model runs; `auto` takes a GPU when torch sees one."""
+    """Where the model runs; `auto` uses a GPU if torch sees one."""
 
     @field_validator("cloze")
     @classmethod
@@ -47,7 +48,7 @@ class EvaluateConfig(Section):
 
 @dataclass(frozen=True)
 class Inputs:
-    """The artifacts that the scores are made of."""
+    """The artifacts that the scores are computed from."""
 
     train: Artifact
     examples: Artifact
@@ -55,10 +56,10 @@ class Inputs:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Theirs, by name."""
+        """The fingerprints of the artifacts, by name."""
         return {name: artifact.fingerprint for name, artifact in vars(self).items()}
 
 
 def sections(config: EvaluateConfig, length: int) -> dict[str, Section]:
-    """The settings that the scores are a function of; `length` (tokens) is that of the sequences scored."""
+    """The settings that determine the scores; `length` (tokens) is that of the scored sequences."""
     return {"evaluate": config.model_copy(update={"length": length})}

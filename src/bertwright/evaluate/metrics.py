@@ -1,5 +1,5 @@
-"""The scores of GLUE (Wang et al. 2019 table 1), in float64: of classes accuracy, F1 and Matthews' correlation, of
-numbers Pearson's and Spearman's. What is not defined (a constant has no correlation) is None."""
+"""The scores of GLUE (Wang et al. 2019 table 1), in float64: accuracy, F1 and Matthews' correlation for classes,
+Pearson's and Spearman's correlation for numbers. Undefined scores (a constant has no correlation) are None."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ Numbers = NDArray[np.float64]
 
 
 def of_classes(guessed: Classes, right: Classes, classes: int) -> dict[str, float | None]:
-    """`accuracy`, `f1` (with two classes of class 1, as GLUE has it; else the mean over the classes) and `matthews`
-    (with more than two Gorodkin's R_K) of guesses [N] beside what is right [N]."""
+    """`accuracy`, `f1` and `matthews` of guesses [N] against correct classes [N].
+
+    With two classes `f1` is that of class 1, as in GLUE; with more it is the mean over the classes, and `matthews` is
+    Gorodkin's R_K.
+    """
     table = np.zeros((classes, classes), np.float64)
     np.add.at(table, (right, guessed), 1)
     hits, of_right, of_guessed = np.diag(table), table.sum(1), table.sum(0)
     both = of_right + of_guessed
-    # A class that nobody guessed and nobody has is left out of the mean.
+    # Classes that were neither guessed nor present are left out of the mean.
     f1 = 2 * hits[both > 0] / both[both > 0] if classes > 2 else 2 * hits[1:] / np.maximum(both[1:], 1)
     total = table.sum()
     spread = np.sqrt(total**2 - of_guessed @ of_guessed) * np.sqrt(total**2 - of_right @ of_right)
@@ -26,12 +29,12 @@ def of_classes(guessed: Classes, right: Classes, classes: int) -> dict[str, floa
 
 
 def of_numbers(answered: Numbers, right: Numbers) -> dict[str, float | None]:
-    """`pearson` and `spearman` of answers [N] beside what is right [N]."""
+    """`pearson` and `spearman` of answers [N] against correct numbers [N]."""
     return {"pearson": _correlation(answered, right), "spearman": _correlation(_ranks(answered), _ranks(right))}
 
 
 def _correlation(x: Numbers, y: Numbers) -> float | None:
-    # Not told by the spread: the mean of a constant is rounded, and the constant is beside it by as much.
+    # Not detected by the spread: the mean of a constant is rounded, so its deviations may differ from 0.
     if x.min() == x.max() or y.min() == y.max():
         return None
     x, y = x - x.mean(), y - y.mean()
@@ -40,7 +43,7 @@ def _correlation(x: Numbers, y: Numbers) -> float | None:
 
 
 def _ranks(values: Numbers) -> Numbers:
-    """[N] ranks from 1, equal values sharing the mean of theirs."""
+    """[N] ranks from 1; equal values share the mean of their ranks."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     ranks: Numbers = (ends - (counts - 1) / 2)[group]

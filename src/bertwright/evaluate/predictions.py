@@ -1,4 +1,4 @@
-"""Sentences with one masked word, and the model's five best guesses: for people to judge."""
+"""Sentences with one masked word and the model's five best guesses, for readers to judge."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ class Question:
     """A text with one [MASK]."""
 
     source: str
-    """"cloze" for a line of the recipe, "held-out" for a sentence that training never saw."""
+    """"cloze" for a line of the recipe, "held-out" for a sentence that is not in the training text."""
     text: str
-    """What is shown."""
+    """The text that is shown."""
     ids: list[int]
-    """[CLS] text [SEP], with the mask token in it."""
+    """[CLS] text [SEP], including the mask token."""
     gold: str | None
-    """The word that stood there, as the vocabulary writes it, where it is known."""
+    """The original word, normalized as in the vocabulary; None if it is not known."""
 
 
 def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
-    """The question of a line with one [MASK]; a `RecipeError` naming the line when the model cannot read it whole."""
+    """The question of a line with one [MASK]; raises `RecipeError` naming the line if it exceeds the model's
+    positions."""
     before_gap, gold, after_gap = GAP.split(line)
-    # In two parts: "[MASK]" in running text would be cut into brackets and letters.
+    # Encoded in two parts: the tokenizer would split "[MASK]" in running text into brackets and letters.
     flat, lengths = tokenizer.encode_sentences([before_gap, after_gap])
     before, after = np.split(flat.astype(np.int64), [lengths[0]])
     ids = [tokenizer.ids(CLS), *before.tolist(), tokenizer.ids(MASK), *after.tolist(), tokenizer.ids(SEP)]
@@ -50,7 +51,7 @@ def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
         raise RecipeError(
             f"evaluate.cloze: {line!r} has {len(ids)} tokens, but the model reads {positions}. Shorten it."
         )
-    # As it would be guessed: in small letters, say, or without accents.
+    # Normalized as the model would predict it, for example in lower case or without accents.
     written = tokenizer.decode(tokenizer.encode_sentences([gold])[0]) if gold else None
     return Question("cloze", f"{before_gap}{MASK}{after_gap}", ids, written)
 
@@ -58,12 +59,12 @@ def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
 def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: int) -> list[Question]:
     """Up to `most` sentences of `store` in a fixed random order, each with one masked word.
 
-    The word is a single entry, because one [MASK] is one token; sentences of 6 to 48 tokens that have such
-    a word and no unknown token are taken. The first 200 per question are looked at.
+    The word is a single entry, because one [MASK] is one token. Only sentences of 6 to 48 tokens with such a word and
+    without unknown tokens are used; the first 200 sentences per question are tried.
     """
     starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
     count = len(store.sentences)
-    # By a hash and not the first ones: they would be sentences of one article.
+    # A hashed order: the first sentences would all be from one article.
     order = Permutation(rng.key("evaluate", "sentences"), count)(np.arange(min(count, most * TRIED_PER_SAMPLE)))
     questions: list[Question] = []
     for sentence in order.tolist():
@@ -79,10 +80,10 @@ def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: 
 
 
 def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:
-    """Each question with the most probable entries, best first; the model is left in the mode it was in."""
+    """Each question with its most probable entries, best first; the model's training mode is restored."""
     if not questions:
         return []
-    # The caller's model: with dropout the same sentence would get other words each time.
+    # The model belongs to the caller and may be in training mode: dropout would change the words on each call.
     was_training = model.training
     model.eval()
     with torch.inference_mode():
@@ -90,7 +91,7 @@ def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: To
         device = next(model.parameters()).device
         mlm_PV, _ = model(batch.map(lambda tensor: tensor.to(device)))
     model.train(was_training)
-    # Rows that only pad the embedding have no word to show.
+    # Rows that only pad the embedding have no entry to show.
     best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
     return [
         {
@@ -104,7 +105,7 @@ def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: To
 
 
 def _whole_words(ids: np.ndarray[Any, Any], tokenizer: Tokenizer) -> list[int]:
-    """Positions of words that are one entry of two characters or more (isalpha would refuse combining marks)."""
+    """Positions of words that are one entry of two or more characters (isalpha would reject combining marks)."""
     ends = [*~tokenizer.continuation[ids[1:]], True]
     entries = [tokenizer.vocabulary[i] for i in ids]
     return [i for i, entry in enumerate(entries) if ends[i] and len(entry) > 1 and entry[0].isalpha()]
@@ -119,6 +120,6 @@ def _masked(ids: list[int], position: int, tokenizer: Tokenizer) -> Question:
 
 
 def readable(text: str) -> str:
-    """Decoded text with the blanks around punctuation removed, as far as that is certain."""
+    """Decoded text without the spaces around punctuation, where their removal is unambiguous."""
     closed = re.sub(r" (?=[.,;:!?%)\]}”»…])", "", text)
     return re.sub(r"(?<=[(\[{„«]) ", "", closed)

@@ -1,4 +1,4 @@
-"""The stage `evaluate`: a trained model and the held-out documents in, scores.json and predictions.json out."""
+"""The stage `evaluate`: scores a trained model on the held-out documents; writes scores.json and predictions.json."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ from bertwright.vocab.tokenizer import load_tokenizer
 
 
 def run(config: EvaluateConfig, length: int, inputs: Inputs, context: StageContext) -> Artifact:
-    """The scores of the trained model on held-out sequences of `length` tokens; they are also the artifact's counts.
+    """Score the trained model on held-out sequences of `length` tokens; the scores are also the artifact's counts.
 
-    Raises `RecipeError` for a cloze line longer than the model reads and for a device that is not there.
+    Raises `RecipeError` for a cloze line longer than the model's positions and for a device that is not available.
     """
     scored = identity(config, length, inputs.fingerprints)
     return build(context.out, scored, context.log, lambda draft: _make(config, length, inputs, draft, context.log))
 
 
 def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
-    """What the scores are a function of; `inputs` has the fingerprints of "train", "examples" and "vocab"."""
+    """What determines the scores; `inputs` has the fingerprints of "train", "examples" and "vocab"."""
     needed = {name: inputs[name] for name in ("train", "examples", "vocab")}
     return Identity("evaluate", VERSION, sections(config, length), needed)
 
 
 def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
     train, examples, vocab = inputs.train, inputs.examples, inputs.vocab
-    # Ids of another vocabulary are ids all the same: the scores would be numbers, and wrong.
+    # Ids of another vocabulary would be accepted, and the scores would be silently wrong.
     check_same_vocabulary(train, vocab)
     _verify(vocab, "")
     if "labels" in examples.counts:
         return _classified(config, length, inputs, draft, log)
-    for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores speak of what is held out
+    for prefix in ("plans/heldout/", "store/heldout."):  # of every length: the scores depend on what is held out
         _verify(examples, prefix)
     heldout, tokenizer = Store.open(examples, "heldout", vocab), load_tokenizer(vocab)
     most = config.max_sequences or None
-    # The rate is the stage's own, whatever training used: runs with the same rate can be compared.
+    # The rate is a setting of this stage, independent of training, so that runs with the same rate can be compared.
     batches = list(heldout_batches(examples, length, length, config.mask_rate, config.batch, most))
     _verify(train, "model/")
     device = resolve_device(config.device)
@@ -80,7 +80,7 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
     labels = np.concatenate([batch.labels for batch in batches])
     scores["bits_per_character"] = bits_per_character(scores["mlm_loss"], labels, entry_lengths(tokenizer.vocabulary))
-    # Copied on: whoever reads the scores alone must see that they are of an unfinished training.
+    # Copied here: readers of the scores alone must see that the training is unfinished.
     if note := train.counts.get("unfinished"):
         scores["unfinished"] = note
     write_json(draft / "scores.json", scores)
@@ -92,7 +92,7 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
 
 
 def _classified(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
-    """The scores of a classifier on the held-out texts, cut to `length`."""
+    """Score a classifier on the held-out texts, cut to `length` tokens."""
     train, examples, vocab = inputs.train, inputs.examples, inputs.vocab
     _verify(examples, f"{FOLDER}/")
     _verify(train, "model/")
@@ -114,7 +114,7 @@ def _classified(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path
 
 
 def _verify(artifact: Artifact, prefix: str) -> None:
-    """Raise `ArtifactError` where a file whose name begins so is not the one that was sealed."""
+    """Raise `ArtifactError` if a file whose name begins with `prefix` differs from what was sealed."""
     for name in artifact.names(prefix):
         artifact.file(name)
 
@@ -122,17 +122,17 @@ def _verify(artifact: Artifact, prefix: str) -> None:
 def _scores(
     model: PreTrainingModel, task: str, batches: Sequence[MicroBatch], counts: NDArray[np.int64], log: Log
 ) -> dict[str, Any]:
-    """The model's scores with the baselines of exactly the same masked tokens and pairs; `task` names what the labels
-    of pairs say, and `counts` [V] says how often each entry occurs in the training text."""
+    """The model's scores with baselines on exactly the same masked tokens and pairs; `task` names the meaning of the
+    pair labels, and `counts` [V] has the frequency of each entry in the training text."""
     objective = PreTraining(model.nsp is not None, task)
     scores: dict[str, Any] = dict(score(objective, model, _on_device(batches, model, log)))
     scores["sequences"] = sum(len(batch.sequence_weights) for batch in batches)
     scores["perplexity"] = _finite(np.exp(scores["mlm_loss"]))
     scores |= {name: _finite(value) for name, value in scores.items() if name.endswith("_loss") and value is not None}
-    # Of exactly the tokens that were masked: a baseline of other tokens would be no baseline.
+    # On exactly the masked tokens: scores on other tokens would not be comparable.
     scores |= baselines(counts, np.concatenate([batch.labels for batch in batches]))
     pairs = np.concatenate([batch.sequence_labels[batch.sequence_weights > 0] for batch in batches])
-    # Keys stay, with null: whoever reads scores of several runs finds the same ones in all.
+    # Keys are always present, possibly null, so that readers find the same keys in every run.
     none = dict.fromkeys(("nsp_loss", "nsp_accuracy", "nsp_majority", "nsp_label_share"))
     if model.nsp is None or not len(pairs):
         return scores | none
@@ -141,7 +141,7 @@ def _scores(
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no NaN and no infinity: null stands for them."""
+    """The value, or None if it is not finite: JSON has no NaN and no infinity."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What `evaluate` counts, as its manifest has it, and `predictions.json`."""
+"""The types of the counts in the manifest of `evaluate`, and of `predictions.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertwright.train.shapes import Unfinished
 
 
 class Counts(TypedDict, total=False):
-    """The held-out scores beside their baselines; losses in nats, accuracies and shares from 0 to 1."""
+    """The held-out scores with their baselines; losses in nats, accuracies and shares from 0 to 1."""
 
     mlm_loss: Score
     mlm_accuracy: Score
@@ -52,7 +52,7 @@ CLASSIFIER_SCORES = {
     "pearson": "Pearson's correlation",
     "spearman": "Spearman's correlation",
 }
-"""The scores of a classifier, those of classes and those of numbers, by name; the higher the better."""
+"""The scores of a classifier, for classes and for numbers, by name; higher is better."""
 
 
 class _Guess(TypedDict):
@@ -70,9 +70,9 @@ class _Prediction(TypedDict, total=False):
 PREDICTIONS = TypeAdapter(list[_Prediction])
 
 UNTRAINED = 0.2
-"""Nats by which a model that uses the context is below the loss of word frequencies, at the least."""
+"""Minimum difference, in nats, between the unigram loss and the loss of a model that uses the context."""
 
 
 def untrained(loss: float | None, unigram: float) -> bool:
-    """Whether a held-out loss shows no use of the context; None is no number."""
+    """Whether a held-out loss shows no use of the context; a loss of None (not a number) counts as untrained."""
     return loss is None or loss > unigram - UNTRAINED

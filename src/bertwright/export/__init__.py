@@ -1,1 +1,1 @@
-"""A finished model in, a folder out that stock `transformers` loads, checked by loading it back."""
+"""Export: from a finished model to a folder that stock `transformers` loads, verified by loading it back."""

@@ -1,4 +1,4 @@
-"""The model card: what the model was made of and how well it does, from manifests alone."""
+"""The model card: how the model was made and how well it performs, from manifests alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _USE = {
     "{learnt}",
 }
 _CLASSIFIES = "The folder holds the encoder with a classifier of sequences: {labels}."
-"""Of every architecture for that."""
+"""Used for every classifier architecture."""
 _ORDER = "sentence order (in the head that transformers names next sentence: 1 says that the segments are swapped)"
 _ALONE = "It learnt from text like a BERT, not from a larger network (it is not distilled)."
 _DISTILLED = "It learnt from the answers of another network beside the text (distillation, Hinton et al. 2015)."
@@ -35,12 +35,12 @@ _WHAT = {
     "DistilBertForMaskedLM": ("distilbert", "A network of DistilBERT's shape (Sanh et al. 2019)"),
 }
 _WHAT |= {name.replace("MaskedLM", "SequenceClassification"): what for name, what in _WHAT.items()}
-"""The tag of each architecture, and what it is."""
+"""The tag of each architecture, and its description."""
 
 
 def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any]) -> None:
-    """Write the card of the model `name` to `path`; `export` is what the export counted."""
-    # In quotes: Norwegian's `no` is false in YAML.
+    """Write the card of the model `name` to `path`; `export` has the counts of the export stage."""
+    # Quoted, because Norwegian's `no` means false in YAML.
     language = f"language: {json.dumps(origin.language)}\n" if origin.language else ""
     texts = f"text in the language `{plain(origin.language)}`" if origin.language else "examples"
     labels = inputs.train.counts.get("network", {}).get("labels", [])
@@ -51,7 +51,7 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
         f"---\n{language}library_name: transformers\npipeline_tag: {use}\ntags:\n- {tag}\n---",
         f"# {name}",
         f"{what} {trained}. {_use(export['architecture'], inputs)}",
-        # First: who copies a model reads the beginning of its card.
+        # Warnings come first: users of a copied model read the beginning of its card.
         *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts.get("untrained", False)),
         "## How to load it",
         _loading(export["architecture"]),
@@ -77,19 +77,19 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
 
 
 def _use(architecture: str, inputs: Inputs) -> str:
-    """What the folder holds, and what the network learnt from."""
+    """What the folder holds, and what the network was trained on."""
     if labels := inputs.train.counts.get("network", {}).get("labels"):
         return _CLASSIFIES.format(labels=", ".join(f"`{plain(label)}`" for label in labels))
     objective = inputs.train.manifest["config"].get("train", {}).get("objective", {})
     distilled = objective.get("kind") == "distillation"
     order = inputs.evaluate.counts.get("sop_accuracy") is not None
     said = _USE[architecture].format(task=_ORDER if order else "next sentence", learnt="" if distilled else _ALONE)
-    # Whose answers a model repeats is the first that its user asks, whatever its shape.
+    # Distillation is always mentioned: users need to know whose answers a model imitates.
     return f"{said.rstrip()} {_DISTILLED}" if distilled else said
 
 
 def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator[str]:
-    """What must be known before the model is used."""
+    """Warnings that users must read before using the model."""
     if unfinished is not None:
         yield (
             f"> **Unfinished.** This is the checkpoint `{unfinished['checkpoint']}` of a training that has not ended: "
@@ -146,7 +146,7 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
             rows.append(
                 (f"{name} accuracy", f"{accuracy:.1%}", f"{scores[f'{task}_majority']:.1%} (commoner label; {label})")
             )
-    # Of the objective's own terms, which training alone takes.
+    # The objective's own terms, which are measured only during training.
     if "soft_accuracy" in trained:
         rows.append(("best guess is the teacher's", f"{trained['soft_accuracy']:.1%}", "taken in training"))
     if "hidden_loss" in trained:
@@ -158,7 +158,7 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
 
 
 def _of_classifier(scores: Mapping[str, Any]) -> str:
-    """A row for each score, and what always the same answer would score."""
+    """A row for each score, with the score of a constant answer."""
     baselines = {"accuracy": "majority", "regression_loss": "constant_loss"}
     names, rows = CLASSIFIER_SCORES | {"regression_loss": "mean squared error"}, []
     for name, title in names.items():

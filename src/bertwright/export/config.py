@@ -1,4 +1,4 @@
-"""The knobs of export, and what it reads. Knows no torch."""
+"""The settings of export, and its inputs. Does not import torch."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
 VERSION = 4
-"""Raised when the code of the stage changes its result."""
+"""Incremented when the code of the stage changes its result."""
 
 
 class ExportConfig(Section):
     """The Hugging Face folder."""
 
     name: str = Field("bertwright", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    """Name of the model in its card."""
+    """Name of the model in its model card."""
     tolerance: float = runtime_only(1e-4, gt=0)
-    """Largest difference allowed between our logits and those of the reloaded folder; more is an error."""
+    """Largest allowed difference between our logits and those of the reloaded folder; a larger one is an error."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The artifacts that the folder and its model card are made of."""
+    """The artifacts that the folder and its model card are built from."""
 
     train: Artifact
     vocab: Artifact
     evaluate: Artifact
     source: Artifact
-    """The corpus, or the examples where there is none."""
+    """The corpus, or the examples if there is no corpus."""
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Theirs, by the names of their stages."""
+        """The fingerprints of the artifacts, by stage name."""
         by_field = {name: artifact.fingerprint for name, artifact in vars(self).items()}
         return {str(self.source.manifest["stage"]): by_field.pop("source"), **by_field}
 
 
 def sections(config: ExportConfig, texts: Section | None) -> dict[str, Section]:
-    """The settings that the folder is a function of; `texts` are those on the texts where no corpus says it."""
+    """The settings that determine the folder; `texts` describes the texts if there is no corpus to do so."""
     return {"export": config, **({"texts": texts} if texts else {})}

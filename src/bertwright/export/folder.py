@@ -16,19 +16,19 @@ SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_tok
 
 
 def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
-    """Write everything but the card to `hf`; rows that only padded the embedding are cut off.
+    """Write everything but the card to `hf`; rows that only pad the embedding are dropped.
 
-    Gives the architecture's name, its vocabulary size and the number of its parameters.
+    Returns the architecture's name, its vocabulary size and its number of parameters.
     """
     entries = vocab.file("vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
     peer = peer_of(model.config, len(entries))
-    # transformers takes 0 for the padding token where nobody says it, and the entry may stand elsewhere.
+    # transformers defaults to 0 for the padding token, but the entry may have another id.
     ids = {key: entries.index(SPECIAL_TOKENS[token]) for key, token in peer.special_ids.items()}
     config = {**peer.config, **ids}
     theirs = peer.names.to_theirs(model.state_dict(), len(entries))
     tensors = {name: tensor.detach().contiguous() for name, tensor in theirs.items()}
     write_json(hf / "config.json", config)
-    write_safetensors(hf / "model.safetensors", tensors, {"format": "pt"})  # transformers 4 insists on the format
+    write_safetensors(hf / "model.safetensors", tensors, {"format": "pt"})  # transformers 4 requires the format
     for name in ("vocab.txt", "tokenizer.json"):
         write_atomic(hf / name, vocab.file(name).read_bytes())
     positions = model.config.max_position_embeddings
@@ -42,14 +42,14 @@ def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
 
 
 def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[str, Any]:
-    """The configuration that names the class which takes tokenizer.json as it is."""
+    """The tokenizer configuration, naming the class that uses tokenizer.json unchanged."""
     return {
-        # BertTokenizer would build a normalisation of its own, and lose the corpus's NFC.
+        # BertTokenizer would build its own normalization and lose the corpus's NFC.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": positions,
-        # What a network without segments is given nonetheless, it refuses.
+        # A network without segments rejects token_type_ids.
         "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
-        # For programs that read only this file; tokenizer.json says the same.
+        # For programs that read only this file; tokenizer.json has the same settings.
         "do_lower_case": vocab.counts["lower_case"],
         "strip_accents": vocab.counts["strip_accents"],
         "tokenize_chinese_chars": True,

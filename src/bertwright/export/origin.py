@@ -1,4 +1,4 @@
-"""Where the text of a model comes from, as its card says it: the sources of a corpus, or files made elsewhere."""
+"""The origin of a model's text for its card: the sources of a corpus, or files made elsewhere."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from bertwright.core.files import read_json
 from bertwright.examples.config import TextsConfig
 
 MOST_FILES = 20
-"""Files of a phase that the card names; the examples name all."""
+"""Maximum number of files per phase listed in the card; the examples artifact lists all."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What the card says of the text."""
+    """What the card says about the text."""
 
     language: str
-    """"": not known."""
+    """Language code; "" if not known."""
     fertility: float
-    """Tokens a word."""
+    """Tokens per word."""
     unit: str
-    """What is held out: documents or examples."""
+    """What the held-out set consists of: documents or examples."""
     text: str
-    """The section about the text, Markdown."""
+    """The section about the text, in Markdown."""
 
 
 def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
-    """The origin of the text that `source` is, a corpus or examples made elsewhere; `texts` says what files do not."""
+    """The origin of the text in `source`, a corpus or examples made elsewhere; `texts` has what the files do not
+    tell."""
     if source.manifest["stage"] == "corpus":
         language = source.manifest["config"]["corpus"]["language"]
         return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
@@ -60,20 +61,20 @@ def _sources(corpus: Artifact) -> str:
 
 
 def plain(text: str) -> str:
-    """Words that a dump or a recipe gives, as text of one line: neither HTML nor Markdown, nor what no one sees."""
-    # Characters that show nothing can turn the direction of text or hide a part of an address.
+    """Text from a dump or recipe as a single line, with HTML and Markdown escaped and invisible characters removed."""
+    # Invisible characters can reverse the direction of text or hide a part of an address.
     seen = "".join(character if character.isprintable() else " " for character in text)
     return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", " ".join(seen.split())), quote=False)
 
 
 def _address(text: str) -> str:
-    """An address of the web as it stands, which Markdown makes a link of; anything else as plain words."""
-    # Only what is certainly an address: a link in a card is followed by people who trust it.
+    """A web address unchanged, which Markdown turns into a link; anything else as escaped text."""
+    # Only what is certainly an address, because readers of a card trust its links.
     return text if re.fullmatch(r"https?://[\w.:/%~+,;=&@-]+", text) else plain(text)
 
 
 def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
-    """What share of texts for evaluation was met in the corpus: who uses them on this model must know."""
+    """The share of each evaluation text found in the corpus, which users need to know before evaluating this model."""
     return "".join(
         f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences of "
         "13 words or more stand in part in the training text, and "
@@ -83,7 +84,7 @@ def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _files(examples: Artifact, texts: TextsConfig) -> str:
-    """The files that each phase was trained on, with their hashes, and what of them was held out."""
+    """The files that each phase was trained on, with their hashes, and what was held out."""
     parts = [_phase(key, told, examples) for key, told in examples.counts["imported"].items()]
     overlap, licence = examples.counts["heldout_contamination"], plain(texts.licence) or "unknown"
     return "\n\n".join(

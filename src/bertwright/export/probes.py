@@ -1,4 +1,4 @@
-"""What a trained model and its exported folder are both given, so that what they make of it can be compared."""
+"""Inputs given to both a trained model and its exported folder, so that their outputs can be compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bertwright.core import rng
 from bertwright.vocab.normalization import CLS, MASK, SEP
 from bertwright.vocab.tokenizer import Tokenizer
 
-# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a blank before them.
+# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a space before them.
 PROBES = (
     "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
     "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",
@@ -24,8 +24,8 @@ Row = tuple[list[int], list[int]]
 
 
 def rows_of(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[Row]:
-    """Token ids of both segments, cut to `positions`; all but the first row have a [MASK] at their middle."""
-    # A sequence of all positions: an error in the last embeddings shows nowhere else.
+    """Token ids of both segments, cut to `positions`; each row has a [MASK] in the middle of its first segment."""
+    # A sequence that fills all positions: an error in the last position embeddings shows nowhere else.
     words = rng.below(rng.key("export"), np.arange(positions - 3), len(tokenizer.vocabulary)).tolist()
     half = len(words) // 2
     rows = [([tokenizer.ids(CLS), *words[:half], tokenizer.ids(SEP)], [*words[half:], tokenizer.ids(SEP)])]
@@ -39,7 +39,7 @@ def rows_of(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[
 
 
 def segments_of(tokenizer: Tokenizer, a: str, b: str) -> Row:
-    """[CLS] a [SEP] and b [SEP] as this project encodes them, with "[MASK]" in a text meaning the mask token."""
+    """[CLS] a [SEP] and b [SEP] as this project encodes them; "[MASK]" in a text means the mask token."""
     first, second = (_ids(tokenizer, text) for text in (a, b))
     return [tokenizer.ids(CLS), *first, tokenizer.ids(SEP)], [*second, tokenizer.ids(SEP)]
 

@@ -1,4 +1,4 @@
-"""The stage `export`: a trained model in, a folder `hf/` out that stock `transformers` loads, verified by doing so."""
+"""The stage `export`: writes a trained model to a folder `hf/` and verifies that stock `transformers` loads it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from bertwright.vocab.tokenizer import load_tokenizer
 
 
 def run(config: ExportConfig, inputs: Inputs, context: StageContext, texts: TextsConfig | None = None) -> Artifact:
-    """The exported model; its counts say how far the reloaded folder is from the trained model.
+    """Export the model; the artifact's counts report the difference between reloaded folder and trained model.
 
-    The model card takes the language and licence of the texts from the corpus, which `inputs.source` is. Where there is
-    none, that is the examples, and `texts` says what their files do not.
+    The model card takes the language and licence of the texts from the corpus in `inputs.source`. Without a corpus,
+    `inputs.source` is the examples, and `texts` has what their files do not tell.
 
-    Raises `ArtifactError` when the folder does not load or gives other token ids or logits than the trained model,
-    and `MissingExtraError`, before anything is written, when `transformers` is not installed.
+    Raises `ArtifactError` if the folder does not load or produces other token ids or logits than the trained model,
+    and `MissingExtraError`, before anything is written, if `transformers` is not installed.
     """
     exported = identity(config, inputs.fingerprints, texts)
     about = texts or TextsConfig()
@@ -42,8 +42,8 @@ def run(config: ExportConfig, inputs: Inputs, context: StageContext, texts: Text
 
 
 def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig | None = None) -> Identity:
-    """What the folder is a function of; `inputs` has the fingerprints of "train", "vocab", "evaluate", and of "corpus"
-    or, where there is none, of "examples"."""
+    """What determines the folder; `inputs` has the fingerprints of "train", "vocab", "evaluate", and of "corpus" or,
+    without a corpus, of "examples"."""
     with_corpus = "corpus" in inputs
     names = ("train", "vocab", "evaluate", "corpus" if with_corpus else "examples")
     settings = sections(config, None if with_corpus else texts or TextsConfig())
@@ -52,7 +52,7 @@ def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig
 
 def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path, log: Log) -> dict[str, Any]:
     train, vocab = inputs.train, inputs.vocab
-    # Before anything is written: a folder that was not verified must not lie there as if it had been.
+    # Before anything is written: an unverified folder must not look like a verified one.
     if find_spec("transformers") is None:
         raise MissingExtraError(
             "export verifies its folder with transformers; install it: pip install 'bertwright[hf]'"
@@ -63,7 +63,7 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     model, tokenizer = load_network(train.path / "model"), load_tokenizer(vocab)
     hf = make_folder(draft / "hf")
     size = write_hf_folder(hf, model, vocab)
-    # Text of this language with a mask in it, beside the probes that are the same for every model.
+    # Texts of this language with a mask, in addition to the probes that are the same for every model.
     lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]
     compared = compare_tokenizer(hf, tokenizer, lines, peer_of(model.config).segments)
     differences = compare_model(hf, model, tokenizer, lines, config.tolerance)
@@ -71,6 +71,6 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
-    # Last, as it says how far the reloaded model is from the trained one.
+    # Last, because the card reports the difference between the reloaded and the trained model.
     model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts)
     return counts

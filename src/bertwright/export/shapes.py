@@ -1,4 +1,4 @@
-"""What `export` counts, as its manifest has it."""
+"""The types of the counts in the manifest of `export`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertwright.train.shapes import Unfinished
 
 
 class Counts(TypedDict, total=False):
-    """What was written, and how far it is from the trained model when it is loaded back."""
+    """What was written, and the differences between the reloaded and the trained model."""
 
     architecture: Text
     vocab_size: Count
@@ -27,5 +27,5 @@ class Counts(TypedDict, total=False):
 
 
 def largest_difference(counts: Mapping[str, Any]) -> float:
-    """Between the logits of the trained network and of the exported one."""
+    """The largest difference between the logits of the trained network and of the exported one."""
     return max(float(counts[name]) for name in counts if name.endswith("_difference"))

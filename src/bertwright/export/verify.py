@@ -1,6 +1,6 @@
-"""The exported folder read back by stock `transformers` and compared with what was trained.
+"""Read the exported folder back with stock `transformers` and compare it with the trained model.
 
-Nothing here reaches for the network: every load is from the given folder with `local_files_only`.
+Nothing here accesses the network: everything is loaded from the given folder with `local_files_only`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from bertwright.vocab.normalization import MASK, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
 _TOKENS_AT_ONCE = 8192
-"""Room of a batch that transformers is given; that of a BERT with 512 positions takes 4608."""
+"""Maximum number of tokens, with padding, in a batch for transformers; a BERT with 512 positions needs 4608."""
 
 
 def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments: bool = True) -> int:
-    """How many texts, probes with accents and [MASK] among them, got our ids; a difference is an `ArtifactError`.
+    """The number of texts, including probes with accents and [MASK], that got our ids; `ArtifactError` if any differs.
 
-    `segments`: whether it must say them, as for a BERT, or must not, as for a network without them.
+    `segments`: whether the tokenizer must return segment ids, as for a BERT; if False it must not.
     """
     from transformers import AutoTokenizer
 
@@ -44,7 +44,7 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments:
         if exported.convert_tokens_to_ids(special) != ours.ids(special):
             raise _mismatch(hf, f"its {special} is {exported.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
     compared = [*PROBES, *texts]
-    # In pairs: the second segment has separators and segment ids of its own to get wrong.
+    # In pairs, because the separators and segment ids of the second segment can be wrong too.
     for a, b in zip(compared, [*compared[1:], compared[0]], strict=True):
         first, second = segments_of(ours, a, b)
         encoding = exported(a, b)
@@ -59,9 +59,9 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments:
 def compare_model(
     hf: Path, ours: Model, tokenizer: Tokenizer, texts: Sequence[str], tolerance: float
 ) -> dict[str, Any]:
-    """The largest differences of the logits of each head; more than `tolerance` is an `ArtifactError`.
+    """The largest difference of the logits of each head; `ArtifactError` if one exceeds `tolerance`.
 
-    Compared on pairs of `texts` and on one sequence of random tokens that fills all positions.
+    The inputs are pairs of `texts` and one sequence of random tokens that fills all positions.
     """
     import transformers
 
@@ -69,7 +69,7 @@ def compare_model(
     architecture = getattr(transformers, peer.architecture)
     with _loading(hf):
         exported, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
-    # transformers draws random weights for tensors that it does not find, and only warns.
+    # transformers initializes missing tensors randomly, with only a warning.
     if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = rows_of(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
@@ -84,7 +84,7 @@ def compare_model(
         if nsp_B2 is not None:
             differences["nsp_difference"] = _largest(nsp_B2, their_nsp_B2)
     for name, difference in differences.items():
-        # Not `>`: a NaN compares as false, and would pass.
+        # Not `>`: comparisons with NaN are false, so a NaN would pass.
         if not difference <= tolerance:
             raise _mismatch(hf, f"{name} of the logits is {difference:.3g}, above export.tolerance={tolerance:g}")
     return {**differences, "predictions_compared": compared, "transformers": transformers.__version__}
@@ -94,7 +94,7 @@ def compare_model(
 def _of_classifier(
     ours: SequenceClassifier, exported: Any, rows: list[Row], mask: int, segments: bool
 ) -> dict[str, float]:
-    """The largest difference of the logits [B, C] of all rows; names of classes that differ are infinitely far."""
+    """The largest difference of the logits [B, C] of all rows; infinity if the class names differ."""
     ids = exported.config.id2label
     if tuple(ids[number] for number in sorted(ids)) != ours.config.labels:
         return {"classification_difference": float("inf")}
@@ -111,7 +111,7 @@ def _our_logits(model: PreTrainingModel, rows: list[Row], mask: int) -> tuple[Te
 
 @torch.inference_mode()
 def _their_logits(model: Any, rows: list[Row], mask: int, segments: bool) -> tuple[Tensor, Tensor]:
-    # Their logits are of all positions: of networks with long sequences, few rows at a time.
+    # Their logits cover all positions, so long sequences are processed few rows at a time.
     at_once = max(1, _TOKENS_AT_ONCE // max(len(a) + len(b) for a, b in rows))
     parts = [_logits_of(model, rows[i : i + at_once], mask, segments) for i in range(0, len(rows), at_once)]
     mlm_parts, nsp_parts = zip(*parts, strict=True)
@@ -128,7 +128,7 @@ def _logits_of(model: Any, rows: list[Row], mask: int, segments: bool) -> tuple[
 
 
 def _inputs(rows: list[Row], segments: bool) -> dict[str, Tensor]:
-    """The rows [B] padded to the longest, [B, S] each."""
+    """The rows [B] padded to the longest, as tensors of [B, S]."""
     ids_BS = pad_sequence([torch.tensor(a + b) for a, b in rows], batch_first=True)
     real_BS = pad_sequence([torch.ones(len(a) + len(b), dtype=torch.int64) for a, b in rows], batch_first=True)
     inputs = {"input_ids": ids_BS, "attention_mask": real_BS}
@@ -139,16 +139,16 @@ def _inputs(rows: list[Row], segments: bool) -> dict[str, Tensor]:
 
 
 def _largest(ours: Tensor, theirs: Tensor) -> float:
-    # Tensors of other shapes might broadcast, and agree by chance.
+    # Tensors of different shapes might broadcast and agree by chance.
     return float((ours - theirs).abs().max()) if ours.shape == theirs.shape else float("inf")
 
 
 @contextmanager
 def _loading(hf: Path) -> Iterator[None]:
-    """Loading by transformers without its bars and notes; what it cannot load is an `ArtifactError`."""
+    """Silence progress bars and log messages of transformers; its loading errors become `ArtifactError`."""
     from transformers.utils import logging
 
-    # They are global, and the process may be somebody's notebook.
+    # These settings are global, and the process may be a user's notebook.
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -1,1 +1,1 @@
-"""The stages of a recipe in their order: what each is made of, whether a folder holds it, and running them."""
+"""The stages of a recipe in order: their inputs, whether a folder holds their results, and how to run them."""

@@ -1,4 +1,4 @@
-"""What the function of each stage is called with: its sections of the recipe, the artifacts it reads, its context."""
+"""The arguments of each stage's function: its recipe sections, its input artifacts and its context."""
 
 from __future__ import annotations
 
@@ -23,52 +23,52 @@ from bertwright.train.identity import Settings
 
 @dataclass(frozen=True)
 class Work:
-    """What a stage is started with."""
+    """Everything needed to start a stage."""
 
     recipe: Recipe
     made: Mapping[str, Artifact]
-    """The artifacts it is made of, by the names of their stages."""
+    """The input artifacts, by stage name."""
     folder: Path
-    """Of the run, or another one with the same parts."""
+    """The run folder, or another folder with the same parts."""
     log: Log
     executor: Executor | None = None
     share: WorkSplit = SINGLE
     saved: Callable[[Path], None] = lambda _: None
-    """Called with the path of each new checkpoint, and of the newest again where training has diverged."""
+    """Called with the path of each new checkpoint, and again with the newest one if training diverges."""
 
     def context(self, stage: str) -> StageContext:
-        """Where the stage of this name works."""
+        """The context of the stage with this name, which includes its folder."""
         return StageContext(self.folder / stage, self.log, self.executor, self.share)
 
 
 def corpus(work: Work) -> dict[str, Any]:
-    """Of `corpus.run.run`."""
+    """The arguments of `corpus.run.run`."""
     workers = {"executor": work.executor, "share": work.share}
     return {"config": work.recipe.corpus, "out": work.folder / "corpus", "log": work.log, **workers}
 
 
 def vocab(work: Work) -> dict[str, Any]:
-    """Of `vocab.run.run`."""
+    """The arguments of `vocab.run.run`."""
     out = work.folder / "vocab"
     return {"config": work.recipe.vocab, "corpus": work.made.get("corpus"), "out": out, "log": work.log}
 
 
 def examples(work: Work) -> dict[str, Any]:
-    """Of `examples.run.run`, of `examples.labelled.run.run` for a classification, or else, where there is no corpus, of
-    `formats.imported.without_corpus.run`."""
+    """The arguments of `examples.run.run`, of `examples.labelled.run.run` for a classification, or, without a corpus,
+    of `formats.imported.without_corpus.run`."""
     recipe, vocab, imported = work.recipe, work.made["vocab"], work.recipe.train.imported_data()
     shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "context": work.context("examples")}
     if recipe.labels:
         return {**shared, "imported": imported, "inputs": work.made}
     if recipe.corpus is None:
         return {**shared, "vocab": vocab, "imported": imported}
-    # By name: the formats need packages that examples of a corpus alone do not.
+    # Imported by name: the formats need packages that examples of a corpus alone do not.
     sets = import_module("bertwright.formats.imported.sets").Sets.find(imported) if imported else None
     return {**shared, "inputs": ExamplesInputs(work.made["corpus"], vocab, sets)}
 
 
 def train(work: Work) -> dict[str, Any]:
-    """Of `train.run.run`."""
+    """The arguments of `train.run.run`."""
     return {
         "settings": train_settings(work.recipe),
         "inputs": TrainInputs(work.made["examples"], work.made["vocab"]),
@@ -79,20 +79,20 @@ def train(work: Work) -> dict[str, Any]:
 
 
 def train_settings(recipe: Recipe) -> Settings:
-    """The sections that decide what is trained."""
+    """The sections that determine what is trained."""
     return Settings(recipe.train, recipe.model, recipe.optim)
 
 
 def _scored_after(recipe: Recipe, examples: Artifact) -> int:
-    """Tokens of room of the held-out sequences that the stage `evaluate` scores."""
+    """Tokens, with padding, of the held-out sequences that the stage `evaluate` scores."""
     length = recipe.evaluate_length()
-    # One pass alone is planned of held-out documents, so there is one number.
+    # Held-out documents have plans for only one pass, so there is a single number.
     (sequences,) = examples.counts["heldout"]["rows"][f"{length}"]
     return length * min(int(sequences), recipe.evaluate.max_sequences or int(sequences))
 
 
 def evaluate(work: Work) -> dict[str, Any]:
-    """Of `evaluate.run.run`."""
+    """The arguments of `evaluate.run.run`."""
     return {
         "config": work.recipe.evaluate,
         "length": work.recipe.evaluate_length(),
@@ -102,7 +102,7 @@ def evaluate(work: Work) -> dict[str, Any]:
 
 
 def export(work: Work) -> dict[str, Any]:
-    """Of `export.run.run`."""
+    """The arguments of `export.run.run`."""
     made, source = work.made, work.made[work.recipe.source]
     return {
         "config": work.recipe.export,
@@ -113,6 +113,6 @@ def export(work: Work) -> dict[str, Any]:
 
 
 def report(work: Work) -> dict[str, Any]:
-    """Of `report.run.run`; its page lies beside the folders of the stages, not in one of its own."""
+    """The arguments of `report.run.run`; its page is written next to the folders of the stages, not into its own."""
     artifacts = {name: work.made[name] for name in STAGE_NAMES if name in work.made}
     return {"config": work.recipe.report, "folder": work.folder, "artifacts": artifacts, "log": work.log}

@@ -1,4 +1,4 @@
-"""The forecast of a run, kept in its folder before training begins, for the report to grade (`report.forecast`)."""
+"""The forecast of a run, stored in its folder before training begins, for the report to grade (`report.forecast`)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ FORECAST = "forecast.json"
 
 
 def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
-    """Write what the rest of the run will take here to `forecast.json`, unless it is there or training has begun.
+    """Write the forecast for the rest of the run to `forecast.json`, unless it exists or training has begun.
 
-    One of another recipe is written anew. Returns what was written.
+    A forecast of another recipe is replaced. Returns the plan that was written, or None.
     """
     path, recipe_hash = folder.path / FORECAST, sha256_of(recipe.shown())
     if folder.begun:
         return None
-    # One that cannot be read says nothing of this recipe either, and is written anew.
+    # An unreadable forecast is replaced too.
     with suppress(ArtifactError, FileNotFoundError):
         if read_json(path).get("recipe_sha256") == recipe_hash:
             return None
-    # It needs numpy, and is made once in the life of a run.
+    # Imported here because it needs numpy and is needed only once per run.
     from bertwright.plan.machine import this_machine
     from bertwright.plan.plan import make_plan
 
@@ -44,7 +44,7 @@ def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
 
 
 def forecast_line(plan: Plan) -> str:
-    """The forecast in one line of the log."""
+    """The forecast as one line for the log."""
     memory = f"{plan['memory_bytes'] / 1e9:.1f} GB of memory for each rank"
     if plan["low_hours"] is None or plan["high_hours"] is None:
         return f"forecast: {memory}; how long is not known"

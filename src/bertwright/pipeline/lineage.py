@@ -1,8 +1,8 @@
-"""Whether a run folder holds what the recipe makes, told from manifests and the sections of the recipe alone.
+"""Whether a run folder holds the recipe's results, determined from manifests and recipe sections alone.
 
-A stage started by itself must not be given what other settings made. So each finished artifact before it is compared:
-its version and its settings with the recipe's, and those of its inputs that are artifacts with what stands in the
-folder. No stage is imported and no source is opened: what files hold is the business of the stage that reads them
+A stage that is started by itself must not read artifacts made with other settings. Each finished artifact before it is
+therefore compared: its version and settings with the recipe's, and its input artifacts with those in the folder. No
+stage is imported and no source is opened: file contents are verified by the stage that reads them
 (docs/decisions/0023).
 """
 
@@ -31,22 +31,23 @@ from bertwright.train.identity import (
 
 @dataclass(frozen=True)
 class Lineage:
-    """What the artifacts of a recipe should be, in travel order."""
+    """What the artifacts of a recipe should be, in stage order."""
 
     identities: dict[str, Identity]
-    """Of those that stand in the folder."""
+    """Expected identities of the artifacts in the folder."""
     fingerprints: dict[str, str]
-    """Of these, of what this run has made, and of those that are gone what others say that they were made of."""
+    """Fingerprints of these and of artifacts made in this run; of missing artifacts, those recorded by later
+    artifacts."""
 
 
 def inputs_of(
     stage: str, recipe: Recipe, folder: Path, made_now: Mapping[str, str] | None = None
 ) -> dict[str, Artifact]:
-    """The artifacts in `folder` that `stage` is made of, by name.
+    """The input artifacts of `stage` in `folder`, by name.
 
-    `made_now` has the fingerprints of those that this run has made of the same recipe: they are not compared again.
-    Raises `ArtifactError` when an artifact is missing, or was made with other settings than the recipe's: it names the
-    changed keys and the command to run.
+    `made_now` has the fingerprints of artifacts that this run has already made of the recipe; they are not compared
+    again. Raises `ArtifactError` if an artifact is missing or was made with other settings than the recipe's; the
+    message names the changed keys and the command to run.
     """
     needed = STAGES[stage].needs(recipe)
     artifacts = {name: finished_artifact(folder, name) for name in needed}
@@ -63,7 +64,7 @@ def inputs_of(
 
 
 def finished_artifact(folder: Path, stage: str) -> Artifact:
-    """The finished artifact of a stage in `folder`, whatever its settings; an error names the verb that makes it."""
+    """The finished artifact of a stage in `folder`, whatever its settings; an error names the command that makes it."""
     if not _is_finished(folder, stage):
         raise ArtifactError(
             f"{folder / stage} is not finished. Make it first: bertwright {stage} RECIPE --out {folder}"
@@ -72,7 +73,7 @@ def finished_artifact(folder: Path, stage: str) -> Artifact:
 
 
 def standing_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
-    """The finished artifacts in `folder` that the recipe would make again, by stage; others are left out."""
+    """The finished artifacts in `folder` that match the recipe, by stage; others are left out."""
     standing = {}
     for name, expected in lineage(recipe, folder, "export").identities.items():
         identity_here = _sealed(expected, folder) if name == "train" else expected
@@ -82,14 +83,14 @@ def standing_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
 
 
 def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str] | None = None) -> Lineage:
-    """What each artifact up to the stage `last` should be, without those of `made_now`.
+    """What each artifact up to the stage `last` should be, except those of `made_now`.
 
-    An identity has the recipe's settings, the files that the standing artifact was made of, and the artifacts before it
-    as they should be.
+    An identity combines the recipe's settings, the source files of the existing artifact, and the expected input
+    artifacts.
     """
     expected = Lineage({}, dict(made_now or {}))
     for name in [*takewhile(last.__ne__, STAGES), last]:
-        # What this run has made of the recipe needs no comparison; a recipe without a corpus has no such input.
+        # Artifacts made by this run need no comparison; a recipe without a corpus has no such artifact.
         if name in expected.fingerprints or (name == "corpus" and recipe.corpus is None):
             continue
         if _is_finished(folder, name):
@@ -102,9 +103,9 @@ def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str]
 
 
 def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[str, str]) -> Identity:
-    """What the artifact of a stage should be that was made of the inputs `was`."""
+    """The expected identity of a stage's artifact whose actual inputs are `was`."""
     stage = STAGES[name]
-    # Files are not opened here, so they count as the manifest has them (docs/decisions/0023).
+    # Files are not opened here, so their fingerprints are taken from the manifest (docs/decisions/0023).
     files = {input_name: fingerprint for input_name, fingerprint in was.items() if input_name not in STAGES}
     artifacts = {input_name: known.get(input_name, was.get(input_name)) for input_name in stage.needs(recipe)}
     inputs = {input_name: fingerprint for input_name, fingerprint in artifacts.items() if fingerprint is not None}
@@ -112,33 +113,33 @@ def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[
 
 
 def _recorded(folder: Path, name: str) -> Iterator[str]:
-    """What those made of an artifact that is gone say of it."""
+    """Fingerprints of a missing artifact, as recorded by artifacts that were made from it."""
     checkpoints = sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)
     for path in [*(folder / stage for stage in STAGES), *checkpoints]:
         if (path / MANIFEST).is_file():
-            with suppress(ArtifactError):  # whoever needs that one says what is wrong with it
+            with suppress(ArtifactError):  # the stage that needs this artifact reports what is wrong with it
                 if fingerprint := open_artifact(path).manifest["inputs"].get(name):
                     yield str(fingerprint)
 
 
 def training_identity(recipe: Recipe, inputs: Mapping[str, str], folder: Path) -> Identity:
-    """What training is a function of; `inputs` has the fingerprints of "examples" and "vocab".
+    """What determines the result of training; `inputs` has the fingerprints of "examples" and "vocab".
 
-    Reads the manifests of what the recipe names as `train.init_from` and as data of phases. Raises `ArtifactError`
-    where one is no finished artifact.
+    Reads the manifests of the recipe's `train.init_from` and of the data of its phases. Raises `ArtifactError` if one
+    of them is not a finished artifact.
     """
     needed = {name: inputs[name] for name in STAGES["train"].inputs}
     return identity(train_settings(recipe), recipe.next_sentence, needed, folder / "train")
 
 
 def refuse_other_training(recipe: Recipe, folder: Path) -> None:
-    """Raise `ArtifactError` when the trained weights in `folder` may not be continued with the settings of the recipe.
+    """Raise `ArtifactError` if training of the weights in `folder` must not continue with the recipe's settings.
 
-    The message names the changed keys, also those of the stages before training.
+    The message names the changed keys, including those of the stages before training.
     """
     before = lineage(recipe, folder, "examples")
     if not before.fingerprints.keys() >= set(STAGES["train"].inputs):
-        return  # neither weights nor what they were made of
+        return  # neither weights nor their inputs exist
     run = training_identity(recipe, before.fingerprints, folder)
     if not any((folder / "train" / CHECKPOINTS).glob("step-*")):
         if _is_finished(folder, "train") and (different := _differences(folder, "train", _sealed(run, folder))):
@@ -147,7 +148,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
                 f"{different}. Set these back, or train elsewhere (--out DIR), or move {folder / 'train'} away."
             )
         return
-    # A vocabulary knows the hash of its entries only when it is built. It follows from the fingerprint.
+    # A vocabulary knows the hash of its entries only after it is built, so the recorded one is used.
     if words := next(_recorded(folder, "vocabulary"), None):
         run = replace(run, inputs={**run.inputs, "vocabulary": words})
     try:
@@ -162,9 +163,9 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
 
 
 def _sealed(run: Identity, folder: Path) -> Identity:
-    """The identity `run` as the finished training in `folder` would be sealed with it."""
+    """The identity `run`, completed with what the finished training in `folder` was sealed with."""
     standing = open_artifact(folder / "train", "train")
-    # Another version may count other things, so what it counted is not looked at; the version alone differs.
+    # Another version may have other counts, so they are not read; the version already makes the identities differ.
     if standing.manifest["version"] != run.version:
         return run
     return extended(run, standing.counts["extensions"], standing.counts["weights"])

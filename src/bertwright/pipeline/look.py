@@ -1,9 +1,9 @@
-"""A run whose training is not finished, looked at: `evaluate`, `export` and `report` of its newest whole checkpoint.
+"""Look at a run whose training is unfinished: `evaluate`, `export` and `report` on its newest valid checkpoint.
 
-Nothing of the run is touched and its lock is not asked for, so a running one may be looked at. What is made lies in a
-folder of its own, `unfinished/after-step-N/`, with the same parts as a run folder, and says everywhere that it is
-unfinished. While training runs it writes such a page itself, `report.html` of the run, at every checkpoint
-and where it has diverged.
+The run is not modified and its lock is not taken, so a running training can be inspected. The results are written to a
+separate folder, `unfinished/after-step-N/`, with the same parts as a run folder, and are marked as unfinished
+everywhere. While training runs, it also writes such a page itself (the run's `report.html`) at every checkpoint and
+when it has diverged.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ LOOKS = ("evaluate", "export", "report")
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether training in the run `folder` has checkpoints and no end."""
+    """Whether training in the run `folder` has checkpoints but has not finished."""
     train = folder / "train"
     return not (train / MANIFEST).is_file() and any(train.glob("checkpoints/step-*"))
 
 
 def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
-    """Make `stages`, of `LOOKS`, of the newest whole checkpoint in the run `folder`; returns the folder they lie in.
+    """Run `stages`, a subset of `LOOKS`, on the newest valid checkpoint in the run `folder`; returns the output folder.
 
-    `export` needs scores and example texts, so it evaluates too. Raises `ArtifactError` where the run belongs to other
+    `export` needs scores and example texts, so it also evaluates. Raises `ArtifactError` if the run was made with other
     settings than the recipe's.
     """
     refuse_other_training(recipe, folder)
-    # Scores are of examples: who has copied no more than those to the machine that trains can have them.
+    # `evaluate` needs only the examples, so it also works where the corpus was not copied to the training machine.
     corpus = _corpus(recipe, folder) if {"export", "report"} & set(stages) else {}
     artifacts = {**corpus, **inputs_of("train", recipe, folder)}
     newest = _newest(recipe, folder, artifacts, log)
@@ -50,14 +50,14 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")
     of = f"{state['step']:,} of {state['steps']:,} steps"
     log.say(f"{', '.join(stages)}: training is not finished, so this is of its newest checkpoint ({of}), in {out}")
-    # Of this folder and not of the run, which may be training: two looks at one checkpoint exclude each other.
+    # Locks the output folder, not the run, which may be training: two looks at one checkpoint exclude each other.
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
         artifacts["train"] = newest.snapshot(out / "train", log)
         for name in ("evaluate", "export"):
             if name in stages or (name == "evaluate" and "export" in stages):
                 STAGES[name].prepared(Work(recipe, artifacts, out, log))()
-            if (out / name / MANIFEST).is_file():  # made of this checkpoint now or before
+            if (out / name / MANIFEST).is_file():  # made from this checkpoint, now or earlier
                 artifacts[name] = open_artifact(out / name, name)
         if "report" in stages:
             STAGES["report"].prepared(Work(recipe, artifacts, out, log))()
@@ -69,21 +69,21 @@ def _corpus(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
 
 
 def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Callable[[Path], None]:
-    """What writes the page of the run into `folder`, given the path of its newest checkpoint.
+    """A function that writes the run's page into `folder`, given the path of its newest checkpoint.
 
-    A page that cannot be written is said, and training goes on.
+    A page that cannot be written is logged, and training continues.
     """
 
     def write(checkpoint: Path) -> None:
         try:
-            from bertwright.report.run import write_page  # pages are of no concern to any other stage
+            from bertwright.report.run import write_page  # no other stage needs it
 
             train = _standing(recipe, folder, made, open_artifact(checkpoint, "checkpoint")).artifact()
             artifacts = {**_corpus(recipe, folder), **made, "train": train}
             write_page(
                 recipe.report, folder, {name: artifacts[name] for name in STAGES["report"].inputs if name in artifacts}
             )
-        # A page is for people to look at; a training of days must not end for want of one, nor for a fault of ours.
+        # The page is only for people: a missing page, even through a bug of ours, must not end days of training.
         except Exception as error:
             why = str(error) if isinstance(error, BertwrightError | OSError) else f"{type(error).__name__}: {error}"
             log.say(f"report: no page at {checkpoint.name}: {why}")
@@ -94,7 +94,7 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
 def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Standing:
     from bertwright.train.checkpoint import newest_valid
 
-    for last in (False, True):  # the one that was newest may be pruned while it is read
+    for last in (False, True):  # the newest checkpoint may be pruned while it is read
         try:
             newest = newest_valid(folder / "train" / "checkpoints", log)
             if newest is not None:

@@ -1,4 +1,4 @@
-"""Whether an address holds another run than the one that is to be copied there: told before anything is sent."""
+"""Whether an address holds another run than the one to be copied there, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bertwright.train.identity import CHECKPOINTS
 RECIPE = "recipe.toml"
 _STEPS = f"train/{CHECKPOINTS}"
 _BESIDE = (CHECKPOINTS, "observers", "profile")
-"""Folders in `train` that are no part of that artifact."""
+"""Folders inside `train` that are not part of that artifact."""
 Manifests = Mapping[str, Mapping[str, Any]]
 
 
 def refuse_other(remote: RemoteFolder, url: str, run: Path, parts: Sequence[Part]) -> None:
-    """Raise `ArtifactError` where anything that is whole at `url` is of another run than `run`, be it sent or not, or
-    where files lie in the places of `parts` that they do not have."""
+    """Raise `ArtifactError` if any complete part at `url`, whether it is to be sent or not, belongs to another run than
+    `run`, or if the places of `parts` contain files that `parts` do not have."""
     steps = [name for name in remote.folders(_STEPS) if name.startswith("step-")]
     places = [*STAGES, *(f"{_STEPS}/{name}" for name in steps)]
     there = {place: manifest for place in places if (manifest := remote.manifest(place, _stage(place)))}
@@ -44,7 +44,7 @@ def _here(run: Path) -> Manifests:
     found = {}
     for folder in [*(run / name for name in STAGES), *(run / _STEPS).glob("step-*")]:
         place = folder.relative_to(run).as_posix()
-        # What is damaged here, or pruned by a training that goes on, tells nothing of what is there.
+        # Parts that are damaged here, or pruned by a running training, cannot be compared.
         with suppress(ArtifactError, FileNotFoundError):
             found[place] = read_manifest(folder, _stage(place))
     return found
@@ -59,14 +59,14 @@ def _differing(there: Manifests, here: Manifests) -> str:
             if place == "train" and own and _checkpoints(there) & _checkpoints(here):
                 return _other_length(manifest["counts"]["steps"], own["counts"]["steps"])
             return f"{place} there was made with other settings, or of other inputs"
-        # The settings of a checkpoint do not say how it came about.
+        # Checkpoints with equal settings may still come from different trainings.
         if checkpoint and own and own["files"] != manifest["files"]:
             return f"{place} there is of another training with the same settings"
     return ""
 
 
 def _checkpoints(manifests: Manifests) -> set[str]:
-    """Their fingerprints, which are of all settings of a training but the lengths of its phases."""
+    """Fingerprints of the checkpoints, which cover all training settings except the lengths of the phases."""
     return {manifest["fingerprint"] for place, manifest in manifests.items() if place.startswith(_STEPS)}
 
 
@@ -88,7 +88,7 @@ def _strange(remote: RemoteFolder, parts: Sequence[Part]) -> str:
 
 
 def _unknown(remote: RemoteFolder, run: Path, there: Manifests, here: Manifests) -> str:
-    """Where nothing here tells whose it is, the recipe does."""
+    """Compare the recipes if the remote parts have no counterpart here to tell which run they belong to."""
     theirs, own = remote.content(RECIPE), run / RECIPE
     if theirs is None or not own.is_file() or theirs == own.read_bytes():
         return ""

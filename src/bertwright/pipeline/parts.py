@@ -1,4 +1,4 @@
-"""The finished parts of a run folder, as they are copied to another place."""
+"""The finished parts of a run folder, for copying to another place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertwright.train.state import State, best_of, state_of
 ROWS = "metrics.jsonl"
 REPORT = ("report.html", "summary.json")
 PARTS = ("corpus", "vocab", "examples", CHECKPOINTS, "train", "evaluate", "export", "report")
-"""In the order in which they are copied: what is made of others comes after them."""
+"""In copying order: parts come after the parts they were made from."""
 _STEPS = f"train/{CHECKPOINTS}/"
 STAGES = tuple(name for name in PARTS if name not in (CHECKPOINTS, "report"))
 
@@ -30,21 +30,21 @@ class Part:
     artifact: Artifact
     place: str
     beside: dict[str, bytes] = field(default_factory=dict)
-    """Files that are copied with it, by name."""
+    """Contents of additional files that are copied with it, by name."""
 
     @property
     def is_checkpoint(self) -> bool:
-        """Whether it is one of the checkpoints of a training."""
+        """Whether this is a checkpoint of a training."""
         return self.place.startswith(_STEPS)
 
     @property
     def bytes(self) -> int:
-        """Of the artifact's files."""
+        """Total size of the artifact's files."""
         return sum(int(entry["size"]) for entry in self.artifact.manifest["files"].values())
 
 
 def check_parts(parts: Sequence[str]) -> None:
-    """Raise `RecipeError` for a name that is none of `PARTS`."""
+    """Raise `RecipeError` for a name that is not in `PARTS`."""
     for name in parts:
         if name not in PARTS:
             hint = nearest(name, list(PARTS)) or f"the parts are {', '.join(PARTS)}."
@@ -52,9 +52,9 @@ def check_parts(parts: Sequence[str]) -> None:
 
 
 def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
-    """The artifacts of `parts`, or where none is given all that are finished; of checkpoints the newest and the best.
+    """The artifacts of `parts`, or all finished ones if `parts` is empty; of checkpoints, the newest and the best.
 
-    Raises `ArtifactError` where one that is named, or every one, is not finished. One that is left out is said.
+    Raises `ArtifactError` if a named part is not finished, or if none is. Parts that are left out are logged.
     """
     check_parts(parts)
     found, missing = list[Part](), list[str]()
@@ -78,14 +78,14 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
 
 
 def checkpoints(run: Path, log: Log) -> list[Part]:
-    """The best and the newest checkpoint of a training as it is now, the newest last; a damaged one is said."""
+    """The best and the newest checkpoint of a training at this moment, newest last; damaged checkpoints are logged."""
     whole, states = dict[Path, Artifact](), dict[Path, State]()
     for path in sorted((run / "train" / CHECKPOINTS).glob("step-*")):
         try:
             artifact = open_artifact(path, "checkpoint")
             whole[path], states[path] = artifact, state_of(artifact)
         except (ArtifactError, FileNotFoundError) as error:
-            if path.is_dir():  # else a training that goes on has pruned it
+            if path.is_dir():  # otherwise a running training has pruned it
                 log.say(f"leaving out the damaged checkpoint {path.name}: {error}")
     newest = list(states)[-1:]
     best = [path for path in (best_of(states),) if path and path not in newest]

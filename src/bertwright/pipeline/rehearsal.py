@@ -1,7 +1,7 @@
-"""What a rehearsal runs: the recipe at its full size, for a few steps, on what is prepared or on a sample of the text.
+"""What a rehearsal runs: the recipe at full size, for a few steps, on prepared data or on a sample of the text.
 
-As they are: network, lengths, batches, micro-batches, precision, engine, graph, optimizer. Cut short: steps, what is
-scored, and, where nothing is prepared yet, the text. Left out: what writes elsewhere.
+Unchanged: network, lengths, batches, micro-batches, precision, engine, graph, optimizer. Shortened: steps, scoring, and
+the text if nothing is prepared yet. Left out: settings that write elsewhere.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ STEPS = 2
 """Optimizer steps of each phase."""
 PREPARED = ("corpus", "vocab", "examples")
 _SCORED = 64
-"""Most held-out sequences that are scored."""
+"""Maximum number of held-out sequences that are scored."""
 _HELDOUT = 0.05
-"""Least share of a sample's documents that is held out: of few documents a smaller one may be none."""
+"""Minimum held-out share of a sample's documents: a smaller share of few documents may be empty."""
 _SAMPLE = 16 * 2**20
-"""Bytes of text, about, that are taken of each source."""
+"""Approximate bytes of text taken from each source."""
 _PACKED = 4
-"""Bytes of text for each byte of a compressed file, about."""
+"""Approximate bytes of text per byte of a compressed file."""
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What is run in the place of a recipe."""
+    """What runs in place of a recipe."""
 
     recipe: Recipe
     text: str
-    """Which text it is rehearsed with, in words."""
+    """A description of the text that is used."""
     made: tuple[str, ...] = ()
-    """Stages that need not be rehearsed: their artifacts stand in the run folder, and belong to the recipe."""
+    """Stages that need no rehearsal, because the run folder has their artifacts, made with this recipe."""
     left_out: tuple[str, ...] = ()
-    """Keys that are not tried out, because it would leave traces elsewhere."""
+    """Keys that are not tried, because they would leave traces elsewhere."""
 
 
 def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
-    """The rehearsal of a recipe whose run folder is `folder`; samples of sources are written to `scratch`.
+    """The rehearsal of a recipe with run folder `folder`; samples of sources are written to `scratch`.
 
-    Raises what opening a source raises.
+    Raises whatever opening a source raises.
     """
     made = tuple(name for name in PREPARED if (folder / name / MANIFEST).is_file()) if _prepared(recipe, folder) else ()
     values = recipe.shown(exclude_none=True)
@@ -77,7 +77,7 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
 
 
 def _prepared(recipe: Recipe, folder: Path) -> bool:
-    """Whether the folder holds the examples and the vocabulary of exactly this recipe."""
+    """Whether the folder holds examples and a vocabulary made with exactly this recipe."""
     try:
         inputs_of("train", recipe, folder)
     except BertwrightError:
@@ -86,16 +86,16 @@ def _prepared(recipe: Recipe, folder: Path) -> bool:
 
 
 def _shorten(phase: dict[str, Any], config: PhaseConfig, sampled: bool) -> None:
-    """End a phase after its first steps, of the full batch; the rate follows its whole length all the same."""
+    """End a phase after its first steps at full batch size; the learning rate still follows the phase's full length."""
     phase["end_after"] = min(STEPS, config.steps or STEPS, config.end_after or STEPS)
     phase.pop("batch_warmup", None)
-    # So many passes over a sample may have fewer steps than the warm-up.
+    # On a sample, the requested number of passes may have fewer steps than the warm-up.
     if sampled and phase.pop("epochs", None):
         phase["steps"] = max(STEPS, math.ceil(10 * config.warmup))
 
 
 def _sample(values: dict[str, Any], recipe: Recipe, folder: Path, scratch: Path) -> str:
-    """Put the beginning of each source in its place, and give the network as many rows as the real vocabulary has."""
+    """Replace each source by its beginning, and give the network as many rows as the real vocabulary has entries."""
     corpus = recipe.corpus
     assert corpus is not None
     try:
@@ -115,13 +115,13 @@ def _sample(values: dict[str, Any], recipe: Recipe, folder: Path, scratch: Path)
         values["vocab"] = {"file": str(vocabulary), **case}
         text += ", with the vocabulary that is there"
     elif recipe.vocab.file is None:
-        # A sample yields fewer entries, and the matrix of all entries is a large part of the memory.
+        # A sample yields fewer entries, and the embedding matrix is a large part of the memory.
         values["model"]["pad_vocab_to_multiple_of"] = recipe.network().vocab_size
     return text
 
 
 def _sources(corpus: CorpusConfig, scratch: Path) -> Iterator[dict[str, Any]]:
-    """Each source with the beginning of its first file alone; a built-in one is small."""
+    """Each source, reduced to the beginning of its first file; built-in ones are small and stay unchanged."""
     for number, source in enumerate(corpus.source):
         said = source.model_dump(mode="json")
         if source.path not in ("sample", "sample-small"):
@@ -130,7 +130,7 @@ def _sources(corpus: CorpusConfig, scratch: Path) -> Iterator[dict[str, Any]]:
 
 
 def _beginning(source: SourceConfig, downloads: Path, folder: Path) -> Path:
-    """A file with the beginning of the source's first file; that file itself where it is small, or a table."""
+    """A file with the beginning of the source's first file; that file itself if it is small or not a text."""
     file = open_source(source, downloads, SILENT, copying=False).files[0]
     most = _SAMPLE if file.compression == "plain" else _SAMPLE // _PACKED
     if file.size <= most or not format_of(file.format).is_text:
@@ -142,31 +142,31 @@ def _beginning(source: SourceConfig, downloads: Path, folder: Path) -> Path:
 
 
 def _cut(data: bytes, file: File) -> bytes:
-    """The whole lines of a text; compressed data may break off anywhere."""
+    """A text cut to complete lines; compressed data may break off anywhere."""
     whole_lines = file.compression == "plain" and file.encoding == "utf-8" and b"\n" in data
     return data[: data.rindex(b"\n") + 1] if whole_lines else data
 
 
 def link(made: tuple[str, ...], folder: Path, run: Path) -> None:
-    """Let the finished artifacts of `folder` stand in the run folder of the rehearsal too."""
+    """Link the finished artifacts of `folder` into the rehearsal's run folder `run`."""
     for name in made:
         (run / name).symlink_to((folder / name).absolute(), target_is_directory=True)
 
 
 def alone(recipe: Recipe, index: int) -> Recipe:
-    """The rehearsal of one phase at its size; the others are there with a single sequence, for the examples are those
-    of all phases."""
+    """The rehearsal of one phase at full size; the other phases are cut to a single sequence instead of being removed,
+    because the examples cover all phases."""
     values = recipe.shown(exclude_none=True)
     for number, phase in enumerate(values["train"]["phases"]):
         if number != index:
             phase |= {"batch": 1, "end_after": 1, **ONE_PASS}
     if recipe.train.phases[index].micro_batch != "auto":
-        values["train"]["memory_limit_gb"] = 0.0  # which bounds only what is found
+        values["train"]["memory_limit_gb"] = 0.0  # only limits automatically chosen micro-batches
     return Recipe.model_validate(values)
 
 
 def remove(leftover: Path) -> None:
-    """Remove what a rehearsal left, this one or one that was killed; links are removed, not what they lead to."""
+    """Remove leftovers of this rehearsal or of a killed one; symbolic links are removed, but not their targets."""
     if leftover.is_dir() and not leftover.is_symlink():
         shutil.rmtree(leftover)
     else:

@@ -1,7 +1,7 @@
-"""Rehearsing a run: each part tried out at full size, in a process of its own, and everything removed.
+"""Rehearse a run: try each part at full size in a separate process, and remove everything afterwards.
 
-Each part is the command that a user would type. So what goes wrong is what would go wrong, a part that the system kills
-for its memory ends nothing else, and training goes on from its checkpoint as it would after a crash.
+Each part is the command that a user would type, so failures are those of the real run: a part killed for its memory
+does not end the others, and training resumes from its checkpoint as it would after a crash.
 """
 
 from __future__ import annotations
@@ -31,39 +31,40 @@ from bertwright.train.metrics import read_rows
 
 PROGRAM = (sys.executable, "-m", "bertwright.cli")
 PATIENCE = 20.0
-"""Seconds that a part has to end after it was asked to."""
+"""Seconds that a part is given to end after it was asked to."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one part of the run."""
+    """The result of one part of the run."""
 
     name: str
     outcome: str
-    """ok, warning, error, or "not reached" after an error before it."""
+    """ok, warning, error, or "not reached" after an earlier error."""
     text: str
     code: int = 0
-    """Exit code that the run would have ended with."""
+    """The exit code that the run would have ended with."""
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """Where the parts work."""
+    """The folder in which the parts work."""
 
     path: Path
     lock: int
-    """Its locked file, which each part is given too: of one that outlives this process the next start is told."""
+    """Descriptor of its lock file, inherited by each part, so that the next start detects a part that outlives this
+    one."""
     log: Log = SILENT
 
     def folder(self, name: str) -> Path:
-        """An empty folder in it."""
+        """Create and return an empty folder inside it."""
         return make_folder(self.path / name)
 
 
 def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal, list[Outcome]]:
-    """Rehearse the recipe beside its run folder; what was run in its place, and what became of each part.
+    """Rehearse the recipe next to its run folder; returns what was run in its place, and the outcome of each part.
 
-    Raises what opening a source raises, and `ArtifactError` while another rehearsal works there.
+    Raises whatever opening a source raises, and `ArtifactError` while another rehearsal works there.
     """
     if rank_and_world()[1] > 1:
         raise RecipeError("--rehearse starts its own processes, one after another. Start it once, without torchrun.")
@@ -78,7 +79,7 @@ def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal
 
 
 def _checked(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
-    """What `check` finds of the real run, apart from what is well."""
+    """The problems that `check` finds in the real run."""
     found = [verdict for verdict in check_recipe(recipe, folder, list(STAGES)) if verdict.level != "ok"]
     for verdict in found:
         code = verdict.kind.exit_code if verdict.level == "error" else 0
@@ -93,7 +94,7 @@ def _checked(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
 
 
 def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[Outcome]:
-    """The parts in the order of a run; after one that failed, those that need its result are not reached."""
+    """The parts in run order; after a failure, the remaining parts are not reached."""
     recipe, run, file = planned.recipe, scratch.folder(folder.name), scratch.path / "rehearsal.toml"
     link(planned.made, folder, run)
     recipe.write(file)
@@ -118,7 +119,7 @@ def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[O
 
 
 def _phases(recipe: Recipe, run: Path) -> Iterator[Outcome]:
-    """What the steps of each phase took."""
+    """The time and memory of each phase's steps."""
     rows = read_rows(run / "train" / "metrics.jsonl")
     for index, phase in enumerate(recipe.train.phases):
         own = [row for row in rows if row.get("phase") == index and "seconds" in row]
@@ -129,7 +130,8 @@ def _phases(recipe: Recipe, run: Path) -> Iterator[Outcome]:
 
 
 def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Outcome]:
-    """After training failed: each phase by itself, so that one that fails does not hide what is wrong with the next."""
+    """After a failed training, run each phase separately, so that one failure does not hide problems of later
+    phases."""
     for index in range(len(recipe.train.phases) if len(recipe.train.phases) > 1 else 0):
         place, file = scratch.folder(f"phase-{index}"), scratch.path / f"phase-{index}.toml"
         link(tuple(name for name in PREPARED if (run / name).exists()), run, place)
@@ -138,27 +140,27 @@ def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Outcome
 
 
 def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
-    """One command to its end, and what it said where it failed."""
-    scratch.log.say(f"rehearsal: {name} ...")  # at full size a part may take a while
+    """Run one command to completion; the outcome has its error message if it failed."""
+    scratch.log.say(f"rehearsal: {name} ...")  # a part at full size may take a while
     started, log = time.monotonic(), scratch.path / f"{name}.log"
     with log.open("wb") as errors, _ended(_start(arguments, errors, scratch.lock)) as process:
         out, _ = process.communicate()
     if not process.returncode:
         return Outcome(name, "ok", f"{time.monotonic() - started:.1f} s")
-    # As a shell says it: 137 of a part that was killed for its memory.
+    # The shell's convention: 137 for a part that was killed for its memory.
     code = process.returncode if process.returncode > 0 else 128 - process.returncode
     return Outcome(name, "error", why_failed(out, log.read_bytes(), process.returncode), code)
 
 
 def _start(arguments: Sequence[str], errors: Any, lock: int) -> subprocess.Popen[bytes]:
     command = [*PROGRAM, *arguments]
-    # A group of its own: Ctrl-C reaches this process alone, which ends the part and everything that it started.
+    # A separate process group: Ctrl-C reaches only this process, which then ends the part and all its children.
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, process_group=0, pass_fds=(lock,))
 
 
 @contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, ended when the block is left before it."""
+    """The process, which is ended if the block is left before it ends."""
     try:
         yield process
     finally:
@@ -167,7 +169,7 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]
 
 @contextmanager
 def _scratch(path: Path) -> Iterator[Scratch]:
-    """An empty folder for the length of the block, also where a rehearsal before was killed."""
+    """An empty folder inside the `with` block, even if an earlier rehearsal was killed."""
     busy = f"another rehearsal, or the last part of one that was killed, is working in {path}. Wait for it to end."
     first = not path.parent.exists()
     with FolderLock(make_folder(path), busy=busy) as lock:
@@ -179,5 +181,5 @@ def _scratch(path: Path) -> Iterator[Scratch]:
         finally:
             remove(path)
             if first:
-                with suppress(OSError):  # something else has come into it
+                with suppress(OSError):  # the folder is no longer empty
                     path.parent.rmdir()

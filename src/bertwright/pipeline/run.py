@@ -1,4 +1,4 @@
-"""Running the stages of a recipe in their order."""
+"""Run the stages of a recipe in order."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def run(
     executor: Executor | None = None,
     share: WorkSplit = SINGLE,
 ) -> RunFolder:
-    """Run `stages` in their order in the folder `out`; what is finished is skipped, what is begun continues.
+    """Run `stages` in order in the folder `out`; finished stages are skipped and interrupted ones continue.
 
-    Task lists are done by `executor`; without one, by processes on this machine. A stage of `PARALLEL_STAGES` alone may
-    be shared by several processes, each with its own `share`; the last one to finish completes it.
-    Where training is not finished, `evaluate`, `export` and `report` by themselves are of its newest checkpoint, and
-    lie in a folder of their own, which is returned.
-    Nothing is touched when the trained model in `out`, or what the first stage is made of, belongs to other settings
-    (`ArtifactError`), or when `check_recipe` finds an error, such as a missing source or package, too little memory or
-    a folder of someone else's.
+    Task lists are run by `executor`, or by default by processes on this machine. A single stage of `PARALLEL_STAGES`
+    may be shared by several processes, each with its own `share`; the last one to finish completes it.
+    If training is not finished, `evaluate`, `export` and `report` without other stages use its newest checkpoint, and
+    write to a separate folder, which is returned.
+    Nothing is modified if the trained model in `out`, or the input of the first stage, belongs to other settings
+    (`ArtifactError`), or if `check_recipe` finds an error, such as a missing source or package, too little memory or
+    a folder that another user owns.
     """
     _refuse_impossible(stages, share)
     stages = _without_missing_corpus(recipe, stages)
-    # Ranks of torchrun share one folder: the first alone locks it, writes the recipe and says what it finds.
+    # Ranks of torchrun share one folder: only rank 0 locks it, writes the recipe and logs findings.
     first_rank = rank_and_world()[0] == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
     if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
@@ -55,12 +55,12 @@ def run(
     with FolderLock(folder.path, share.world > 1, log) if first_rank else nullcontext() as lock:
         if first_rank and share.world == 1:
             remove_leftovers(folder.path, ".*.tmp")
-        # Before any stage: a corpus built anew for settings that training then refuses would cost hours.
+        # Before any stage: rebuilding a corpus for settings that training then rejects would cost hours.
         if "train" in stages and (folder.path / "train").exists():
             refuse_other_training(recipe, folder.path)
         names = [name for name in STAGES if name in stages]
         if names:
-            # Only the first stage: the inputs of the others are made here, of this recipe.
+            # Only the first stage: the inputs of the others are made here with this recipe.
             inputs_of(names[0], recipe, folder.path)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
             if first_rank and "train" in names and (plan := keep_forecast(recipe, folder)):
@@ -72,7 +72,7 @@ def run(
 def _run_stages(
     names: Sequence[str], recipe: Recipe, folder: RunFolder, log: Log, executor: Executor | None, share: WorkSplit
 ) -> None:
-    """Make one stage after another."""
+    """Run one stage after another."""
     made_now: dict[str, str] = {}
     for name in names:
         try:
@@ -92,22 +92,21 @@ def run_stage(
     executor: Executor | None = None,
     share: WorkSplit = SINGLE,
 ) -> Artifact | Path:
-    """Make one stage of the recipe in `folder`; returns its artifact, of `report` the page.
+    """Run one stage of the recipe in `folder`; returns its artifact, or the page for `report`.
 
-    Raises `ArtifactError` where what it is made of is missing or of other settings, and
-    what the stage raises.
+    Raises `ArtifactError` if an input is missing or was made with other settings, and whatever the stage raises.
     """
     return _start(name, Work(recipe, inputs_of(name, recipe, folder.path), folder.path, log, executor, share))
 
 
 def _start(name: str, work: Work) -> Artifact | Path:
     page = page_while_training(work.recipe, work.folder, work.made, work.log)
-    # Each stage is called from here and calls its parts in its own `run`, so that a traceback passes through few files.
+    # Stages are called directly from here, so that tracebacks pass through few files.
     return STAGES[name].prepared(replace(work, saved=page))()
 
 
 def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:
-    """Raise what can be told from the arguments, the environment and the packages alone."""
+    """Raise errors that follow from the arguments, the environment and the packages alone."""
     if unknown := [name for name in stages if name not in STAGES]:
         raise RecipeError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(STAGES)}.")
     rank, world = share.rank, share.world
@@ -117,7 +116,7 @@ def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:
         )
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
-    # Every rank would otherwise prepare the same corpus in the same folder.
+    # Otherwise every rank would prepare the same corpus in the same folder.
     if rank_and_world()[1] > 1 and list(stages) != ["train"]:
         raise RecipeError(
             "several ranks can only train. Prepare with one process (--until examples), then start "
@@ -126,16 +125,16 @@ def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:
 
 
 def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[str]:
-    """The stages that the recipe has; the corpus asked for by itself is refused by its stage."""
+    """The stages that the recipe has; if `corpus` is the only stage requested, the stage itself rejects it."""
     if recipe.corpus is not None or list(stages) == ["corpus"]:
         return stages
     return [name for name in stages if name != "corpus"]
 
 
 def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
-    """Raise before hours of work what can be told beforehand; say what may go wrong."""
+    """Raise predictable errors before hours of work, and log warnings."""
     _, world = rank_and_world()
-    # A run that has begun has its own weights: what it started from may be gone by now.
+    # A started run has its own weights: the model it started from may no longer exist.
     recipe.check(ranks=world, given=not RunFolder(out).begun)
     verdicts = check_recipe(recipe, out, stages, world)
     refuse(verdicts)
@@ -146,7 +145,7 @@ def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) 
 
 @contextmanager
 def _recipe_written(recipe: Recipe, path: Path) -> Iterator[None]:
-    """The resolved recipe at `path`; a recipe that a stage refuses does not stay there in the place of the old one."""
+    """Write the resolved recipe to `path`; if a stage rejects it, the previous recipe is restored."""
     before = path.read_bytes() if path.exists() else None
     recipe.write(path)
     try:

@@ -1,4 +1,4 @@
-"""The folder of a run, and what can be read from it: metrics, scores and summary, whose types are in `shapes.py`."""
+"""The folder of a run and its readable contents: metrics, scores and summary, with types from `shapes.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertwright.core.files import read_json
 from bertwright.pipeline.lineage import finished_artifact
 from bertwright.train.metrics import read_rows
 
-if TYPE_CHECKING:  # for those who read a run's files, not for the run
+if TYPE_CHECKING:  # needed only by readers of a run's files
     from bertwright.pipeline.shapes import MetricsRow, Scores, Summary
 
 
@@ -24,19 +24,19 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether training has begun, so that what it started from is needed no more."""
+        """Whether training has begun, so that its starting weights are no longer needed."""
         return any((self.path / "train" / name).exists() for name in ("checkpoints", MANIFEST))
 
     @property
     def metrics(self) -> list[MetricsRow]:
-        """The logged steps of training so far, in order; a run that is still training has some already."""
+        """The logged steps of training so far, in order; also available while training runs."""
         rows = read_rows(self._existing("train/metrics.jsonl", "train"))
-        # The one that says why training stopped is of no steps.
+        # The row that says why training stopped does not describe steps.
         return cast("list[MetricsRow]", [row for row in rows if "stopped" not in row])
 
     @property
     def scores(self) -> Scores:
-        """The held-out scores of the finished model beside their baselines."""
+        """The held-out scores of the finished model, with their baselines."""
         return cast("Scores", read_json(self.artifact("evaluate").file("scores.json")))
 
     @property
@@ -45,7 +45,7 @@ class RunFolder:
         return cast("Summary", read_json(self._existing("summary.json", "report")))
 
     def artifact(self, stage: str) -> Artifact:
-        """The finished artifact of a stage, whatever its settings; an error names the verb that makes it."""
+        """The finished artifact of a stage, whatever its settings; an error names the command that makes it."""
         return finished_artifact(self.path, stage)
 
     def _existing(self, name: str, stage: str) -> Path:

@@ -1,7 +1,7 @@
-"""The settings that a run was made with: those sealed with its artifacts, whatever recipe.toml says by now.
+"""The settings that a run was made with: those sealed in its artifacts, even if recipe.toml has changed since.
 
-A later stage with other settings, or an editor, may have rewritten recipe.toml. What shows or writes examples again
-must not believe it.
+A later stage with other settings, or an editor, may have rewritten recipe.toml. Code that shows or regenerates examples
+must therefore not rely on it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bertwright.train.identity import CHECKPOINTS
 
 
 def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
-    """The recipe of the run in `folder` with the settings of all that is made of it, and in which keys recipe.toml
-    says otherwise, each as `key: what was made -> what recipe.toml says`.
+    """The recipe of the run in `folder` with the settings of all its artifacts, and the keys in which recipe.toml
+    differs, each as `key: sealed value -> value in recipe.toml`.
 
-    Of what is not made yet, and of what changes no result, recipe.toml tells. `ArtifactError` where it cannot belong
-    to the artifacts.
+    Settings of stages not yet made, and settings that do not affect results, come from recipe.toml. Raises
+    `ArtifactError` if recipe.toml cannot belong to the artifacts.
     """
-    # Folders that training started from may be gone since; nothing is started from them here.
+    # Folders that training started from may no longer exist; nothing is started from them here.
     recipe = Recipe.load(folder / "recipe.toml", given=False)
     written = recipe.model_dump(mode="json")
     artifacts = _artifacts(folder)
@@ -50,17 +50,17 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
 
 
 def is_trained(folder: Path) -> bool:
-    """Whether training has sealed its settings: it is finished, or has a checkpoint."""
+    """Whether training has sealed its settings: it is finished or has a checkpoint."""
     return "train" in _artifacts(folder)
 
 
 def _artifacts(folder: Path) -> dict[str, Artifact]:
-    """The artifacts of the stages whose settings matter; of unfinished training its newest checkpoint."""
+    """The artifacts of the stages whose settings matter; for an unfinished training, its newest checkpoint."""
     stages = ("corpus", "vocab", "examples", "train")
     artifacts = {name: open_artifact(folder / name, name) for name in stages if (folder / name / MANIFEST).is_file()}
     if "train" not in artifacts:
-        # One alone: all checkpoints of a folder have the same settings, or training would have refused. Not one that is
-        # damaged, from which training would not go on either.
+        # One is enough: training rejects a folder whose checkpoints have other settings. Damaged checkpoints are
+        # skipped, as training does when it resumes.
         for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True):
             with suppress(ArtifactError):
                 artifacts["train"] = open_artifact(path, "checkpoint")
@@ -69,7 +69,7 @@ def _artifacts(folder: Path) -> dict[str, Artifact]:
 
 
 def _settings(artifacts: dict[str, Artifact], written: dict[str, Any]) -> dict[str, Any]:
-    """The sealed settings by section of the recipe."""
+    """The sealed settings by recipe section."""
     settings: dict[str, Any] = {}
     for name, artifact in artifacts.items():
         config = artifact.manifest["config"]
@@ -78,18 +78,18 @@ def _settings(artifacts: dict[str, Artifact], written: dict[str, Any]) -> dict[s
     if written["corpus"] is None:
         settings.pop("corpus", None)  # left by an earlier run in this folder
     if "corpus" in settings and len(settings["corpus"]["source"]) != len(written["corpus"]["source"]):
-        del settings["corpus"]["source"]  # where the texts lie is not sealed
+        del settings["corpus"]["source"]  # the location of texts is not sealed
     return settings
 
 
 def _restore_own_data(folder: Path, values: dict[str, Any], artifacts: dict[str, Artifact]) -> None:
-    """Which phases have data of their own is sealed, where it lies is not."""
+    """Restore which phases have their own data; that is sealed, but the location of the data is not."""
     if "train" not in artifacts:
         return
     inputs = {key for artifact in artifacts.values() for key in artifact.manifest["inputs"]}
     for index, phase in enumerate(values["train"]["phases"]):
         own = not inputs.isdisjoint((f"train.phases.{index}.data", f"data {index}"))
-        # recipe.toml may name data that this run never saw.
+        # recipe.toml may name data that this run did not use.
         if not own:
             phase |= {"data": None, "quarantine": False}
         elif phase.get("data") in (None, GIVEN):
@@ -100,10 +100,10 @@ def _restore_own_data(folder: Path, values: dict[str, Any], artifacts: dict[str,
 
 
 def _overlaid(old: Any, new: Any) -> Any:
-    """`old` with everything that `new` says; elements of lists of tables one by one."""
+    """`old` overwritten with all values in `new`; lists of tables are merged element by element."""
     if isinstance(old, dict) and isinstance(new, dict) and new.get("kind") in (None, old.get("kind")):
         return {**old, **{key: _overlaid(old.get(key), value) for key, value in new.items()}}
-    # The sealed list may be longer: phases that recipe.toml has lost were trained all the same.
+    # The sealed list may be longer: phases deleted from recipe.toml were trained all the same.
     if isinstance(old, list) and isinstance(new, list):
         return [_overlaid(a, b) for a, b in zip_longest(old[: len(new)], new)]
     return old if new == GIVEN and old is not None else new

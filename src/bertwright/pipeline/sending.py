@@ -1,4 +1,4 @@
-"""An upload under way: what is sent in which order, what is read back, what an error means."""
+"""An upload in progress: what is sent in which order, what is read back, and what errors mean."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from bertwright.pipeline.parts import REPORT, ROWS, Part, checkpoints
 
 _BEFORE = ("recipe.toml", "forecast.json")
 _TRIES = 5
-"""To copy a checkpoint before it is pruned."""
+"""Attempts to copy a checkpoint before it is pruned."""
 
 
 @dataclass
 class Sent:
-    """What an upload has done."""
+    """The result of an upload."""
 
     url: str
     parts: list[str] = field(default_factory=list)
-    """What is there whole now."""
+    """Parts that are now complete at the address."""
     files: int = 0
-    """Files that were sent, besides the manifests and the rows of metrics beside a checkpoint."""
+    """Number of files sent, except manifests and the rows of metrics next to a checkpoint."""
     bytes: int = 0
-    """Of those files."""
+    """Total size of those files."""
     there_before: int = 0
-    """Bytes that were not sent, because they were there."""
+    """Bytes that were already there and not sent again."""
 
 
 class Sending:
-    """An upload under way."""
+    """An upload in progress."""
 
     def __init__(self, run: Path, url: str, total: int, log: Log) -> None:
         self._run, self._total, self._log = run, total, log
@@ -45,7 +45,7 @@ class Sending:
         self.sent = Sent(url)
 
     def send_all(self, parts: Sequence[Part], report: bool, verify: bool) -> None:
-        """Send what is not there, in this order."""
+        """Send everything that is missing at the address, in the order of `parts`."""
         self._remote = RemoteFolder(self.sent.url)
         refuse_other(self._remote, self.sent.url, self._run, parts)  # before anything is sent
         self._verify = verify
@@ -70,7 +70,7 @@ class Sending:
 
     def _send_checkpoints(self, listed: Sequence[Part], with_rows: bool) -> None:
         rest = self._total - self._done - sum(part.bytes for part in listed)
-        # A training that goes on saves and prunes while what comes before them is sent, and while they are.
+        # A running training saves and prunes checkpoints during the upload of this and earlier parts.
         for _ in range(_TRIES):
             due = [part for part in checkpoints(self._run, SILENT) if part.place not in self.sent.parts]
             self._total = self._done + sum(part.bytes for part in due) + rest
@@ -96,16 +96,17 @@ class Sending:
         return True
 
     def _send_rows(self, newest: Part) -> None:
-        """Have the rows of metrics where a training that goes on there looks for them, unless it is further already."""
+        """Write the rows of metrics where a training resumed at the address expects them, unless it is already
+        further."""
         there = self._remote.folders(Path(newest.place).parent.as_posix())
         if not self._remote.manifest("train", "train") and max([*there, ""]) <= newest.artifact.path.name:
             self._write(f"train/{ROWS}", newest.beside[ROWS])
 
     def broken_off(self, error: Exception) -> BertwrightError:
-        """The error for what the storage, or the disk here, has raised, and what is there by now."""
+        """Convert an error of the storage or the local disk; the message says how much has been copied."""
         if isinstance(error, OSError) and self._is_ours(error) and (ours := of_the_system(error)):
             return ours
-        said = shown(str(error).strip()).partition("\n")[0]  # Azure's go on for a page
+        said = shown(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
         there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are there." if self._done else ""
         return DataError(
             f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {said}).{there} "
@@ -123,7 +124,7 @@ class Sending:
         )
 
     def _send(self, part: Part, place: str, path: Path) -> None:
-        """Have a file of `part` at `place`, as its manifest says."""
+        """Ensure that `place` holds a file of `part` with the hash in its manifest."""
         self._place, name = place, path.relative_to(part.artifact.path).as_posix()
         size, sha256 = (
             int(part.artifact.manifest["files"][name]["size"]),
@@ -134,7 +135,7 @@ class Sending:
         else:
             self._remote.send(place, path, callback=_told(self._show))
             if not self._right(place, sha256, size):
-                part.artifact.file(name)  # says so if it is the one here that is damaged
+                part.artifact.file(name)  # raises if the local file is the damaged one
                 raise DataError(
                     f"{place} is damaged at {self.sent.url}: it was sent, and read back it has another SHA-256. See to "
                     "the storage and the connection, and run the same command again: it is sent again."
@@ -153,14 +154,15 @@ class Sending:
         return self._remote.holds(place, sha256, count)
 
     def _send_plain(self, names: Sequence[str]) -> bool:
-        """Have those of these files of the run folder there that it has; whether it has all."""
+        """Ensure that those of the named files that the run folder has are at the address; returns whether it has
+        all."""
         here = [name for name in names if (self._run / name).is_file()]
         for name in here:
             self._write(name, (self._run / name).read_bytes())
         return len(here) == len(names)
 
     def _write(self, place: str, data: bytes) -> None:
-        """Have these bytes at `place`, a file that is no artifact's."""
+        """Ensure that `place`, a file outside of any artifact, holds `data`."""
         self._place = place
         self._total += len(data)
         if self._remote.content(place) == data:

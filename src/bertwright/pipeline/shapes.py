@@ -1,6 +1,6 @@
 """The types of what a `RunFolder` reads: metrics, scores and summary.
 
-Losses are in nats, accuracies and shares from 0 to 1. More keys may stand beside these.
+Losses are in nats, accuracies and shares from 0 to 1. The files may contain further keys.
 """
 
 from __future__ import annotations
@@ -9,131 +9,130 @@ from typing import NotRequired, TypedDict
 
 
 class MetricsRow(TypedDict):
-    """One logged step of training; losses and norms are means over the updates since the row before.
+    """One logged step of training; losses and norms are means over the updates since the previous row.
 
-    None is no number (NaN), as of losses where no update was applied.
+    None means not a number (NaN), as for losses when no update was applied.
     """
 
     time: str
     """When the row was written (ISO, UTC)."""
     phase: int
-    """Number of the phase, from 0."""
+    """Index of the phase, from 0."""
     step: int
-    """Steps done in the phase."""
+    """Steps completed in the phase."""
     steps: int
-    """Steps that the phase has."""
+    """Total steps of the phase."""
     total_steps: int
-    """Steps done over all phases."""
+    """Steps completed over all phases."""
     mlm_loss: NotRequired[float | None]
-    """Training loss of the masked tokens; absent where texts are classified."""
+    """Training loss of the masked tokens; absent for a classifier."""
     classification_loss: NotRequired[float | None]
     """Training loss of the classes; absent without them."""
     classification_accuracy: NotRequired[float | None]
-    """Share of the texts of the last step whose class was guessed right, with dropout; absent where it was not
-    counted."""
+    """Share of the texts of the last step whose class was predicted correctly, with dropout; absent if not counted."""
     regression_loss: NotRequired[float | None]
-    """Mean squared error of numbers in training; absent without them."""
+    """Mean squared error of predicted numbers in training; absent without them."""
     nsp_loss: NotRequired[float | None]
-    """Training loss of the next sentence; absent without such pairs."""
+    """Training loss of next-sentence prediction; absent without such pairs."""
     sop_loss: NotRequired[float | None]
-    """Training loss of the sentence order; absent without such pairs."""
+    """Training loss of sentence-order prediction; absent without such pairs."""
     soft_loss: NotRequired[float | None]
     """Cross-entropy with a teacher's softened probabilities; absent without a teacher."""
     hidden_loss: NotRequired[float | None]
-    """1 - the cosine with a teacher's hidden states, from 0 to 2; absent without a teacher."""
+    """1 - cosine similarity with a teacher's hidden states, from 0 to 2; absent without a teacher."""
     mlm_accuracy: NotRequired[float | None]
-    """Share of the masked tokens of the last step that were guessed right, with dropout; absent where it was not
+    """Share of the masked tokens of the last step that were predicted correctly, with dropout; absent if not
     counted."""
     nsp_accuracy: NotRequired[float | None]
-    """The same of the next sentence."""
+    """The same for next-sentence prediction."""
     sop_accuracy: NotRequired[float | None]
-    """The same of the sentence order."""
+    """The same for sentence-order prediction."""
     soft_accuracy: NotRequired[float | None]
-    """Share of the masked tokens of the last step for which the teacher's best guess was made."""
+    """Share of the masked tokens of the last step for which the best guess equals the teacher's."""
     grad_norm: float | None
     """Norm of the gradient before clipping."""
     learning_rate: float
     """Learning rate of the step."""
     loss_scale: NotRequired[float]
-    """Factor of the loss, where float16 needs one."""
+    """Loss scale; present if float16 needs one."""
     tokens_seen: int
     """Real (not padding) tokens since the start of training."""
     tokens_per_second: float
-    """Real tokens trained on in a second."""
+    """Real tokens trained on per second."""
     tflops_per_second: float
-    """10^12 floating-point operations of the model in a second, all ranks together (`model.flops`)."""
+    """10^12 floating-point operations of the model per second, over all ranks (`model.flops`)."""
     floor_ratio: float | None
-    """Time over what these operations would take at the speed of the matrix products alone, measured at the start."""
+    """Step time over the time of its operations at the speed of the matrix products alone, measured at the start."""
     memory_bytes: int
-    """The most memory that the first rank has held so far: of a GPU in tensors, else resident."""
+    """Peak memory of rank 0 so far, in bytes: allocated for tensors on a GPU, else resident memory."""
     data_wait_share: float
-    """Share of the time in which the model waited for data."""
+    """Share of the time that the model waited for data."""
     seconds: float
     """Seconds of training so far."""
     remaining_seconds: float
-    """Seconds to the end of the last phase and of the score that follows, as far as can be told."""
+    """Estimated seconds to the end of the last phase, including the score after it."""
     remaining_low_seconds: float
-    """The same if all steps to come are as fast as the last 200 were in their fastest tenth."""
+    """The same if all remaining steps are as fast as the fastest tenth of the last 200."""
     remaining_high_seconds: float
-    """The same by their slowest tenth."""
+    """The same for the slowest tenth."""
     heldout_mlm_loss: NotRequired[float | None]
-    """The held-out loss of the masked tokens; absent where the model was not scored."""
+    """The held-out loss of the masked tokens; absent if the model was not scored."""
     heldout_mlm_accuracy: NotRequired[float]
-    """The held-out share of masked tokens guessed right."""
+    """The held-out share of masked tokens predicted correctly."""
     heldout_classification_loss: NotRequired[float | None]
-    """The held-out loss of the classes; absent where the model was not scored."""
+    """The held-out loss of the classes; absent if the model was not scored."""
     heldout_classification_accuracy: NotRequired[float]
-    """The held-out share of texts whose class is guessed right."""
+    """The held-out share of texts whose class is predicted correctly."""
     heldout_regression_loss: NotRequired[float | None]
-    """The held-out mean squared error of numbers."""
+    """The held-out mean squared error of predicted numbers."""
 
 
 class Scores(TypedDict):
-    """Held-out scores of the finished model beside their baselines, on the same tokens and pairs, or texts: those of
+    """Held-out scores of the finished model with their baselines, on the same tokens, pairs or texts: those of
     pre-training, of classes, or of numbers."""
 
     mlm_loss: NotRequired[float | None]
     """Cross-entropy of the masked tokens."""
     mlm_accuracy: NotRequired[float]
-    """Share of masked tokens whose best guess is right."""
+    """Share of masked tokens whose best guess is correct."""
     perplexity: NotRequired[float | None]
     """e to the power of `mlm_loss`."""
     bits_per_character: NotRequired[float | None]
-    """The loss in bits by the characters of the masked tokens, white space not counted; absent in older scores."""
+    """The loss in bits per character of the masked tokens, white space not counted; absent in older scores."""
     unigram_loss: NotRequired[float]
-    """`mlm_loss` of the training tokens' frequencies alone."""
+    """`mlm_loss` of predicting the training tokens' frequencies."""
     most_common_token_accuracy: NotRequired[float]
-    """`mlm_accuracy` of always guessing the commonest token."""
+    """`mlm_accuracy` of always guessing the most common token."""
     nsp_accuracy: NotRequired[float | None]
-    """Share of pairs labelled right; None without pairs of a next sentence."""
+    """Share of pairs labelled correctly; None without next-sentence pairs."""
     nsp_majority: NotRequired[float | None]
-    """Share of pairs with the commoner label; None without pairs of a next sentence."""
+    """Share of pairs with the more common label; None without next-sentence pairs."""
     sop_accuracy: NotRequired[float | None]
-    """The same of pairs whose order is told; absent without them."""
+    """Share of sentence-order pairs labelled correctly; absent without them."""
     sop_majority: NotRequired[float | None]
-    """Share of those pairs with the commoner label; absent without them."""
+    """Share of those pairs with the more common label; absent without them."""
     classification_loss: NotRequired[float | None]
-    """Cross-entropy of the classes of texts; this and what follows is of a classifier alone."""
+    """Cross-entropy of the classes of texts; this and the following keys exist only for a classifier."""
     accuracy: NotRequired[float]
-    """Share of texts whose class is guessed right."""
+    """Share of texts whose class is predicted correctly."""
     f1: NotRequired[float]
-    """F1 of class 1 where there are two, else the mean of all."""
+    """F1 of class 1 if there are two classes, else the mean over all."""
     matthews: NotRequired[float | None]
     """Matthews' correlation of classes, from -1 to 1."""
     majority: NotRequired[float]
-    """`accuracy` of always guessing the commonest class of the training texts."""
+    """`accuracy` of always guessing the most common class of the training texts."""
     majority_label: NotRequired[str]
     """That class."""
     labels: NotRequired[list[str]]
-    """The classes in the order of their numbers; one name: labels are numbers."""
+    """The classes in the order of their ids; a single name means that labels are numbers."""
     regression_loss: NotRequired[float | None]
-    """Mean squared error of numbers; this and what follows is of numbers alone."""
+    """Mean squared error of predicted numbers; this and the following keys exist only if labels are numbers."""
     pearson: NotRequired[float | None]
     """Pearson's correlation, from -1 to 1."""
     spearman: NotRequired[float | None]
     """Spearman's correlation of ranks, from -1 to 1."""
     constant_loss: NotRequired[float]
-    """`regression_loss` of always saying the mean of the training labels."""
+    """`regression_loss` of always predicting the mean of the training labels."""
 
 
 class Summary(Scores):
@@ -142,23 +141,23 @@ class Summary(Scores):
     title: str
     """Title of the report."""
     parameters: int
-    """Trained weights."""
+    """Number of trained weights."""
     steps: int
-    """Optimizer steps."""
+    """Number of optimizer steps."""
     tokens_seen: int
     """Real tokens trained on."""
     tokens_per_second: float
-    """Real tokens trained on in a second."""
+    """Real tokens trained on per second."""
     tflops_done: float | None
-    """10^12 floating-point operations of the model in training, over all starts; None where they were not counted."""
+    """10^12 floating-point operations of the model in training, over all starts; None if they were not counted."""
     hours: float | None
-    """Hours of training with scoring and saving, over all starts; None where they were not counted."""
+    """Hours of training, including scoring and saving, over all starts; None if they were not counted."""
     seconds: float
-    """Seconds of all stages together."""
+    """Total seconds of all stages."""
     forecast: NotRequired[dict[str, dict[str, float | None]]]
-    """The forecast (`expected`), what was measured (`actual`) and how much more that is, as a share of the forecast
-    (`error`); absent where no forecast was kept."""
+    """The forecast (`expected`), the measurement (`actual`) and their difference relative to the forecast (`error`);
+    absent if no forecast was stored."""
     recipe_sha256: str
-    """SHA-256 of recipe.toml as it was when the report was written."""
+    """SHA-256 of recipe.toml at the time the report was written."""
     stages: dict[str, dict[str, str | int | float]]
     """Version, fingerprint and seconds of each stage."""

@@ -1,4 +1,4 @@
-"""The stages, one row each, in the order the text travels. A stage's own code is imported when it is started."""
+"""The stages, one row each, in the order of the data flow. The code of a stage is imported when it is started."""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ from bertwright.vocab import config as vocab
 
 @dataclass(frozen=True)
 class Stage:
-    """What the pipeline knows of a stage without its code."""
+    """What the pipeline knows about a stage without importing its code."""
 
     name: str
-    """Also of its section of the recipe, its verb, its room and its place in the run folder."""
+    """Also the name of its recipe section, its command, its package and its folder in the run folder."""
     about: str
     inputs: tuple[str, ...]
-    """The artifacts it is made of."""
+    """Names of the input artifacts."""
     without_corpus: tuple[str, ...] | None
-    """The same where the recipe has no corpus; None: it cannot be made then."""
+    """The same for a recipe without a corpus; None: the stage needs a corpus."""
     version: int
     sections: Callable[[Recipe, Container[str]], Mapping[str, Any]]
-    """The settings that its result is a function of. The second argument names the inputs of the artifact that stands:
-    data of a phase whose files are gone counts where it is one of them."""
+    """The settings that determine its result. The second argument names the inputs of the existing artifact: data of a
+    phase whose files no longer exist still counts if it is one of them."""
     runs: str
-    """The function that makes it, as "module:function"."""
+    """The stage's function, as "module:function"."""
     arguments: Callable[[Work], dict[str, Any]]
-    """What that function is called with."""
+    """Computes the arguments of that function."""
     before: Callable[[Work], None] = lambda _: None
     """Called before that function's module is imported."""
     runs_instead: Callable[[Recipe], str] = lambda _: ""
-    """The function that makes it of this recipe, if that is another one."""
+    """The function to use instead for this recipe; "" for none."""
     parallel: bool = False
-    """Whether an executor does its task lists, and several ranks may share them."""
+    """Whether an executor runs its task lists, and several ranks may share them."""
 
     def needs(self, recipe: Recipe) -> tuple[str, ...]:
-        """The artifacts that the stage of this recipe is made of; `RecipeError` where it needs the missing corpus."""
+        """The stage's input artifacts for this recipe; `RecipeError` if the stage needs a corpus and the recipe has
+        none."""
         if recipe.corpus is not None and (self.name != "export" or recipe.source == "corpus"):
             return self.inputs
         if self.without_corpus is None:
@@ -61,10 +62,10 @@ class Stage:
         return self.without_corpus
 
     def prepared(self, work: Work) -> Callable[[], Artifact | Path]:
-        """Import the stage; returns its function with its arguments, which gives what it made."""
+        """Import the stage; returns its function bound to its arguments, which returns the result of the stage."""
         module, _, function = (self.runs_instead(work.recipe) or self.runs).partition(":")
         self.before(work)
-        # By name: importing every stage to start one would load torch for a corpus and zstandard for a training.
+        # Imported by name: importing all stages would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
         return partial(run, **self.arguments(work))
 
@@ -154,7 +155,7 @@ _ROWS = (
         name="export",
         about="The Hugging Face folder, checked by loading it back.",
         inputs=("train", "vocab", "evaluate", "corpus"),
-        without_corpus=("train", "vocab", "evaluate", "examples"),  # the model card tells of the examples then
+        without_corpus=("train", "vocab", "evaluate", "examples"),  # the model card then describes the examples
         version=export.VERSION,
         sections=_export_sections,
         runs="bertwright.export.run:run",

@@ -1,4 +1,4 @@
-"""Examples for trials of a recipe: those of its run, or of a sample of its text, made beside it and removed."""
+"""Examples for trials of a recipe: those of its run, or of a sample of its text, made next to it and removed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from bertwright.recipe import Recipe
 
 @dataclass(frozen=True)
 class TrialExamples:
-    """What is trained in trials."""
+    """The examples that trials train on."""
 
     recipe: Recipe
-    """What is rehearsed in the place of the recipe."""
+    """The rehearsed recipe, which replaces the original one."""
     folder: Path
-    """A run folder, finished up to the examples."""
+    """A run folder that is finished up to the examples."""
 
     @contextmanager
     def run_folder(self) -> Iterator[Path]:
-        """Another run folder with the same examples, removed at the end of the block."""
+        """A new run folder with the same examples, removed at the end of the block."""
         folder = make_folder(self.folder.parent / "trial")
         try:
             link(tuple(name for name in PREPARED if (self.folder / name).exists()), self.folder, folder)
@@ -39,11 +39,11 @@ class TrialExamples:
 
 @contextmanager
 def trial_examples(recipe: Recipe, run: Path, log: Log, scratch: Path) -> Iterator[TrialExamples]:
-    """The examples of the run folder `run`, or those of a sample of its text, in `scratch`, which is removed.
+    """The examples of the run folder `run`, or those of a sample of its text, in `scratch`, which is removed
+    afterwards.
 
-    Before, too: a search that was killed has left its own there.
-
-    `DataError` where they cannot be made.
+    `scratch` is also removed at the start, because a killed search leaves its files there. Raises `DataError` if the
+    examples cannot be made.
     """
     remove(scratch)
     try:

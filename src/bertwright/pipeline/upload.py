@@ -1,8 +1,8 @@
-"""The finished parts of a run folder, copied to an address, which is then laid out as the run folder.
+"""Copy the finished parts of a run folder to an address, which then has the layout of a run folder.
 
-Each artifact is sent file by file and its manifest last, the summary of the run last of all, so what was broken off
-never looks whole. A file counts as sent when it was read back and has the SHA-256 of the manifest; one that is there
-already, with that size and hash, is not sent again.
+Each artifact is sent file by file with its manifest last, and the summary of the run is sent last of all, so that an
+interrupted upload never looks complete. A file counts as sent once it was read back and has the SHA-256 of the
+manifest; a file that is already there with that size and hash is not sent again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from bertwright.pipeline.sending import Sending, Sent
 
 
 def upload(run: Path, url: str, parts: Sequence[str], log: Log, verify: bool = False) -> Sent:
-    """Copy `parts` (of `PARTS`; none: all that are finished) of the run folder `run` to `url`.
+    """Copy `parts` (of `PARTS`; empty: all that are finished) of the run folder `run` to `url`.
 
-    With `verify` what an earlier upload has finished is read back as well. Raises `ArtifactError` where a part is not
-    finished or `url` holds another run, `DataError` where it cannot be written to or breaks off: the same call goes on.
+    With `verify`, parts completed by an earlier upload are read back as well. Raises `ArtifactError` if a part is not
+    finished or `url` holds another run, and `DataError` if `url` cannot be written to or the upload is interrupted; the
+    same call then continues it.
     """
     try:
         check_address(url, "the URL")
@@ -33,6 +34,6 @@ def upload(run: Path, url: str, parts: Sequence[str], log: Log, verify: bool = F
         sending.send_all(artifacts, "report" in (parts or PARTS), verify)
     except BertwrightError:
         raise
-    except Exception as error:  # each storage has exceptions of its own
+    except Exception as error:  # each storage has its own exceptions
         raise sending.broken_off(error) from None
     return sending.sent

@@ -1,1 +1,1 @@
-"""What a run will take, before it starts: memory, disk, steps, tokens, hours, energy and cost. Without torch."""
+"""Forecasts of a run before it starts: memory, disk, steps, tokens, hours, energy and cost. Does not import torch."""

@@ -1,4 +1,4 @@
-"""What is known of the texts and the examples of a recipe: from the run folder where it has them, or estimated."""
+"""What is known about a recipe's texts and examples: from the run folder where possible, otherwise estimated."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from bertwright.plan.sequences import Sequences
 from bertwright.recipe import Recipe
 
 KEPT = 0.85
-"""Share of the text of a source that becomes corpus: the rest is dropped or repeated."""
+"""Share of a source's text that becomes corpus; the rest is dropped or repeated."""
 _FILL = {"next-sentence": 0.95, "sentence-order": 0.95, "full-sentences": 0.98, "doc-sentences": 0.85}
-"""Mean length of an example by its longest, of a Wikipedia, until the examples are there."""
+"""Mean length of an example relative to its maximum, for a Wikipedia; used until the examples exist."""
 
 Basis = Literal["examples", "corpus", "sources", "nothing"]
 
 
 @dataclass(frozen=True)
 class Data:
-    """What is known of what a recipe reads and makes."""
+    """What is known about a recipe's input and examples."""
 
     basis: Basis
-    """What it is known from: artifacts of the run folder, the size of the sources, or nothing but the recipe."""
+    """Where it is known from: artifacts of the run folder, the size of the sources, or nothing but the recipe."""
     text: float | None
-    """Bytes of text of the sources; None: not known."""
+    """Bytes of text of the sources; None if not known."""
     tokens: float | None
-    """Of the training text; None: not known."""
+    """Tokens of the training text; None if not known."""
     sets: Mapping[str, Sequences]
-    """Of plan sets, by their names."""
+    """Examples of each plan set, by name."""
     imported: Mapping[int, Sequences]
-    """Of phases with data made elsewhere, by their numbers."""
+    """Examples of each phase with data made elsewhere, by phase index."""
     heldout: Mapping[str, int]
-    """Held-out sequences by length; empty where they are not known."""
+    """Number of held-out sequences by length; empty if not known."""
     disk: Mapping[str, int]
-    """Bytes that finished stages have written."""
+    """Bytes written by finished stages, by stage."""
 
 
 def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
-    """What is known from the artifacts that are `made`, by stage, and from the sizes of sources; reads no text."""
+    """What is known from the finished artifacts `made`, by stage, and from source sizes; reads only labelled texts."""
     prepared = [name for name in ("corpus", "vocab", "examples") if name in made]
     disk = {name: int(made[name].manifest["disk"]["bytes"]) for name in prepared}
     text = float(made["corpus"].counts["text_bytes"]) if "corpus" in made else None
@@ -54,7 +54,7 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
         text = None if found is None else KEPT * found
     tokens = None if text is None else (text / BYTES_A_TOKEN) * (1 - recipe.examples.heldout)
     if "corpus" in made and "vocab" in made and (rate := made["vocab"].counts.get("fertility")):
-        # Of vocabularies the rate is of words and marks, of a corpus only words are counted: as many marks again as in
+        # A vocabulary's fertility counts words and marks, a corpus only words: the number of marks is scaled up from
         # the vocabulary's own sample.
         tokens = float(rate) * _words(made["corpus"], made["vocab"]) * (1 - recipe.examples.heldout)
     sets = {plan.name: estimated(plan, recipe.examples, tokens) for plan in recipe.plan_sets()}
@@ -65,7 +65,7 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
 
 
 def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Sequences:
-    """The examples that so many tokens of text make, about."""
+    """The estimated examples made from `tokens` tokens of text."""
     mean = _FILL.get(config.plan, 0.95) * plan.length
     if tokens is None:
         return Sequences.guessed((), mean, plan.length)
@@ -76,7 +76,7 @@ def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Se
 
 
 def _words(corpus: Artifact, vocab: Artifact) -> float:
-    """Words and marks of the corpus, as a vocabulary counts them."""
+    """Number of words and marks in the corpus, as a vocabulary counts them."""
     seen, trained = vocab.counts.get("sample_words", 0), vocab.counts.get("trained_on") or {}
     share = trained.get("share") or 0
     return seen / share if share else 1.17 * float(corpus.counts["words"])
@@ -98,6 +98,6 @@ def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk:
 
 
 def _sequences(train: Mapping[str, Any], data: ImportedData) -> Mapping[str, Any]:
-    """What is counted of a phase's data: labelled texts are one set for all phases, cut to the length of each."""
+    """The sequence counts of a phase's data; labelled texts are one set for all phases, cut to the length of each."""
     counted: Mapping[str, Any] = train["sequences"].get(f"{data.length}" if data.texts else data.folder, {})
     return counted

@@ -1,4 +1,4 @@
-"""What can train: GPUs by name with the numbers of their data sheets, and processors by their instruction sets."""
+"""Devices for training: GPUs by name with figures from their data sheets, and processors by instruction set."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.processor import processor_flags
 
 CPU = "cpu"
-"""The name of the processor of this machine."""
+"""The device name of this machine's processor."""
 UNITS = {"fp32": "fp32", "tf32": "tf32", "bf32": "tf32", "bf16": "half", "fp16": "half", "fp8": "fp8"}
-"""The units that multiply in each precision of a recipe."""
+"""The kind of multiplication units used by each precision of a recipe."""
 SMALLEST = "t4"
-"""What a GPU is taken for that no table has: the smallest with tensor cores, slower than it is rather than faster."""
+"""Stands for unknown GPUs: the smallest GPU with tensor cores, so that forecasts are too slow rather than too fast."""
 _GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55, "fp8": 0.45}
 _CPU_SHARE = 0.9
-# GFLOP/s that a core reaches in large products of float32: measured on shared cores of Xeons with AMX and of EPYCs.
+# GFLOP/s that a core reaches in large float32 products, measured on shared cores of Xeons with AMX and of EPYCs.
 _CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
-# And of bfloat16; AMX: a Xeon 8480+ in MLPerf Training 3.1.
+# The same for bfloat16; AMX: a Xeon 8480+ in MLPerf Training 3.1.
 _CORE_HALF = {"amx_bf16": 270.0, "avx512_bf16": 190.0, "bf16": 55.0}
 _CORE_BANDWIDTH, _SOCKET_BANDWIDTH = 20.0, 200.0
-"""GB/s that a core moves, as many as its memory has at most."""
+"""Memory bandwidth of a core, and its maximum for all cores together, in GB/s."""
 _CORE_LINK, _CORE_WATTS = 4.0, 6.0
-"""GB/s to the ranks beside, and watts, of a core."""
+"""Per core: GB/s to neighbouring ranks, and watts."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class Device:
 
     name: str
     memory: float
-    """Bytes; 0: not known."""
+    """Bytes; 0 if not known."""
     speeds: Mapping[str, float]
-    """Operations a second that its products can reach, by unit: fp32, tf32, half, fp8; what it has no unit for is not
-    there."""
+    """Peak operations per second of products, by unit: fp32, tf32, half, fp8; units that the device lacks are
+    absent."""
     shares: Mapping[str, float]
-    """Share of these that large products in a network reach."""
+    """Share of the peak that large products in a network reach, by unit."""
     bandwidth: float
-    """Of its memory (bytes a second)."""
+    """Memory bandwidth, in bytes per second."""
     link: float
-    """To its neighbours in one machine, one direction (bytes a second)."""
+    """Bandwidth to its neighbours in one machine, one direction, in bytes per second."""
     watts: float
-    """At full work."""
+    """Watts at full load."""
     bf16: bool = True
-    """Whether its units for half precision take bfloat16."""
+    """Whether its half-precision units support bfloat16."""
 
     @property
     def gpu(self) -> bool:
@@ -59,11 +59,11 @@ class Device:
 
     @property
     def room(self) -> float:
-        """Bytes that a micro-batch may take: of a GPU whose memory is not known those of the smallest one."""
+        """Bytes available for a micro-batch; for a GPU with unknown memory, the memory of the smallest GPU."""
         return self.memory or gpu_named(SMALLEST).memory
 
     def fits(self, needed: float) -> bool:
-        """Whether so many bytes fit, as far as is known."""
+        """Whether `needed` bytes fit; True if the memory is not known."""
         return not self.memory or needed <= self.memory
 
     def has(self, precision: str) -> bool:
@@ -71,20 +71,20 @@ class Device:
         return UNITS[precision] in self.speeds and (self.bf16 or precision != "bf16")
 
     def speed(self, precision: str) -> float:
-        """Operations a second of large products in a network; those of float32 where it has no such unit."""
+        """Operations per second of large products in a network; those of float32 if it lacks the unit."""
         unit = UNITS[precision] if self.has(precision) else "fp32"
         return self.speeds[unit] * self.shares[unit]
 
 
 @cache
 def gpus() -> dict[str, tuple[str, Device]]:
-    """Every GPU that is known by its name, with what its driver calls it."""
+    """All known GPUs by name, each with the words of its driver name."""
     table = tomllib.loads(files("bertwright.plan").joinpath("devices.toml").read_text(encoding="utf-8"))
     return {name: (str(row["driver"]), _gpu(name, row)) for name, row in table.items()}
 
 
 def gpu_named(name: str) -> Device:
-    """The GPU of that name; `RecipeError` names the others where there is none."""
+    """The GPU with this name; raises `RecipeError` with suggestions if it is unknown."""
     if name not in gpus():
         near = difflib.get_close_matches(name.lower(), gpus(), n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Those known are {', '.join(gpus())}."
@@ -93,16 +93,16 @@ def gpu_named(name: str) -> Device:
 
 
 def gpu_of_driver(name: str, memory: float) -> Device | None:
-    """The GPU that a driver calls so, with the memory that it says; None where it is not known."""
+    """The GPU with this driver name and the given memory; None if it is unknown."""
     for words, device in gpus().values():
-        # As a word, or with letters about it (A10G, GB200): an A1000 is no A10.
+        # Matches as a word or surrounded by letters (A10G, GB200), but an A1000 is not an A10.
         if set(words.split()) <= set(name.replace("-", " ").split()) or re.search(rf"{re.escape(words)}(?!\d)", name):
             return replace(device, memory=memory)
     return None
 
 
 def processor(cores: int, memory: float) -> Device:
-    """A processor of this machine's kind with so many cores for training, and bytes of memory."""
+    """A processor of this machine's kind with the given number of training cores and bytes of memory."""
     flags = processor_flags()
     fp32 = next(speed for flag, speed in _CORE_FP32.items() if not flag or flag in flags)
     halves = [speed for flag, speed in _CORE_HALF.items() if flag in flags]

@@ -1,4 +1,4 @@
-"""Disk by stage: what a run's folder will hold at most, and in the end; finished stages as they are."""
+"""Disk by stage: the peak size of a run's folder and its final size; finished stages count with their actual size."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 
 _PACKED = 0.35
-"""Share of its text that a corpus takes when it is made: zstd of prose."""
+"""Size of a finished corpus relative to its text: zstd of prose."""
 
 
 def disk_of(recipe: Recipe, data: Data) -> dict[str, float | None]:
-    """Bytes that each stage has on disk at most, about, while it is made; None where they follow from a text of which
-    nothing is known."""
+    """Approximate peak bytes on disk of each stage while it runs; None if they depend on a text of unknown size."""
     expected = run_bytes(recipe, data.text)
     return {stage: data.disk.get(stage, expected.get(stage)) for stage in _stages(recipe, data)}
 
 
 def disk_left(recipe: Recipe, data: Data, works: Sequence[PhaseWork]) -> dict[str, float | None]:
-    """Bytes of each stage when the run is over, about: without its scratch, and without the checkpoints that went."""
+    """Approximate bytes of each stage after the run: without scratch files and deleted checkpoints."""
     text, each, train = data.text, checkpoint_bytes(recipe), recipe.train
-    # The last of each phase stays; the best one is nearly always among the newest.
+    # The last checkpoint of each phase stays; the best one is nearly always among the newest.
     kept = train.keep_checkpoints + len(works) - 1
     if None not in [work.steps for work in works]:
         kept = min(kept, sum(times(train.checkpoint_every, work.steps or 1) for work in works))
@@ -39,7 +38,7 @@ def disk_left(recipe: Recipe, data: Data, works: Sequence[PhaseWork]) -> dict[st
 
 def _stages(recipe: Recipe, data: Data) -> list[str]:
     stages = ["examples", "train", "export"]
-    # Of examples that were made elsewhere the corpus may have stayed there.
+    # If the examples were made elsewhere, the corpus may not be here.
     if recipe.corpus is not None and ("corpus" in data.disk or "examples" not in data.disk):
         stages.insert(0, "corpus")
     return stages

@@ -1,4 +1,4 @@
-"""The section `[hardware]` of a place."""
+"""The section `[hardware]` of a place file."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 
 _SIZES = ("accelerators", "vm_size", "gpus")
-"""Keys of a place that name, in the target's words, what a machine has."""
+"""Keys of a place that name a machine type in the target's terms."""
 
 
 class HardwareConfig(Section):
-    """The section `[hardware]` of a place: what one machine there has, how many there are, and what they cost."""
+    """The section `[hardware]` of a place: the equipment of one machine, the number of machines, and their price."""
 
     gpu: str = ""
-    """Name of its GPUs, such as "h100" or "a100"; empty: processors like those of this machine."""
+    """Name of the GPUs, such as "h100" or "a100"; empty means processors like those of this machine."""
     gpus: int = Field(1, ge=1, le=1024)
-    """GPUs of a machine, each of which is a rank."""
+    """GPUs per machine; each is one rank."""
     ranks: int = Field(1, ge=1, le=1024)
-    """Ranks of a machine without GPUs, which share its cores and its memory."""
+    """Ranks per machine without GPUs; they share its cores and memory."""
     cores: int = Field(0, ge=0, le=4096)
-    """Cores of a machine, which make the corpus and train where there is no GPU; 0: as many as here."""
+    """Cores per machine, which make the corpus, and train if there is no GPU; 0 uses the number of cores of this
+    machine."""
     memory_gb: float = Field(0.0, ge=0)
-    """Memory (GB) of each GPU, or of the machine where it has none; 0: that of the data sheet, or of this machine."""
+    """Memory (GB) of each GPU, or of the machine if it has none; 0 uses that of the data sheet, or of this machine."""
     nodes: int = Field(1, ge=1, le=100_000)
-    """Machines."""
+    """Number of machines."""
     network_gb: float = Field(0.0, ge=0)
-    """GB/s between machines for each rank, one direction; 0: 25 (200 Gbit/s) with GPUs, 1.25 without."""
+    """GB/s between machines for each rank, one direction; 0 means 25 (200 Gbit/s) with GPUs, 1.25 without."""
     watts: float = Field(0.0, ge=0)
-    """Watts of a machine at full work; 0: about what its devices and the rest take."""
+    """Watts of a machine at full load; 0 estimates the consumption of its devices and everything else."""
     price: float = Field(0.0, ge=0)
-    """Price of a machine for an hour, in `currency`; 0: none is reckoned."""
+    """Price of a machine per hour, in `currency`; 0 means that no cost is computed."""
     currency: str = Field("USD", min_length=1, max_length=8)
-    """Of the price."""
+    """Currency of the price."""
 
 
 def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) -> HardwareConfig | None:
-    """The section in the values of a place file, if it has one; `RecipeError` where something in it is wrong.
+    """The `[hardware]` section of a place file, or None if it has none; raises `RecipeError` if it is invalid.
 
-    GPUs, ranks and nodes that the place gives as numbers need not be said again. How many GPUs a size of machine has is
-    not known here: `RecipeError` where they are not said.
+    GPUs, ranks and nodes that the place gives as numbers are defaults for the section. The number of GPUs of a named
+    machine size is not known here, so it is a `RecipeError` if it is not given.
     """
     if (given := values.get("hardware")) is None:
         return None

@@ -1,4 +1,4 @@
-"""Hours by stage, and how wrong they may be."""
+"""Hours by stage, from measured rates and the forecast time of a step."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from bertwright.recipe import Recipe
 from bertwright.train.forecast import FORWARD
 from bertwright.train.phases import PARTS_OF_A_PHASE
 
-# Bytes of text a second and worker, on two shared cores (docs/results.md, "Speed beside the original recipe").
+# Bytes of text per second and worker, on two shared cores (docs/results.md, "Speed beside the original recipe").
 _CORPUS, _VOCAB, _EXAMPLES = 2.2e6, 6e6, 9e6
 _FIXED = 3.0
-"""Seconds that a stage takes whatever it reads: Python, libraries, workers."""
+"""Fixed seconds of each stage: starting Python, libraries and workers."""
 _DISK = 400e6
-"""Bytes a second that a checkpoint is written with."""
+"""Bytes per second at which a checkpoint is written."""
 _SCORED = 20_000
-"""Held-out sequences that `evaluate` scores where they are not counted yet and the recipe sets no bound."""
+"""Held-out sequences scored by `evaluate` if they are not counted yet and the recipe sets no limit."""
 
 
 @dataclass(frozen=True)
 class PhaseTime:
-    """How long a phase takes."""
+    """The duration of a phase."""
 
     steps: int
-    """That it has time for."""
+    """Number of steps that fit into its time limit."""
     seconds: float
-    """Of its steps."""
+    """Seconds of its steps."""
     scoring: float
     saving: float
 
     @property
     def total(self) -> float:
-        """Seconds with scores and checkpoints."""
+        """Seconds including scoring and saving."""
         return self.seconds + self.scoring + self.saving
 
 
 def score_seconds(training: float) -> float:
-    """Seconds of scoring what is trained on in so many."""
+    """Seconds of scoring sequences whose training takes `training` seconds."""
     return FORWARD * training
 
 
 def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data, gpu: bool) -> PhaseTime | None:
-    """How long a phase takes whose steps take so many seconds each, on a GPU or a CPU; None where its length is not
+    """The duration of a phase on a GPU or a CPU, given the seconds of a step; None if the length of the phase is not
     known."""
     if work.steps is None or work.sequences is None:
         return None
-    # Steps of a batch that is still growing are as much shorter as they are smaller.
+    # While the batch is still growing, steps are shorter in proportion.
     seconds = work.sequences / work.phase.batch * step
     steps = work.steps
     if (budget := 3600 * (work.phase.hours or 0)) and seconds > budget:
@@ -63,16 +63,17 @@ def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data, gpu: bo
 
 
 def times(every: int, steps: int) -> int:
-    """How often what happens every so many steps (0: ten times) and at the end happens in a phase."""
+    """How often something happens in a phase that occurs every `every` steps (0: ten times per phase) and at the
+    end."""
     return -(-steps // (every or max(1, -(-steps // PARTS_OF_A_PHASE))))
 
 
 def stage_seconds(
     recipe: Recipe, data: Data, machine: Machine, training: float | None, scoring: float, done: Sequence[str]
 ) -> dict[str, float | None]:
-    """Seconds of each stage that is still to be made; None where they are not known.
+    """Seconds of each stage that is still to be made; None if not known.
 
-    `training` is those of all phases, `scoring` of one held-out sequence.
+    `training` is the time of all phases, `scoring` that of one held-out sequence.
     """
     corpus, examples = workers_of(recipe, machine)
     text, most = data.text, recipe.evaluate.max_sequences

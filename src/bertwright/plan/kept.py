@@ -1,4 +1,4 @@
-"""Measurements of this machine, kept for the plans that follow: in the user's cache, and nothing in them is secret."""
+"""Measurements of this machine, stored in the user's cache for later plans; they contain nothing secret."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 
 _MOST = 500
-"""Measurements that are kept; the oldest go."""
+"""Maximum number of stored measurements; the oldest are dropped."""
 _TRAIN = ("device", "cpu_isa", "precision", "graph", "attention", "checkpoint_activations", "threads", "deterministic")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of what a step consists of, on one device of this machine."""
+    """Seconds of the parts of a training step on one device of this machine."""
 
     micro_batch: float
     """A forward and a backward pass over one micro-batch."""
     update: float
-    """The optimizer and all else that is done once a step."""
+    """The optimizer and everything else done once per step."""
     date: str
-    """When it was measured."""
+    """Date of the measurement."""
 
 
 class _Entry(TypedDict):
@@ -47,12 +47,12 @@ _FILE = TypeAdapter(dict[str, _Entry])
 
 
 def cache_file() -> Path:
-    """Where measurements are kept."""
+    """Path of the file with the measurements."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertwright" / "measured.json"
 
 
 def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
-    """What a measurement is of: machine, network, optimizer, how it is computed, and one rank's micro-batch."""
+    """The key of a measurement: machine, network, optimizer, computation settings, and one rank's micro-batch."""
     machine = [default_workers(), sorted(processor_flags()), gpu_names(), torch_build().version]
     train = recipe.train.model_dump(mode="json", include=set(_TRAIN))
     work_is = [work.phase.length, sequences, round(work.mean_length), round(work.predictions)]
@@ -62,13 +62,13 @@ def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
 
 
 def kept_measurement(key: str) -> Measured | None:
-    """The measurement of that key; None where there is none."""
+    """The measurement stored under `key`; None if there is none."""
     entry = _read().get(key)
     return None if entry is None else Measured(**entry)
 
 
 def keep(measurements: dict[str, Measured]) -> Path:
-    """Add measurements to those that are kept; returns where."""
+    """Store measurements in addition to those already there; returns the file's path."""
     path = cache_file()
     make_folder(path.parent)
     before = {key: entry for key, entry in _read().items() if key not in measurements}
@@ -78,12 +78,12 @@ def keep(measurements: dict[str, Measured]) -> Path:
 
 
 def today() -> str:
-    """The date of now."""
+    """Today's date (ISO, UTC)."""
     return datetime.now(UTC).date().isoformat()
 
 
 def _read() -> dict[str, _Entry]:
-    # A cache that cannot be read is none: what was in it is measured again.
+    # An unreadable cache counts as empty: its contents are measured again.
     with suppress(ArtifactError, FileNotFoundError, ValidationError):
         return _FILE.validate_python(read_json(cache_file()))
     return {}

@@ -1,4 +1,4 @@
-"""The labelled texts of a recipe, counted in their files before there are examples of them."""
+"""The labelled texts of a recipe, counted in their files before examples are made from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bertwright.recipe import Recipe
 
 
 def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]]:
-    """The training texts of each phase by its number, with estimated lengths; and how many are held out, by length.
+    """The training texts of each phase by index, with estimated lengths, and the number of held-out texts by length.
 
-    Nothing where the recipe has none, or files are missing or wrong: `check` and the stage say what is.
+    Both are empty if the recipe has none, or if files are missing or invalid: `check` and the stage report those.
     """
     phases = [each for each in recipe.train.imported_data() if each.texts is not None]
     if not phases:
@@ -30,7 +30,7 @@ def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]
 
 
 def _texts(data: ImportedData, share: float) -> tuple[list[Text], int]:
-    """The texts to train on, and how many are held out; where `share` of them is, it is not told which."""
+    """The texts to train on, and the number held out; if a `share` is held out, which ones is not determined here."""
     assert data.texts is not None
     files = find_files(data.path, data.texts, f"{data.key}.data")
     train, heldout = (
@@ -44,7 +44,7 @@ def _texts(data: ImportedData, share: float) -> tuple[list[Text], int]:
 
 
 def _cut(texts: Sequence[Text], data: ImportedData) -> Sequences:
-    """Their number, and the lengths that they have about when they are cut to that of the phase."""
+    """The number of texts, and their estimated lengths after cutting to that of the phase."""
     special = 3 if data.texts is not None and data.texts.pairs else 2
     sizes = [len(text.first.encode()) + len(text.second.encode()) for text in texts]
     lengths = [min(float(data.length), special + size / BYTES_A_TOKEN) for size in sizes]

@@ -1,4 +1,4 @@
-"""The machines that a plan is for: this one, or those that a place describes."""
+"""The machines that a plan is for: this one, or those that a place file describes."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ from bertwright.recipe import Recipe
 from bertwright.shipped import find_shipped
 
 NETWORK = 25.0
-"""GB/s between machines for each GPU, one direction, where a place does not say: 200 Gbit/s InfiniBand."""
+"""GB/s between machines for each GPU, one direction, if a place does not give it: 200 Gbit/s InfiniBand."""
 CPU_NETWORK = 1.25
 """The same between machines without GPUs: 10 Gbit/s Ethernet."""
 _HOST_WATTS = 0.35
-"""What a machine takes beside its GPUs, as a share of theirs: processors, memory, fans, power supplies."""
+"""Power of the rest of a machine relative to its GPUs: processors, memory, fans, power supplies."""
 _IDLE_WATTS = 40.0
-"""What a machine without GPUs takes beside its cores."""
+"""Watts of a machine without GPUs, in addition to its cores."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What trains, and what that costs."""
+    """The training machines and their cost."""
 
     title: str
-    """For people."""
+    """Human-readable name."""
     device: Device
-    """That of each rank."""
+    """Device of each rank."""
     each: int
-    """Ranks of a machine."""
+    """Ranks per machine."""
     nodes: int
-    """Machines."""
+    """Number of machines."""
     cores: int
-    """Cores of a machine."""
+    """Cores per machine."""
     network: float
-    """Bytes a second between machines for each rank, one direction."""
+    """Bandwidth between machines for each rank, one direction, in bytes per second."""
     watts: float
-    """Of a machine at full work."""
+    """Watts of a machine at full load."""
     price: float = 0.0
-    """Of a machine for an hour; 0: not known."""
+    """Price of a machine per hour; 0 if not known."""
     currency: str = ""
     here: bool = False
-    """Whether it is this machine."""
+    """Whether this is the current machine."""
 
     @property
     def ranks(self) -> int:
-        """Processes that train."""
+        """Number of training processes."""
         return self.each * self.nodes
 
 
 def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:
-    """This machine with so many processes that train, each on a GPU of its own, or on its part of the cores."""
+    """This machine with `ranks` training processes, each on its own GPU or on its share of the cores."""
     cores, sizes = default_workers(), training_gpus(recipe)
     if not sizes:
         device = processor(max(1, cores // ranks), memory_size() / ranks)
         return _machine(f"this machine, {cores} cores", device, ranks, cores, here=True)
     name = next(iter(gpu_names()), "a GPU")
-    # Of AMD's GPUs neither name nor memory (0) is known without torch.
+    # For AMD GPUs neither name nor memory (0) is known without torch.
     device = gpu_of_driver(name, float(sizes[0])) or replace(gpu_named(SMALLEST), name=name, memory=float(sizes[0]))
     return _machine(f"this machine, {ranks} of {len(sizes)} GPUs ({name})", device, ranks, cores, here=True)
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a plan is told of a place."""
+    """What a plan takes from a place file."""
 
     machine: Machine
     overrides: tuple[str, ...]
-    """What its machines ask of any recipe, before the overrides of the command line."""
+    """Overrides that its machines require of any recipe; applied before those of the command line."""
 
 
 def read_place(place: Path | str) -> Place:
-    """The machines of a place: those of its section `[hardware]`; `RecipeError` where there is no such file or section.
+    """Read the machines from the `[hardware]` section of a place; `RecipeError` if the file or section is missing.
 
-    `place` may be the name of one that comes with the package, too.
+    `place` is a path, or the name of a place that comes with the package.
     """
     path = find_shipped("place", place)
     values, lines = read_toml(path, "place")
@@ -97,7 +97,7 @@ def read_place(place: Path | str) -> Place:
 
 
 def machine_of(hardware: HardwareConfig) -> Machine:
-    """The machines that a place describes."""
+    """The machines that a `[hardware]` section describes."""
     cores = hardware.cores or default_workers()
     if hardware.gpu:
         device, each = gpu_named(hardware.gpu), hardware.gpus
@@ -127,7 +127,7 @@ def _machine(title: str, device: Device, each: int, cores: int, here: bool = Fal
 
 
 def workers_of(recipe: Recipe, machine: Machine) -> tuple[int, int]:
-    """Processes that make the corpus, and the examples, on one machine."""
+    """Numbers of processes that make the corpus and the examples on one machine."""
     free = default_workers() if machine.here else machine.cores
     corpus = recipe.corpus.workers if recipe.corpus else 0
     return corpus or free, recipe.examples.workers or free

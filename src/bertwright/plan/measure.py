@@ -1,7 +1,7 @@
-"""How long this machine takes for a recipe's own forward and backward passes, measured in some seconds.
+"""Measure, in some seconds, how long this machine takes for a recipe's forward and backward passes.
 
-The network, the optimizer and how they are computed are the recipe's; the text is random numbers, whose values change
-no time. One file of this room imports torch, and it is loaded for a measurement alone.
+Network, optimizer and computation settings are the recipe's; the text is random tokens, whose values do not affect the
+time. This is the only module of the package that imports torch, and it is loaded only to measure.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from bertwright.train.step import StepSettings, train_step
 from bertwright.train.trained import Trained
 
 SECONDS = 20.0
-"""That all phases together are measured for, about; a phase has three steps at least, however long they are."""
+"""Approximate total measuring time of all phases; each phase runs at least three steps, however long they take."""
 _LEAST = 3
 
 
 def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: float = SECONDS) -> dict[str, Measured]:
-    """Measure the passes of each phase on one device as one of so many ranks, by `key_of`.
+    """Measure the passes of each phase on one device, as one of `ranks` ranks; results are keyed by `key_of`.
 
-    `RecipeError` where the recipe trains beside a teacher, or where this machine cannot compute as it asks.
+    Raises `RecipeError` if the recipe trains with a teacher, or if this machine does not support its settings.
     """
     config = recipe.train
     if not isinstance(config.objective, PreTrainingConfig):
@@ -57,23 +57,23 @@ def _trained(recipe: Recipe) -> Trained:
 
 
 def _measured(trained: Trained, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
-    """The difference of a step of two micro-batches and one of one is a micro-batch; the rest is the update."""
+    """Time steps of one and of two micro-batches: the difference is one micro-batch, the rest is the update."""
     batch = synthetic(recipe, work, sequences)
     room = Room(sequences, work.phase.length, work.phase.masking.most(work.phase.length))
     began = time.perf_counter()
     taken: tuple[list[float], list[float]] = ([], [])
-    _step(trained, batch, room, 1)  # compilers, caches, memory that is touched first
+    _step(trained, batch, room, 1)  # warm up compilers, caches and first touches of memory
     while len(taken[1]) < _LEAST or time.perf_counter() - began < seconds:
         for number in (1, 2):
             taken[number - 1].append(_step(trained, batch, room, number))
     one, two = map(statistics.median, taken)
-    # A machine that other programs use may be slower for the shorter one.
+    # Under other load, the step of one micro-batch may be measured as slower.
     each = min(max(two - one, 0.5 * one), one)
     return Measured(each, max(one - each, 0.0), today())
 
 
 def _step(trained: Trained, batch: MicroBatch, room: Room, number: int) -> float:
-    """Seconds of a step of so many equal micro-batches."""
+    """Seconds of a step of `number` equal micro-batches."""
     batches: list[PackedBatch] = [trained.read(batch, room) for _ in range(number)]
     totals = {term: number * getattr(batch.counts, _COUNTED[what]) for term, what in trained.objective.counted.items()}
     _wait(trained.precision.device)
@@ -92,7 +92,8 @@ def _wait(device: torch.device) -> None:
 
 
 def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
-    """So many sequences of the mean length, of random tokens, with as many predictions as the phase has."""
+    """A micro-batch of `sequences` sequences of the mean length, with random tokens and the phase's predictions
+    each."""
     length = max(4, round(work.mean_length))
     masked = min(max(1, round(work.predictions)), length - 2)
     tokens, entries = sequences * length, recipe.network().vocab_size

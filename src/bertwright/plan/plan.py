@@ -1,4 +1,4 @@
-"""A forecast of a run: what it takes of memory, disk, time, energy and money. Torch-free, in a fraction of a second."""
+"""The forecast of a run: memory, disk, time, energy and money, without torch and in a fraction of a second."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from bertwright.recipe import Recipe
 from bertwright.train.sizes import computing_of
 
 BAND = (0.5, 2.0)
-"""Bounds of the hours as factors of the forecast, where nothing was measured."""
+"""Factors from the forecast hours to their bounds, if nothing was measured."""
 MEASURED_BAND = (0.8, 1.3)
-"""The same where every phase was measured on this machine."""
+"""The same if every phase was measured on this machine."""
 
 
 def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) -> Plan:
-    """What the rest of a run takes on a machine, where `made` has the artifacts of the recipe that are there, by stage.
+    """Forecast the rest of a run on a machine; `made` has the recipe's finished artifacts, by stage.
 
-    Raises `RecipeError` where a batch has fewer sequences than the machine has ranks, or where its GPUs have no unit
-    for the recipe's precision.
+    Raises `RecipeError` if a batch has fewer sequences than the machine has ranks, or if its GPUs do not support the
+    recipe's precision.
     """
     _refuse_impossible(recipe, machine)
     data = read_data(recipe, made)
@@ -65,14 +65,14 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
 
 
 def planned_works(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) -> list[PhaseWork]:
-    """What each phase asks of the machine: what a measurement is made of."""
+    """The work of each phase on the machine, as input for measurements."""
     _refuse_impossible(recipe, machine)
     return _works(recipe, read_data(recipe, made), machine)
 
 
 def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
     precision, device = recipe.train.precision, machine.device
-    # Of this machine it is `check` that says so.
+    # For this machine, `check` reports an unsupported precision.
     if device.gpu and not machine.here and not device.has(precision.kind):
         other = "fp16" if "half" in device.speeds else "fp32"
         raise RecipeError(
@@ -88,17 +88,17 @@ def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
 
 
 def _done(made: Collection[str]) -> list[str]:
-    """The stages that need not be made: finished ones, and those that finished ones were made of."""
+    """The stages that need not be made: finished ones, and the stages before them."""
     finished = [stage for stage in STAGE_NAMES if stage in made]
     return list(STAGE_NAMES[: STAGE_NAMES.index(finished[-1]) + 1]) if finished else []
 
 
 def _spent(seconds: Mapping[str, float | None], measured: Sequence[Measured | None], machine: Machine) -> Spent:
-    """Time, with its bounds, and what it costs, from the seconds of each stage."""
+    """Time with its bounds, energy and cost, from the seconds of each stage."""
     dates = [found.date for found in measured if found]
     known = len(dates) == len(measured)
     low, high = MEASURED_BAND if known else BAND
-    # What is not known is said beside: the training alone is often all that is asked for.
+    # Unknown stages are left out of the total, unless training is unknown: the training alone is often what is asked.
     total = None if seconds.get("train", 0.0) is None else sum(filter(None, seconds.values())) / 3600
     spent = None if total is None else _machine_hours(seconds, machine.nodes)
     return {
@@ -113,7 +113,7 @@ def _spent(seconds: Mapping[str, float | None], measured: Sequence[Measured | No
 
 
 def _machine_hours(seconds: Mapping[str, float | None], nodes: int) -> float:
-    """Hours of machines: all of them train, and one does the rest."""
+    """Machine hours: all machines train, and one does everything else."""
     return sum((value or 0.0) * (nodes if stage == "train" else 1) for stage, value in seconds.items()) / 3600
 
 
@@ -125,7 +125,7 @@ def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
 
 
 def _measurements(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[Measured | None]:
-    """What was measured of each phase, on this machine."""
+    """The stored measurement of each phase on this machine; None for each phase that has none."""
     if not machine.here:
         return [None] * len(works)
     return [kept_measurement(key_of(recipe, work, work.micro_sequences(machine.ranks))) for work in works]
@@ -144,14 +144,14 @@ def _step_seconds(
 def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
     works = _works(recipe, data, machine)
     memory = tuple(memory_of(recipe, work, machine.ranks, machine.device.gpu).total for work in works)
-    # By the model alone: of a changed recipe nothing was measured, and the two are compared.
+    # By the model only: nothing was measured for changed recipes, and the results are compared with each other.
     steps = _step_seconds(recipe, works, machine, [None] * len(works))
     return Needs(memory, sum((work.steps or 1) * step for work, step in zip(works, steps, strict=True)))
 
 
 def _phase(work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine) -> Phase:
     size = work.phase.micro_batching.micro_batch
-    trained = 1.0 if time is None or not work.steps else time.steps / work.steps  # less where `hours` end it
+    trained = 1.0 if time is None or not work.steps else time.steps / work.steps  # below 1 if `hours` ends the phase
     return {
         "steps": work.steps if time is None else time.steps,
         "sequences": None if work.sequences is None else round(work.sequences * trained),
@@ -168,7 +168,7 @@ def _phase(work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None,
 
 
 def _throughput(phases: Sequence[Phase]) -> float:
-    """Tokens a second over all phases."""
+    """Tokens per second over all phases."""
     known = [(phase["tokens"], phase["tokens_per_second"]) for phase in phases if phase["tokens"]]
     seconds = sum((tokens or 0.0) / speed for tokens, speed in known)
     return sum(tokens or 0.0 for tokens, _ in known) / seconds if seconds else phases[0]["tokens_per_second"]

@@ -1,4 +1,4 @@
-"""The keys that make a training fit into a device, each with what it then takes and how much longer it is."""
+"""Recipe keys that make a training fit into a device's memory, each with its memory and slowdown."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from bertwright.recipe import Recipe
 from bertwright.train.sizes import share_of
 
 Keys = tuple[str, ...]
-"""Overrides, as they are typed."""
+"""Overrides in command-line syntax."""
 _CHECKPOINT = "train.checkpoint_activations=true"
 _HALF = 'train.precision={kind="bf16", weights="bf16"}'
 _SMALLER = ("medium", "small", "mini", "tiny")
 
 
 class Needs(NamedTuple):
-    """What a recipe takes of each device."""
+    """What a recipe needs on each device."""
 
     memory: tuple[float, ...]
-    """Bytes, of each phase."""
+    """Bytes, by phase."""
     seconds: float
-    """Of all steps of all phases, or of one of each where their numbers are not known."""
+    """Of all steps of all phases, or of one step each if their numbers are not known."""
 
 
 class Measure(Protocol):
-    """What says what a recipe takes."""
+    """Computes what a recipe needs."""
 
     def __call__(self, recipe: Recipe) -> Needs:
-        """Of the machine that is planned for."""
+        """The needs of the recipe on the planned machine."""
 
 
 def remedies(recipe: Recipe, machine: Machine, measure: Measure) -> list[Remedy]:
-    """What makes the training fit, in the order of how little it changes; empty where it fits, or nothing helps."""
+    """Changes that make the training fit, least intrusive first; empty if it already fits or nothing helps."""
     before, device = measure(recipe), machine.device
     if device.fits(max(before.memory)):
         return []
     found: list[Remedy] = []
     for keys in _candidates(recipe, machine):
-        # Several keys, and another network, only where no key does it.
+        # Try several keys, or another network, only if no single key suffices.
         if found and (len(keys) > 1 or any(key.startswith("model.") for key in keys)):
             break
         for tried in (keys, (*keys, *_micro_batches(recipe, keys, machine, measure))):
-            # Smaller micro-batches that do it alone need no other key beside them.
+            # If smaller micro-batches suffice alone, they need not be combined with another key.
             if not tried or (found and set(found[0]["keys"]) <= set(tried)):
                 continue
             changed = with_keys(recipe, tried)
@@ -59,7 +59,7 @@ def remedies(recipe: Recipe, machine: Machine, measure: Measure) -> list[Remedy]
 
 
 def with_keys(recipe: Recipe, keys: Sequence[str]) -> Recipe | None:
-    """The recipe with overrides; None where it would be refused with them."""
+    """The recipe with overrides applied; None if it would be rejected."""
     values = recipe.shown(exclude_none=True)
     with suppress(RecipeError):
         apply_overrides(values, keys)
@@ -70,7 +70,8 @@ def with_keys(recipe: Recipe, keys: Sequence[str]) -> Recipe | None:
 
 
 def _candidates(recipe: Recipe, machine: Machine) -> Iterator[Keys]:
-    """Keys to be tried, alone and then together; the first, of none, is for smaller micro-batches alone."""
+    """Keys to try, first alone and then together; the first candidate, without keys, stands for smaller
+    micro-batches."""
     half = machine.device.has("bf16") and recipe.train.precision.kind in ("fp32", "tf32", "bf16")
     single: list[Keys] = [(_CHECKPOINT,)]
     single += [(_HALF,)] if half else []
@@ -84,7 +85,7 @@ def _candidates(recipe: Recipe, machine: Machine) -> Iterator[Keys]:
 
 
 def _micro_batches(recipe: Recipe, keys: Keys, machine: Machine, measure: Measure) -> Keys:
-    """The largest micro-batches, powers of two, with which the phases fit beside `keys`; () where there are none."""
+    """The largest micro-batches (powers of two) with which the phases fit, given `keys`; () if there are none."""
     changed = with_keys(recipe, keys)
     if changed is None:
         return ()

@@ -1,4 +1,4 @@
-"""How many examples there are, and how long they are."""
+"""The number and lengths of examples."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ class Sequences:
     """The examples of one plan set or of one phase's own data."""
 
     per_pass: tuple[int, ...]
-    """How many each pass has; () where that is not known."""
+    """Number of examples in each pass; () if not known."""
     mean_length: float
-    """Tokens, special ones counted."""
+    """Mean length in tokens, including special tokens."""
     deviation: float
-    """Of the lengths, in tokens."""
+    """Standard deviation of the lengths, in tokens."""
 
     @classmethod
     def guessed(cls, per_pass: tuple[int, ...], mean_length: float, length: int) -> Sequences:
-        """Sequences of which the mean is known: as the pairs of documents are, full ones and all others of any length
-        below alike."""
+        """Sequences with a known mean length, distributed as pairs of documents are: some at full length, the rest
+        uniform over shorter lengths."""
         full = max(0.0, 2 * mean_length / length - 1)
         square = (full + (1 - full) / 3) * length**2
         return cls(per_pass, mean_length, math.sqrt(max(0.0, square - mean_length**2)))
 
     @classmethod
     def counted(cls, per_pass: Iterable[int], counts: Mapping[str, Any], length: int) -> Sequences:
-        """Sequences whose lengths were counted, in equal bins up to `length`."""
+        """Sequences whose lengths were counted in equal bins up to `length`."""
         bins, mean = counts["lengths"], float(counts["mean_length"])
         square = sum(n * ((i + 0.5) * length / len(bins)) ** 2 for i, n in enumerate(bins)) / max(1, sum(bins))
         return cls(tuple(map(int, per_pass)), mean, math.sqrt(max(0.0, square - mean**2)))

@@ -1,4 +1,4 @@
-"""What a plan says, as `forecast.json` has it."""
+"""The types of a plan, as in `forecast.json`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Memory(TypedDict):
 
 
 class Phase(TypedDict):
-    """One phase of training; what depends on examples that are not known is None."""
+    """One phase of training; values that depend on unknown examples are None."""
 
     steps: Count | None
     sequences: Count | None
@@ -39,7 +39,7 @@ class Phase(TypedDict):
 
 
 class Remedy(TypedDict):
-    """Keys that make the training fit, what it then takes, and how much longer it is."""
+    """Keys that make the training fit, its memory with them, and its time relative to the original."""
 
     keys: list[Text]
     memory_bytes: Number
@@ -47,21 +47,21 @@ class Remedy(TypedDict):
 
 
 class MachineFacts(TypedDict):
-    """What it is planned for."""
+    """The machine that the plan is for."""
 
     title: Text
     device: Text
     ranks: Count
     nodes: Count
     memory_bytes: Number
-    """Of each device; 0: not known."""
+    """Of each device; 0 if not known."""
     watts: Number
     price: Number
     currency: Text
 
 
 class Spent(TypedDict):
-    """Hours over all devices at once, kilowatt hours, and money."""
+    """Hours of wall-clock time, energy in kilowatt hours, and cost."""
 
     calibrated: Text
     hours: dict[Text, Number | None]
@@ -85,7 +85,7 @@ class Plan(Spent):
     remedies: list[Remedy]
     disk: dict[Text, Number | None]
     disk_left: NotRequired[dict[Text, Number | None]]
-    """What the run leaves, where `disk` is the most that it has at a time; forecasts of before lack it."""
+    """What the run leaves on disk, where `disk` is the peak; older forecasts lack it."""
     tokens_per_second: Number
 
 

@@ -1,4 +1,5 @@
-"""How much a recipe trains: steps, sequences and tokens of each phase, and how its steps are cut for one rank."""
+"""The amount of training in a recipe: steps, sequences and tokens of each phase, and how its steps are split per
+rank."""
 
 from __future__ import annotations
 
@@ -20,29 +21,29 @@ from bertwright.train.sizes import Computing, fitting_sequences, share_of
 
 @dataclass(frozen=True)
 class PhaseWork:
-    """What one phase asks for, resolved to steps of one rank."""
+    """The work of one phase, resolved to steps of one rank."""
 
     index: int
     phase: PhaseConfig
-    """With the micro-batch that `auto` stands for on the machine."""
+    """With `auto` resolved to the machine's micro-batch."""
     steps: int | None
-    """None: its length is in passes over examples of which nothing is known."""
+    """None if the length is in passes over examples whose number is not known."""
     sequences: int | None
-    """Of all steps and ranks."""
+    """Over all steps and ranks."""
     mean_length: float
-    """Real tokens of a sequence."""
+    """Mean number of real tokens per sequence."""
     deviation: float
-    """Of the sequences' lengths, in tokens."""
+    """Standard deviation of the sequence lengths, in tokens."""
     repeats: float | None
-    """How often each example of all passes is read; None: not known."""
+    """How often each example of all passes is read; None if not known."""
 
     @property
     def tokens(self) -> float | None:
-        """Real tokens of all steps."""
+        """Real tokens over all steps."""
         return None if self.sequences is None else self.sequences * self.mean_length
 
     def micro_batches(self, ranks: int) -> int:
-        """Forward passes of a step on each rank, once the batch has its full size."""
+        """Forward passes per step on each rank at full batch size."""
         share, size = share_of(self.phase, ranks), self.phase.micro_batching
         if size.micro_tokens:
             return max(1, math.ceil(share * self.mean_length / size.micro_tokens))
@@ -51,23 +52,23 @@ class PhaseWork:
         return max(1, math.ceil(share / size.micro_batch))
 
     def micro_sequences(self, ranks: int) -> int:
-        """Sequences of a forward pass, in the mean."""
+        """Mean number of sequences per forward pass."""
         return max(1, round(share_of(self.phase, ranks) / self.micro_batches(ranks)))
 
     def largest_pass(self, ranks: int) -> Pass:
-        """The largest forward pass on a rank that is to be expected in all its steps."""
+        """The largest forward pass to be expected on a rank over all its steps."""
         phase, sequences, normal = self.phase, float(self.micro_sequences(ranks)), NormalDist()
         if phase.micro_batching.micro_tokens or phase.micro_batching.row_tokens:
             rows = 0 if phase.micro_tokens else min(phase.micro_batching.micro_batch, share_of(phase, ranks))
             full = Pass.full(rows, phase.length, phase.micro_tokens)
             return replace(full, pairs=full.tokens * self._squares / self.mean_length)
         if (parts := self.micro_batches(ranks)) > 1:
-            # Similar lengths meet, so the longest of a step lie in one of its passes: the mean of the top of a normal
-            # distribution.
+            # Sequences are grouped by length, so the longest of a step share one pass: the mean of the upper tail of a
+            # normal distribution.
             share = 1 / parts
             mean = self.mean_length + self.deviation * normal.pdf(normal.inv_cdf(1 - share)) / share
         else:
-            # The longest of so many batches, each the mean of its sequences (Blom 1958).
+            # The expected maximum over all steps of the mean length of a batch (Blom 1958).
             steps = max(1, self.steps or 1000)
             often = normal.inv_cdf((steps - 0.375) / (steps + 0.25))
             mean = self.mean_length + max(0.0, often) * self.deviation / math.sqrt(sequences)
@@ -76,19 +77,19 @@ class PhaseWork:
 
     @property
     def _squares(self) -> float:
-        """The mean square of the sequences' lengths."""
+        """The mean square of the sequence lengths."""
         return self.mean_length**2 + self.deviation**2
 
     @property
     def predictions(self) -> float:
-        """Masked tokens of a sequence."""
+        """Masked tokens per sequence."""
         masking = self.phase.masking
         drawn = masking.rate_at(0) * self.mean_length
         return drawn if masking.count == "bernoulli" else min(float(masking.most(self.phase.length)), drawn + 1)
 
 
 def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
-    """What phase `index` of the recipe trains on the data that is known."""
+    """The work of phase `index` of the recipe, given what is known about the data."""
     phase = recipe.train.phases[index]
     sequences = _sequences(recipe, index, data)
     steps = _steps(phase, sequences)
@@ -100,7 +101,7 @@ def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
 
 
 def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:
-    """The same with the micro-batch that `auto` finds on a device of so many bytes."""
+    """The same work with `auto` resolved to the micro-batch that fits into `memory` bytes."""
     if work.phase.micro_batch != "auto":
         return work
     size = fitting_sequences(network, work.phase, computing, memory)
@@ -122,7 +123,7 @@ def _sequences(recipe: Recipe, index: int, data: Data) -> Sequences:
 
 
 def _steps(phase: PhaseConfig, sequences: Sequences) -> int | None:
-    """The phase's length in optimizer steps; None where it is in passes over examples that are not known."""
+    """The phase's length in optimizer steps; None if it is in passes over examples whose number is not known."""
     batches = BatchSizes(phase.batch, phase.batch_warmup)
     if phase.steps is not None:
         return phase.steps
@@ -135,6 +136,6 @@ def _steps(phase: PhaseConfig, sequences: Sequences) -> int | None:
         return None
     whole, part = int(phase.epochs), phase.epochs % 1
     passes = sequences.per_pass
-    # As `train.phases.samples_of_epochs`: epoch e reads pass e mod their number.
+    # As in `train.phases.samples_of_epochs`: epoch e reads pass e modulo the number of passes.
     total = sum(passes[e % len(passes)] for e in range(whole)) + part * passes[whole % len(passes)]
     return batches.steps_of(total)
