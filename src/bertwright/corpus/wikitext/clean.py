@@ -2,8 +2,8 @@
 
 The steps: cut opaque regions (`regions`); resolve links, templates, tables and variants (`scan`, `links`); remove
 inline markup and split the text into lines (this module); clean up characters and punctuation (`polish`). The text of
-a template is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`), or inferred from the
-form of its call (`unknown`, `place`).
+a template is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`), or inferred from
+the form of its call (`unknown`, `place`).
 """
 
 import re

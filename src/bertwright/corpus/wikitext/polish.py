@@ -20,8 +20,8 @@ _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
 # Two stops that had a footnote between them; two dots before a lower-case letter are a pause of the author's. The text
 # before is checked last: a pattern that does not begin with a fixed character is tried at every position of the page.
 _STOP_AGAIN = re.compile(r"\.\.(?<=[\w)\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
-# The same for full-width punctuation, which is not followed by a space: of consecutive marks only the first is kept, and
-# none before a closing mark.
+# The same for full-width punctuation, which is not followed by a space: of consecutive marks only the first is kept,
+# and none before a closing mark.
 _FULL_WIDTH = [
     (re.compile("（[ 、，；]*+）"), ""),
     (re.compile("（[ 、，；]++"), "（"),

@@ -72,7 +72,7 @@ def read_table(path: Path) -> Table:
 
 @cache
 def templates_of(language: str, extra: Table | None = None) -> Templates:
-    """The templates of a wiki in `language`, from the built-in table and the user's own, `extra`, which takes precedence.
+    """The templates of a wiki in `language`, from the built-in table and the user's `extra`, which takes precedence.
 
     In each table, the lines of the language override those of [any]. Raises `DataError` if `extra` is invalid.
     """
