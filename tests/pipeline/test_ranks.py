@@ -273,7 +273,7 @@ def drop_4_to_7() -> None:
 
 
 def test_two_ranks_go_back_together(small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path) -> None:
-    """Going back ends like dropping every update since the checkpoint; if forbidden, both stop with the same message."""
+    """Going back ends like dropping every update since the checkpoint; if forbidden, both stop with one message."""
 
     def ended(name: str, before: Callable[[], None], *keys: str) -> tuple[Path, list[int | None]]:
         folder = small_examples(tmp_path / name)
