@@ -39,7 +39,7 @@ def grades(facts: Facts) -> dict[str, Grade]:
     found["tokens_per_second"] = Grade(plan["tokens_per_second"], train["tokens_per_second"])
     if memory := _memory(train, facts.metrics):
         found["memory_bytes"] = Grade(plan["memory_bytes"], memory)
-    # Compares the disk space left at the end: the peak during the run is not recorded.
+    # Compares what the stages leave on disk at the end: peak usage during the run is not recorded.
     left = plan.get("disk_left", {})
     stages = [name for name, size in left.items() if size is not None and name in facts.stages]
     if stages and facts.unfinished is None:
