@@ -1,4 +1,4 @@
-"""Shared ground: torch on one thread, no network, a small prepared corpus, and where real inputs lie."""
+"""Shared fixtures: torch on one thread, no network, a small prepared corpus, and the location of real inputs."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-# What started the tests may ignore these, as nohup and background jobs do; every process under test would, too.
+# The parent process may ignore these signals, as nohup and background jobs do; every process under test would, too.
 for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(_number, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The tests start hundreds of processes; without kept bytecode each would compile every module that it imports, and
-# so would this one, which compiles the tests as well: 30 seconds of a processor, in each of those that share them.
+# The tests start hundreds of processes: without cached bytecode each would compile every module that it imports, and so
+# would this process, which also compiles the tests: 30 seconds of CPU in each of the test workers.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,7 +28,7 @@ SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[2] / "s
 
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing under test may open a connection, except to this machine itself (process groups of ranks)."""
+    """Code under test may connect only to this machine itself (process groups of ranks)."""
     connect = socket.socket.connect
 
     def refuse(self: socket.socket, address: Any) -> None:
@@ -41,7 +41,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Artifacts made once for all tests that train."""
+    """Artifacts built once for all tests that train."""
 
     corpus: Any
     vocab: Any
@@ -69,7 +69,7 @@ VERBS = ["holds", "follows", "sees", "carries", "loves", "hides", "finds", "warm
 
 
 def small_text(documents: int = 240) -> str:
-    """Documents of five to nine short sentences over a small vocabulary, the same every time."""
+    """Documents of five to nine short sentences over a small vocabulary, always the same."""
     from bertwright.core import rng
 
     def pick(words: list[str], *where: int) -> str:

@@ -1,4 +1,4 @@
-"""Damage that a file may have, and what is to come of it whatever the format."""
+"""Ways to damage a file, and the outcome expected of every format."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,24 +10,24 @@ from bertwright.formats.format import Facts
 from bertwright.formats.recognise import facts_of
 
 HEADER = 64
-"""Bytes at the beginning of a file that are damaged one by one."""
+"""Number of bytes at the start of a file that are damaged one at a time."""
 MAGIC = 4
-"""Of these the ones by which every format is known."""
+"""The leading bytes among them that identify a format."""
 
 
 def cuts(size: int) -> list[int]:
-    """Where a file of this size is cut off: all over it, and before its last byte."""
+    """Lengths to truncate a file of this size to: spread over the file, and one byte before its end."""
     return sorted({*np.linspace(1, size - 1, 24).astype(int).tolist()})
 
 
 def flipped(whole: bytes) -> Iterator[tuple[int, bytes]]:
-    """The file with each byte of its header turned over, and where."""
+    """The file with each byte of its header inverted in turn, and the position of that byte."""
     for at in range(min(HEADER, len(whole))):
         yield at, whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
 
 
 def facts_or_fault(file: Path) -> Facts | None:
-    """What a damaged file says of itself; that it is damaged is `ShardError`, and here None too."""
+    """The facts that a damaged file reports; None if it reports none or raises `ShardError`."""
     try:
         return facts_of(file)
     except ShardError as error:

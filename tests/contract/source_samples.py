@@ -1,4 +1,4 @@
-"""A small file of every format of sources, in any packaging: a new format needs one writer in `SAMPLES`."""
+"""A small sample file of every source format, in any compression: a new format needs one writer in `SAMPLES`."""
 
 import bz2
 import gzip
@@ -19,22 +19,22 @@ from bertwright.corpus.sources.known import FORMATS
 
 DOCUMENTS = 40
 TEXT_SIZES = {"pieces.PLAIN_BYTES": 2000, "pieces.BZ2_BYTES": 100, "pieces.BLOCK": 700, "file.BLOCK": 700}
-"""What cuts even the smallest text into many pieces, by names in `bertwright.corpus.sources`."""
+"""Settings that split even the smallest text into many pieces, by their names in `bertwright.corpus.sources`."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How a file of a format is written for the tests."""
+    """How to write a test file of a format."""
 
     write: Callable[[Path, int], None]
-    """Writes so many documents, plain; no two begin alike, and each has some 300 bytes. They have no ids where the
-    format does not ask for any: then their places are, which have to be the same however the file is cut."""
+    """Writes the given number of documents, plain; no two begin alike, each has some 300 bytes. They have no ids
+    unless the format requires them: their positions then serve as ids and must not depend on how the file is split."""
     small: Mapping[str, int] = field(default_factory=lambda: TEXT_SIZES)
-    """Sizes of pieces with which forty documents are several pieces."""
+    """Piece sizes that split forty documents into several pieces."""
 
 
 def text_of(number: int) -> str:
-    """The text of a document."""
+    """The text of document `number`."""
     return f"Ez a {number}. irat első sora, élő szó.\n" + f"A következő sora {number * 7919 % 1000} szóval több. " * 5
 
 
@@ -89,7 +89,7 @@ SAMPLES: dict[SourceKind, Sample] = {
 
 
 def sample_of(kind: SourceKind) -> Sample:
-    """The sample of a format; a failure that says where to put one, where it has none."""
+    """The sample of a format; fails with a message that says where to add one if there is none."""
     if kind not in SAMPLES:
         pytest.fail(f"the format {kind!r} has no sample: write one in SAMPLES of tests/contract/source_samples.py")
     return SAMPLES[kind]
@@ -106,7 +106,7 @@ PACKAGINGS: dict[str, tuple[Pack, str, str]] = {
     "utf-16": (lambda data: data.decode().encode("utf-16"), "plain", "utf-16"),
     "utf-16 xz": (lambda data: lzma.compress(data.decode().encode("utf-16")), "xz", "utf-16"),
 }
-"""What packs a text, and how it is told."""
+"""The compressions of a text, and how each is recognised."""
 
 of_sources = pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.kind)
 packed = pytest.mark.parametrize(
@@ -117,7 +117,7 @@ packed = pytest.mark.parametrize(
 
 
 def written(kind: SourceKind, folder: Path, packaging: str = "plain", documents: int = DOCUMENTS) -> Path:
-    """A file of so many documents, with the suffix of its compression."""
+    """Write a file of `documents` documents, with the suffix of its compression."""
     pack, compression, _ = PACKAGINGS[packaging]
     path = folder / (kind if compression == "plain" else f"{kind}.{compression}")
     sample_of(kind).write(path, documents)
@@ -126,6 +126,6 @@ def written(kind: SourceKind, folder: Path, packaging: str = "plain", documents:
 
 
 def cut_small(each: SourceFormat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have files of this size cut into several pieces."""
+    """Split test files of this format into several pieces."""
     for name, size in sample_of(each.kind).small.items():
         monkeypatch.setattr(f"bertwright.corpus.sources.{name}", size)

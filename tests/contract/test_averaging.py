@@ -1,5 +1,5 @@
-"""Every average of the union: its state is saved by name, loaded to the bit, refused where wrong, and never moves what
-is trained."""
+"""Every kind of weight average: its state is saved by name, loaded bit for bit, rejected if wrong, and never changes
+the trained weights."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ from bertwright.train.averaging.config import AveragingConfig
 
 CONFIGS = {config.model_fields["kind"].default: config for config in sections_of(AveragingConfig)}
 KEYS: dict[str, dict[str, Any]] = {"last": {"every": 2, "count": 3}, "ema": {"decay": 0.9, "start": 0.2}}
-"""Where the defaults are of longer trainings than these."""
+"""Settings where the defaults suit only longer trainings."""
 STEPS = 20
 Weights = dict[str, torch.Tensor]
 
@@ -27,7 +27,7 @@ def built(kind: str) -> Averaging | None:
 
 
 def at(step: int) -> Weights:
-    """The weights after a step; step 7 moved nothing."""
+    """The weights after a step; step 7 changed nothing."""
     generator = torch.Generator().manual_seed(6 if step == 7 else step)
     return {"a.weight": torch.randn(4, 3, generator=generator), "a.bias": torch.randn(4, generator=generator)}
 

@@ -1,4 +1,4 @@
-"""What comes of damaged files of every format of sources: a sentence, or what was left of them."""
+"""Damaged files of every source format: a clear error message, or the documents that could be read."""
 
 import random
 from pathlib import Path
@@ -12,7 +12,7 @@ from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.format import SourceFormat
 
 FEW = 12
-"""Documents of a file that is read many times."""
+"""Number of documents in a file that is read many times."""
 NOISE = b"\0" + random.Random(1).randbytes(5000)
 
 
@@ -35,7 +35,7 @@ def test_of_a_file_that_is_cut_off_what_is_lost_is_counted_or_it_is_refused(
 
 
 def is_what_was_left(found: Read, whole: Read) -> None:
-    """A file that says nothing of its end may have half a document at it; what is lost elsewhere is left out."""
+    """Check that a prefix of the documents was read; without an end marker the last of them may be incomplete."""
     number, state = len(found.articles), found.states[-1]
     if state["ended"] and number:
         assert found.articles[:-1] == whole.articles[: number - 1]
@@ -46,17 +46,17 @@ def is_what_was_left(found: Read, whole: Read) -> None:
 
 
 def begins_another(whole: Read, documents: int, data: bytes) -> bool:
-    """Whether the document after so many has begun in a plain file."""
+    """Whether a plain file has begun another document after the first `documents`."""
     return documents < FEW and whole.texts[documents][0][:8].encode() in data
 
 
 def last_text(found: Read, documents: int) -> str:
-    """The text of the last of so many documents."""
+    """The text of the last of the first `documents` documents."""
     return "\n".join(found.texts[documents - 1]).rstrip()
 
 
 def read_or_refused(each: SourceFormat, path: Path) -> Read | None:
-    """What could be read of a damaged file; None where it was refused, with a sentence that names it."""
+    """What could be read of a damaged file; None if it was rejected with an error that names the file."""
     try:
         found = Read(path, path.parent, format=each.kind)
     except SourceError as error:

@@ -1,4 +1,4 @@
-"""What every format of token documents promises; a new one is tested by standing in the tuple of all."""
+"""Contract of every token-document format; adding a format to the tuple of all formats tests it here."""
 
 from collections.abc import Iterator
 from pathlib import Path

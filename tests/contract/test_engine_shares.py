@@ -1,4 +1,4 @@
-"""What a rank takes of a checkpoint when training goes on: its own share of the optimizer's state, and no more."""
+"""A rank that resumes from a checkpoint reads only its own share of the optimizer state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bertwright.train.engine.sizes import Sharing, moment_bytes
 from bertwright.train.ranks import Ranks
 
 WORLD = 3
-# No number of rows that three ranks share evenly.
+# Row counts that three ranks cannot share evenly.
 CONFIG = BertConfig(
     vocab_size=1000, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
     max_position_embeddings=64,
@@ -33,7 +33,7 @@ CONFIG = BertConfig(
 
 @pytest.fixture
 def group() -> Iterator[Callable[[int], Ranks]]:
-    """One rank of three, whose peers are not there: nothing that it sends is waited for."""
+    """One rank of three without its peers: nothing that it sends is waited for."""
 
     def open_group(rank: int) -> Ranks:
         dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=WORLD)
@@ -44,7 +44,7 @@ def group() -> Iterator[Callable[[int], Ranks]]:
 
 
 class Taken(TorchDispatchMode):
-    """Adds up the memory that operations take anew."""
+    """Sums the memory that operations newly allocate."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""Every engine of the union, as one process: an update is plain torch's, a norm that is not finite is told, and what is
-gathered has every tensor by its name. Several ranks: `tests/golden` and `tests/pipeline/test_ranks.py`."""
+"""Every engine in one process: an update equals plain torch's, a non-finite norm is reported, and a gathered state has
+every tensor by name. Several ranks: `tests/golden` and `tests/pipeline/test_ranks.py`."""
 
 import sys
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from bertwright.train.engine.engine import Engine, build_engine
 from bertwright.train.ranks import Ranks
 
 WITHOUT = pytest.mark.skipif(find_spec("deepspeed") is None, reason="DeepSpeed is not installed: pip install deepspeed")
-# torch's names of collectives that DeepSpeed still uses.
+# DeepSpeed still uses deprecated names of torch's collectives.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed.:FutureWarning")
 ENGINES = [
     *(config for config in sections_of(EngineConfig) if config is not DeepSpeedConfig),
@@ -37,13 +37,13 @@ ENGINES = [
 ]
 OPTIMIZERS = sections_of(OptimConfig)
 LIMIT = 0.05
-"""Of the gradient norm: less than it is."""
+"""Gradient clipping limit, below the actual norm."""
 
 
 @pytest.fixture(autouse=True)
 def _no_group_is_left() -> Iterator[None]:
     yield
-    # DeepSpeed keeps the group that it first met for the whole process.
+    # DeepSpeed keeps its first process group for the life of the process.
     if dist.is_initialized() and "deepspeed" not in sys.modules:
         dist.destroy_process_group()
 
@@ -74,12 +74,12 @@ def test_an_update_is_that_of_plain_torch(config: Any) -> None:
         grad_norm = engine.reduce()
         engine.update(1e-2)
         norm = clip_grad_norm_([p for p in plain.parameters() if p.grad is not None], LIMIT)
-        for p in plain.parameters():  # what has no gradient decays all the same
+        for p in plain.parameters():  # weight decay applies even without a gradient
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad
         optimizer.step()
         assert grad_norm.dtype == torch.float64 and float(grad_norm) == pytest.approx(float(norm), rel=1e-6)
     weights, _ = engine.gather()
-    for name, tensor in plain.state_dict().items():  # of which DeepSpeed keeps a copy in float32
+    for name, tensor in plain.state_dict().items():  # DeepSpeed keeps a float32 copy of these
         torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=1e-6, check_dtype=not is_deepspeed(config))
 
 
@@ -172,7 +172,7 @@ def test_deepspeed_in_float16_moves_float32_weights_and_undoes_our_loss_scale(
     model, plain, config = network().float(), network().float(), DeepSpeedConfig(stage=stage)  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match=r"DeepSpeed has no float16 on this processor\. Set train\.precision=fp32"):
         build_engine(config, network(), AdamWConfig(), Ranks(), Step(fp16=True))
-    # It refuses a processor, on which torch computes float16 all the same.
+    # DeepSpeed rejects float16 on a CPU, although torch computes it there.
     accelerator = import_module("deepspeed.accelerator").get_accelerator()
     monkeypatch.setattr(accelerator, "is_fp16_supported", lambda: True)
     half = build_engine(config, model, AdamWConfig(max_grad_norm=LIMIT), Ranks(), Step(fp16=True))

@@ -1,4 +1,4 @@
-"""What every format promises, asked of each in the tuple of all: a new one is tested by standing there."""
+"""Contract of every format in the tuple of all formats; adding a format there tests it here."""
 
 from collections.abc import Iterator
 from dataclasses import replace

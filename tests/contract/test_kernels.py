@@ -1,4 +1,4 @@
-"""Every attention kernel: the plain rule in float64, its gradients, windows, packed rows, sequences of length 0."""
+"""Every attention kernel against plain attention in float64: gradients, windows, packed rows, sequences of length 0."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from bertwright.model.attention.kernel import Attend, bind
 from bertwright.model.config import Kernel
 
 WINDOWS = (None, 1, 4, 7, 200)
-"""None, none but the token itself, shorter and longer than the sequences."""
+"""No window, only the token itself, and windows shorter and longer than the sequences."""
 
 
 def qkv(tokens: int) -> list[Tensor]:
@@ -30,7 +30,7 @@ def outputs_and_gradients(attend: Attend, tokens: int, dropout_p: float = 0.0) -
 
 
 def plain(lengths: list[int], window: int | None = None) -> list[Tensor]:
-    """Every sequence by itself, by the formula."""
+    """Attention of every sequence separately, by the formula."""
 
     def scores(q: Tensor, k: Tensor) -> Tensor:
         place = torch.arange(len(q))
@@ -75,7 +75,7 @@ def test_its_gradients_are_those_of_the_formula(
 @pytest.mark.parametrize("window", [16, 17, 30, 128])
 @pytest.mark.parametrize("dropout_p", [0.0, 1e-14])
 def test_windows_of_long_sequences_and_of_packed_rows(kernel: Kernel, window: int, dropout_p: float) -> None:
-    """Lengths beyond the window, and beyond what is looked at in one piece; so little dropout drops nothing."""
+    """Lengths beyond the window and beyond one processed block; a dropout this small drops nothing."""
     lengths = [150, 9, 65, 66, 129, 1, 200]
     expected = plain(lengths, window)
     for rows in (lengths, [159, 131, 330]):
@@ -92,7 +92,7 @@ def test_windows_of_long_sequences_and_of_packed_rows(kernel: Kernel, window: in
     window=st.sampled_from(WINDOWS),
 )
 def test_packed_rows_change_nothing(kernel: Kernel, rows: list[list[int]], slack: int, window: int | None) -> None:
-    """Several sequences in a row, block by block: the outputs and gradients of every sequence by itself."""
+    """Several sequences in a row, block by block, give the outputs and gradients of each sequence separately."""
     lengths = [n for row in rows for n in row]
     batch = sequences(lengths, [sum(row) for row in rows], slack)
     found = outputs_and_gradients(bind(kernel, batch, window), sum(lengths))

@@ -1,4 +1,4 @@
-"""Every family of networks: kernels agree, packing changes nothing, all is trained, counted, decayed and saved."""
+"""Every network family: kernels agree, packing changes nothing, all weights are trained, counted, decayed and saved."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from bertwright.optim.by_name import decays
 
 FAMILIES = sections_of(ModelConfig)
 LENGTHS = [9, 5, 130, 5]
-"""One is longer than the window of those that have one."""
+"""One is longer than the window of the families that have one."""
 VOCABULARY = 61
 families = pytest.mark.parametrize("family", FAMILIES, ids=lambda section: section.model_fields["kind"].default)
 with_and_without = pytest.mark.parametrize(
@@ -34,7 +34,7 @@ with_and_without = pytest.mark.parametrize(
 
 
 def built(family: Any, next_sentence: bool | None = None, kernel: Kernel = "padded") -> PreTrainingModel:
-    """The family's smallest network, without dropout, with a next-sentence head unless it has none or it is refused."""
+    """The family's smallest network without dropout; it has a next-sentence head unless unsupported or disabled."""
     torch.manual_seed(0)
     section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=160, initializer_range=0.1)
     return PreTrainingModel(
@@ -91,10 +91,10 @@ def test_states_that_are_read_alone_are_those_of_all_with_their_gradients(family
 
 @families
 def test_after_attention_the_last_layer_works_on_what_is_read_alone(family: Any) -> None:
-    """Rows that the linear maps are given: by the results alone it could not be told."""
+    """Counts the rows that linear layers receive, since the results alone would not show it."""
     model, batch = built(family).eval(), random_batch(LENGTHS)
     rows: list[int] = []
-    # All modules that are called, in order: the last linear map of an encoder follows attention.
+    # All called modules, in order: the last linear layer of an encoder follows attention.
     for module in model.get_submodule(model.config.family).modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_hook(lambda module, given, out: rows.append(len(given[0])))
@@ -111,14 +111,14 @@ def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -
     total.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert sum(p.numel() for p in model.parameters()) == model.config.parameters
-    # In their order too, by which an engine deals them out to ranks.
+    # The order matters too: an engine distributes tensors to ranks by it.
     assert list(model.config.tensors.items()) == [(name, tuple(p.shape)) for name, p in model.named_parameters()]
 
 
 @families
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_in_bfloat16_it_trains_about_alike(family: Any, kernel: Kernel) -> None:
-    """Matrix products in bfloat16 as in training: no tensor of the wrong type meets another, none is NaN."""
+    """Matrix products in bfloat16 as in training: no dtype mismatch, and nothing is NaN."""
     model, batch, gradients = built(family, kernel=kernel), random_batch(LENGTHS), []
     for enabled in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
@@ -170,9 +170,9 @@ def test_it_is_saved_and_loaded_to_the_bit(family: Any, next_sentence: bool, tmp
 def test_the_operations_of_a_step_are_those_that_torch_counts(family: Any, next_sentence: bool) -> None:
     section = family(size="tiny", dropout=0.0, attention_dropout=0.5, max_positions=160)
     model = PreTrainingModel(section.resolve(VOCABULARY, next_sentence), "sequences").train()
-    lengths = [9, 5, 60, 5]  # no longer than what a window sees, so no kernel multiplies more than is seen
+    lengths = [9, 5, 60, 5]  # within every window, so no kernel multiplies more than it needs
     batch = random_batch(lengths)
-    # With dropout this kernel multiplies by the formula, whose products torch counts on any device.
+    # With dropout this kernel uses the formula, whose products torch counts on any device.
     with FlopCounterMode(display=False) as counter:
         logits = [logits for logits in model(batch) if logits is not None]
         forward = counter.get_total_flops()
@@ -205,7 +205,7 @@ def test_a_classifier_is_trained_counted_decayed_and_saved(family: Any, kernel: 
     with FlopCounterMode(display=False) as counter:
         logits = model(batch)
     assert logits.shape == (4, 3)
-    if kernel == "sequences":  # with dropout this kernel multiplies by the formula, whose products torch counts
+    if kernel == "sequences":  # with dropout this kernel uses the formula, whose products torch counts
         assert forward_flops(config, np.array(lengths), 0) == counter.get_total_flops()
     logits.logsumexp(-1).sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []

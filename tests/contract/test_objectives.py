@@ -1,4 +1,4 @@
-"""Every objective of the union: its terms have the names it says, its means are over everything, all is learned."""
+"""Every objective: its terms have the declared names, its means cover all items, and every weight is learned."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ Build = Callable[[Any], tuple[Objective, Model]]
 
 @pytest.fixture
 def built(tmp_path: Path) -> Build:
-    """`built(config)`: the objective of a section, with a teacher or labels where it needs them, and its network."""
+    """`built(config)`: the objective of a section, with a teacher or labels if it needs them, and its network."""
 
     def build(config: Any) -> tuple[Objective, Model]:
         torch.manual_seed(1)

@@ -1,5 +1,5 @@
-"""Every observer of the union: it takes the rows of several starts, and says which steps it has; nothing goes to
-another machine, and nothing is printed where results stand. One whose package is missing is skipped, saying so."""
+"""Every observer: it accepts rows of several starts and reports which steps it has; it sends nothing to another machine
+and prints nothing to the output of results. An observer whose package is missing is skipped with a message."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ def begun(config: Any, folder: Path) -> Observer:
 
 
 def take(observer: Observer, *steps: int) -> None:
-    """What a start does: rows that the observer has already are not given to it."""
+    """Mimics a start: skips rows that the observer already has."""
     for step in steps:
         if step > observer.seen:
             observer.record(row(step))
@@ -57,7 +57,7 @@ def test_rows_of_several_starts_are_taken_without_the_network(
 ) -> None:
     if find_spec(config.package) is None:
         pytest.skip(f"{config.package} is not installed: pip install 'bertwright[{config.extra}]'")
-    # In a process of its own: these packages start threads, set variables and patch others when they are imported.
+    # In a separate process: these packages start threads, set variables and patch others on import.
     program = f"import sys; from tests.contract.test_observers import starts; starts({config.__name__!r}, sys.argv[1])"
     environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio"), "HOME": str(tmp_path / "home")}
     command = [sys.executable, "-c", program, str(tmp_path / "observers")]
@@ -72,7 +72,7 @@ def starts(name: str, folder: str) -> None:
     real = socket.socket.connect
 
     def connect(self: socket.socket, address: Any) -> None:
-        # A package may speak with a process of its own on this machine.
+        # A package may communicate with its own process on this machine.
         local = self.family == socket.AF_UNIX or (isinstance(address, tuple) and str(address[0]).startswith("127."))
         if not local:
             asked.append(address)
@@ -110,7 +110,7 @@ def test_a_missing_package_is_named_with_what_installs_it(config: Any, tmp_path:
 )
 def test_reports_to_the_makers_are_off_before_a_package_is_imported(kind: str, variable: str, tmp_path: Path) -> None:
     (tmp_path / kind).mkdir()
-    # Stands in for the package, and has nothing in it, so that building ends at its import.
+    # An empty stand-in for the package, so that building fails at its import.
     (tmp_path / kind / "__init__.py").write_text(
         f"import os\nprint({variable!r}, os.environ.get({variable!r}))\nraise KeyError('stub')\n"
     )

@@ -1,4 +1,4 @@
-"""Every optimizer of the union: its state is saved by name, loaded to the bit, handed over, and refused where wrong."""
+"""Every optimizer: its state is saved by name, loaded bit for bit, handed over, and rejected if wrong."""
 
 import subprocess
 import sys
@@ -162,6 +162,6 @@ for kind in get_args(get_args(OptimConfig)[0]):
 
 
 def test_no_update_loads_torchs_compiler() -> None:
-    """A second of a processor and its memory at each start, of each rank."""
+    """The compiler costs a second of CPU time and its memory at each start of each rank."""
     done = subprocess.run([sys.executable, "-c", UPDATES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

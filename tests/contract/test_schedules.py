@@ -1,4 +1,4 @@
-"""Every learning-rate schedule of the union: it rises to the peak, never leaves it upwards, and has a short name."""
+"""Every learning-rate schedule: it rises to the peak, never exceeds it, and has a short name."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""What every format of sources promises, asked of each in the tuple of all: a new one needs a sample of its files."""
+"""Contract of every source format in the tuple of all formats; a new one needs a sample of its files."""
 
 from pathlib import Path
 from typing import get_args
@@ -22,7 +22,7 @@ from bertwright.corpus.sources.pieces import read
 from bertwright.corpus.sources.source import open_source
 
 VALUES = {"lines": "articles", "text": "body"}
-"""A value of every key that has a meaning for some formats alone."""
+"""A value for every key that only some formats use."""
 
 
 def head_of(each: SourceFormat, path: Path) -> bytes:
@@ -43,7 +43,7 @@ def test_it_is_told_by_its_content_in_any_packaging(each: SourceFormat, packagin
     for format in ("auto", each.kind):
         file = examine(path, format)
         assert (file.format, file.compression, file.encoding) == (each.kind, compression, encoding)
-    if each.is_text:  # tables are looked at as training data first
+    if each.is_text:  # tables are first examined as training data
         assert describe(path)["what"] == f"a {each.kind}"
 
 

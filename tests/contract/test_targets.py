@@ -1,5 +1,5 @@
-"""Every target of the union: what it would submit is text without this machine or a secret in it, and can be read
-without the network and the target's packages."""
+"""Every target: its submission is text without machine details or secrets, and can be described without the network
+and the target's packages."""
 
 import json
 import os
@@ -28,9 +28,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "kubeflow": ("nodes=2", "gpus=8", 'environment={NCCL_DEBUG="INFO"}'),
     "skypilot": ("accelerators=H100:8", "cloud=azure", 'environment={NCCL_DEBUG="INFO"}'),
 }
-"""Settings of targets that say something."""
+"""Non-default settings of targets."""
 PACKAGES: dict[str, tuple[str, ...]] = {"azureml": ("azure.ai.ml", "azure.identity")}
-"""Packages of each target, which only submitting may import."""
+"""Packages of each target; only submitting may import them."""
 each_target = pytest.mark.parametrize("name", TARGETS)
 
 
@@ -115,7 +115,7 @@ for words in commands:
 
 
 def test_they_are_described_without_network_and_package(tmp_path: Path) -> None:
-    """In one process whose sockets, and whose imports of the packages of all targets and of torch, fail."""
+    """In a process where opening sockets and importing torch or any target's packages fails."""
     settings = {name: [word for setting in EXAMPLES.get(name, ()) for word in ("--set", setting)] for name in TARGETS}
     commands = [["launch", name, "smoke", *settings[name], "--json"] for name in TARGETS]
     of_targets = [package for packages in PACKAGES.values() for package in packages]

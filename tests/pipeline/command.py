@@ -1,8 +1,8 @@
-"""The command line as a process of its own, three ways.
+"""Runs the command line as a separate process, in three ways.
 
-`bertwright(...)` runs it to its end in a fresh interpreter without a network. `start(...)` leaves it running.
-`forked(...)` starts it as a fork of a process that has imported torch already: the same code in a process of its own,
-for tests that kill it many times.
+`bertwright(...)` runs it to completion in a fresh interpreter without a network. `start(...)` leaves it running.
+`forked(...)` forks it from a process that has already imported torch: the same code in a separate process, for tests
+that kill it many times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PRELOADED = [
     "bertwright.examples.run",
     "torch._dynamo",
 ]
-"""The last is what torch's optimizers import when they are made: four fifths of what a small training takes."""
+"""torch's optimizers import the last one when constructed; that takes four fifths of the time of a small training."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Done:
 
 
 def bertwright(*arguments: object, folder: Path = ROOT) -> Done:
-    """Run `bertwright ARGUMENTS` in `folder` to its end."""
+    """Run `bertwright ARGUMENTS` in `folder` to completion."""
     process = start(*arguments, folder=folder)
     out, err = process.communicate()
     return Done(process.returncode, out, err)
 
 
 def start(*arguments: object, folder: Path = ROOT) -> subprocess.Popen[str]:
-    """Start `bertwright ARGUMENTS` where no network can be reached."""
+    """Start `bertwright ARGUMENTS` without access to a network."""
     command = [*_no_network(), *PROGRAM, *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True)
@@ -64,7 +64,7 @@ def start(*arguments: object, folder: Path = ROOT) -> subprocess.Popen[str]:
 
 @cache
 def _no_network() -> tuple[str, ...]:
-    """A namespace without network interfaces where the system lends one; `offline/` refuses sockets everywhere."""
+    """Prefix that enters a namespace without network interfaces if possible; `offline/` refuses sockets everywhere."""
     prefix = ("unshare", "--map-root-user", "--net")
     try:
         allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
@@ -79,14 +79,14 @@ def forked(
     environment: Mapping[str, str] = MappingProxyType({}),
     before: Callable[[], None] | None = None,
 ) -> ForkServerProcess:
-    """Start `bertwright ARGUMENTS` after `before()`; what it prints is appended to the file `log`."""
+    """Start `bertwright ARGUMENTS` after calling `before()`; its output is appended to the file `log`."""
     process = context().Process(target=_main, args=(str(log), list(map(str, arguments)), dict(environment), before))
     process.start()
     return process
 
 
 def context() -> ForkServerContext:
-    """Makes processes that have imported torch already."""
+    """A context for processes that have already imported torch."""
     made = multiprocessing.get_context("forkserver")
     made.set_forkserver_preload(PRELOADED)
     return made

@@ -1,4 +1,4 @@
-"""Finished runs that several tests look at, and a recipe small enough to be run hundreds of times."""
+"""Finished runs shared by several tests, and a recipe small enough to run hundreds of times."""
 
 import json
 import shutil
@@ -71,7 +71,7 @@ MODEL = {
 
 @pytest.fixture(scope="session")
 def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe of two phases whose training takes a fraction of a second."""
+    """A two-phase recipe whose training takes a fraction of a second."""
     folder = tmp_path_factory.mktemp("recipe")
     (folder / "bert.json").write_text(json.dumps(MODEL))
     (folder / "small.toml").write_text(SMALL.format(config=json.dumps(str(folder / "bert.json"))))
@@ -88,7 +88,7 @@ def small_examples(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def finished(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run folder of the small recipe; look, do not touch."""
+    """A finished run folder of the small recipe; tests must not modify it."""
     folder = tmp_path_factory.mktemp("finished") / "run"
     run(Recipe.load(small_recipe), folder)
     return folder
@@ -96,7 +96,7 @@ def finished(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """`call("run", recipe, ...)`: the command line inside this process; whatever it does not catch fails the test."""
+    """`call("run", recipe, ...)`: runs the command line in this process; an uncaught exception fails the test."""
 
     def run_main(*arguments: object) -> Done:
         monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])

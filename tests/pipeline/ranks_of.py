@@ -1,4 +1,4 @@
-"""Trainings on several ranks of this machine, each a process that has imported torch already."""
+"""Trainings on several ranks of this machine, each rank a process that has already imported torch."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ TRAINING = {"heldout_sequences": 150, "checkpoint_every": 10, "evaluate_every": 
 
 @dataclass(frozen=True)
 class Training:
-    """One training, whose folder has its name."""
+    """One training; its folder has its name."""
 
     name: str
     train: Mapping[str, Any] = field(default_factory=dict)
     optim: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     stop_after: int = 0
-    """Steps of this start after which a signal asks it to stop; 0: none."""
+    """Number of steps of this start after which a signal asks it to stop; 0: never."""
 
     def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact:
         """The finished training, or this rank's share of it."""
@@ -67,7 +67,7 @@ class Training:
 def start_ranks(
     world: int, trainings: Sequence[Training], examples: Path, vocab: Path, folder: Path
 ) -> list[ForkServerProcess]:
-    """Ranks that make the trainings one after another; what rank R prints is in `folder`.R."""
+    """Start ranks that run the trainings one after another; the output of rank R is in `folder`.R."""
     ports, processes = free_ports(len(trainings)), []
     for rank in range(world):
         environment = {
@@ -84,7 +84,7 @@ def start_ranks(
 
 
 def free_ports(number: int) -> list[str]:
-    """Ports at which nobody listens now."""
+    """Ports that are currently free."""
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(number)]
         for probe in probes:
@@ -93,7 +93,7 @@ def free_ports(number: int) -> list[str]:
 
 
 def train_on(world: int, trainings: Sequence[Training], examples: Path, vocab: Path, folder: Path) -> None:
-    """Make the trainings on so many ranks, one after another."""
+    """Run the trainings on `world` ranks, one after another."""
     for process in (processes := start_ranks(world, trainings, examples, vocab, folder)):
         process.join()
     said = [folder.with_name(f"{folder.name}.{rank}").read_text() for rank in range(world)]
@@ -118,14 +118,14 @@ def _train(
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     torch.set_num_threads(1)
     for training, port in zip(trainings, ports, strict=True):
-        # One each: a library may still hold what it opened for the training before.
+        # A separate port for each: a library may still hold what it opened for the previous training.
         os.environ["MASTER_PORT"] = port
         with contextlib.suppress(Interrupted):
             training.run(examples, vocab, folder)
 
 
 class _Stopping:
-    """A log that asks the process to stop after a number of rows."""
+    """A log that asks the process to stop after a given number of rows."""
 
     def __init__(self, after: int) -> None:
         self.rows, self.after = 0, after

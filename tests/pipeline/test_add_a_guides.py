@@ -1,8 +1,8 @@
-"""The steps of the guides that add a member to a union are done to a copy of the package, all in one, and it trains.
+"""Applies the steps of all guides that add a member to a union to one copy of the package, and trains with it.
 
-A guide has one new file, changes at most two others (the union, and what makes the thing of its section), and where it
-says so gives the contract tests a sample. "Try it" says which keys of a recipe use the new member, "See it" which
-command shows it. Then the contract tests, which know nothing of the new members, pass with them.
+A guide has one new file, changes at most two others (the union, and the code that builds the section's object), and
+adds a sample to the contract tests where it says so. "Try it" names the recipe keys that use the new member, "See it"
+the command that shows it. Finally the contract tests, which do not know the new members, must pass with them.
 """
 
 import json
@@ -31,7 +31,7 @@ for words in json.loads(sys.argv[1]):
             raise
     print("<end>")
 """
-"""The command line several times in one process."""
+"""Runs the command line several times in one process."""
 ADDED = {
     "schedules": "inverse_sqrt",
     "optimizers": "lion",
@@ -45,16 +45,16 @@ ADDED = {
     "sources": "marked",
     "damaged_sources": "marked",
 }
-"""The contract tests, and the member that a guide adds to what each asks."""
+"""The contract tests, and the member that a guide adds to the cases of each."""
 
 
 def steps(guide: Path) -> list[tuple[str, str, str]]:
-    """What the guide does: `python` (a new file) or `diff`, the path, and the content."""
+    """The steps of a guide: `python` (a new file) or `diff`, the path, and the content."""
     return [(match[1], match[2], match[3]) for match in FENCED.finditer(guide.read_text(encoding="utf-8"))]
 
 
 def changed(text: str, diff: str) -> str:
-    """`text` with every hunk of `diff`; the lines that a hunk expects stand exactly once."""
+    """`text` with every hunk of `diff` applied; the lines that a hunk expects must occur exactly once."""
     for hunk in diff.split("@@\n"):
         lines = hunk.splitlines()
         before = "".join(f"{line[1:]}\n" for line in lines if line[:1] in ("-", " "))
@@ -74,10 +74,10 @@ def test_a_guide_adds_one_file_and_touches_at_most_two(guide: Path) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the sources and the tests, to which the steps of all guides are done."""
+    """A copy of the sources and the tests with the steps of all guides applied."""
     folder = tmp_path / "checkout"
     for name in ("src", "tests"):
-        # With their bytecode, but for what another process is about to rename: else all of it is compiled once more.
+        # Includes bytecode, to avoid recompiling everything, except files that another process is about to rename.
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc.*"))
     for name in ("pyproject.toml", "recipes", "places"):
         (folder / name).symlink_to(ROOT / name)
@@ -89,7 +89,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def named(kind: str) -> list[str]:
-    """What the guides say to try, or to see."""
+    """What the guides say to try or to see."""
     found = [re.findall(rf"^{kind} it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE) for guide in GUIDES]
     return [line for of_guide in found for line in of_guide]
 

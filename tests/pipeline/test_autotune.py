@@ -1,4 +1,4 @@
-"""`bench autotune` by the command line: trials that are trained, one that has no memory, a search that goes on."""
+"""`bench autotune` on the command line: trials that train, one that runs out of memory, a search that resumes."""
 
 import json
 import tomllib
@@ -18,7 +18,7 @@ def test_a_search_is_kept_and_goes_on_and_its_best_is_written(tmp_path: Path, ca
     assert [row["outcome"] for row in first["trials"]] == ["trained", "trained"]
     assert all(row["passes"] == 2 and row["seconds"] > 0 and row["memory_bytes"] > 10**8 for row in first["trials"])
     assert {path.name for path in (tmp_path / "runs" / "mine.autotune").iterdir()} >= {"phase-0.json"}
-    # What was tried is not tried again: the times are the same.
+    # Completed trials are not repeated: the times are the same.
     again = json.loads(call(*command, "--micro-batch", "32", "--write", file).out)
     assert again["trials"][0] == first["trials"][0] and len(again["trials"]) == 4
     written = tomllib.loads(file.read_text(encoding="utf-8"))

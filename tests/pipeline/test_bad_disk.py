@@ -1,4 +1,4 @@
-"""A disk that cannot be read any more ends every stage with one sentence and code 3, and nothing is lost."""
+"""A disk that becomes unreadable ends every stage with a one-sentence error and exit code 3, and nothing is lost."""
 
 import builtins
 import errno
@@ -29,7 +29,7 @@ READ = [
 
 
 class Failing(io.FileIO):
-    """A file that can be opened and not read."""
+    """A file that can be opened but not read."""
 
     number = errno.EIO
 

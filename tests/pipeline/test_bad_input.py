@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input: one clear error with what to do, an exit code, and nothing that looks finished."""
+"""Any invalid input gives one clear error with a remedy, an exit code, and no output that looks finished."""
 
 import bz2
 import gzip
@@ -22,7 +22,7 @@ CUT_IN_HEADER = bz2.compress(XML)[:300]
 
 
 def in_streams(compress: Callable[[bytes], bytes]) -> bytes:
-    """The sample in many small streams, so that a cut file still gives what came before the cut."""
+    """The sample in many small streams, so that a truncated file still yields what precedes the cut."""
     return b"".join(compress(XML[i : i + 20_000]) for i in range(0, len(XML), 20_000))
 
 
@@ -58,7 +58,7 @@ def test_a_source_that_cannot_be_used(name: str, tmp_path: Path, call: Call, sma
 
 
 def refused(call: Call, code: int, says: str, out: Path, recipe: Path, *overrides: str) -> str:
-    """Assert one error that says `says`, the exit code, and that no stage looks finished; returns the error."""
+    """Assert one error containing `says`, the exit code, and that no stage looks finished; returns the error."""
     done = call("run", recipe, *overrides, "--out", out)
     error = next(line for line in done.err.splitlines() if line.startswith("bertwright: "))
     assert done.code == code, done.err

@@ -1,4 +1,4 @@
-"""A classifier through what is there for every training: several ranks, bfloat16, comparison and rehearsal."""
+"""A classifier with the features of any training: several ranks, bfloat16, comparison and rehearsal."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ TRAINED = ("train.phases.0.epochs=4", "train.log_every=1")
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """The recipe of a classifier without dropout."""
+    """The path of a classifier recipe without dropout."""
     recipe(tmp_path, 'labels = ["poor", "fine"]', texts())
     config = json.loads((tmp_path / "config.json").read_text())
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -1,5 +1,5 @@
-"""From a dump to a model on several processes all the way, by the commands of docs/how-to/scale.md: corpus and examples
-on a Dask cluster of two workers, training on two ranks, in a folder that all of them share."""
+"""From a dump to a model on several processes throughout, with the commands of docs/how-to/scale.md: corpus and
+examples on a Dask cluster of two workers, training on two ranks, all in one shared folder."""
 
 import json
 import re
@@ -21,7 +21,7 @@ GUIDE = (ROOT / "docs" / "how-to" / "scale.md").read_text(encoding="utf-8")
 
 
 def printed(beginning: str) -> list[str]:
-    """The words behind the program in the guide's one command that begins so."""
+    """The arguments of the guide's only command that begins like this."""
     (line,) = re.findall(rf"^{re.escape(beginning)}.*$", GUIDE, re.MULTILINE)
     return shlex.split(line)[1:]
 

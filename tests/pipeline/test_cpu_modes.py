@@ -1,4 +1,4 @@
-"""The modes of Intel's scripts as commands, each in a process of its own: what it computed with stands in its facts."""
+"""The modes of Intel's scripts as commands, each in a separate process, which records what it computed with."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ STEPS = ("train.phases.0.steps=12", "train.phases.1.steps=4", "train.phases.1.sc
 
 @dataclass(frozen=True)
 class Trained:
-    """A training by the only start of its run, and what it said."""
+    """A training by the only start of its run, and its output."""
 
     folder: Path
     facts: dict[str, Any]
@@ -30,7 +30,7 @@ Mode = Callable[..., Trained]
 
 @pytest.fixture(scope="module")
 def mode(small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Mode:
-    """`mode(precision, isa)`: that training; each is made once, unless asked for as another (`number`)."""
+    """`mode(precision, isa)`: that training; each is run once, unless a different `number` requests another."""
 
     @cache
     def train(precision: str, isa: str, number: int = 1) -> Trained:
@@ -60,7 +60,7 @@ def test_each_mode_trains_with_what_it_names(precision: str, isa: str, mode: Mod
 
 @pytest.mark.skipif(bool(lacking("avx512")), reason="a bound on this processor would bound nothing")
 def test_the_bits_follow_from_the_instructions(mode: Mode) -> None:
-    """The same bound gives the same bits, another gives others, and a run may go on with any."""
+    """Equal instruction-set bounds give equal bits, other bounds other bits; a run may resume with any bound."""
     folders = [mode("fp32", "avx2").folder, mode("fp32", "avx2", 2).folder, mode("fp32", "auto").folder]
     one, two, other = (load_file(folder / "train" / "model" / "model.safetensors") for folder in folders)
     checkpoints = [path for folder in folders for path in folder.glob("train/checkpoints/*/manifest.json")]

@@ -1,4 +1,4 @@
-"""One flipped bit in any file of a finished run is found: by `inspect --verify`, and by whatever would use the file."""
+"""One flipped bit in any file of a finished run is detected by `inspect --verify` and by everything that uses it."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ from tests.pipeline.conftest import Call
 from bertwright.core.artifact import MANIFEST
 
 MADE_FROM_THE_REST = ("recipe.toml", "report.html", "summary.json")
-"""Files outside the artifacts: no stage reads them, and the same command writes them again."""
+"""Files outside the artifacts: no stage reads them, and the same command rewrites them."""
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_what_is_made_from_the_rest_is_mended_by_the_same_command(
 
 
 def without_time(page: bytes) -> bytes:
-    """The page says when it was written."""
+    """The page without the time at which it was written."""
     return re.sub(rb"<time .*?</time>", b"", page)
 
 

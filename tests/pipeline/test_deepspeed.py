@@ -1,4 +1,4 @@
-"""DeepSpeed's ZeRO by the package itself: its stages train as one process does, and runs go on with other engines."""
+"""DeepSpeed's own ZeRO: its stages train like one process, and runs continue with other engines."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,7 @@ def deepspeed(stage: int) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def alone(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The training of one process."""
+    """The training in one process."""
     folder = tmp_path_factory.mktemp("alone")
     train_on(1, [Training("single", {"engine": "single"}, ADAMW)], prepared.examples.path, prepared.vocab.path, folder)
     return folder / "single"
@@ -36,7 +36,7 @@ def alone(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_stage_trains_as_one_process(
     stage: int, world: int, prepared: Prepared, tmp_path: Path, alone: Path
 ) -> None:
-    """In several micro-batches a step, over a hand-over between phases, with gradients that are clipped."""
+    """Several micro-batches per step, across a phase change, with gradients that are clipped."""
     places = prepared.examples.path, prepared.vocab.path
     train_on(world, [Training("stage", {"engine": deepspeed(stage)}, ADAMW)], *places, tmp_path / "r")
     assert_same(tmp_path / "r" / "stage", alone, rel=1e-5)
@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(stage: int, prepared: Pr
 def test_a_run_goes_on_with_any_other_engine(
     shard_above_gb: int, prepared: Prepared, tmp_path: Path, alone: Path
 ) -> None:
-    """From files of all ranks, and from those of the first one."""
+    """From the checkpoint files of all ranks and from those of rank 0."""
     places = prepared.examples.path, prepared.vocab.path
     road = [(2, deepspeed(3), 4), (3, "fsdp", 3), (2, "ddp", 2), (3, deepspeed(3), 2), (2, deepspeed(1), 1)]
     for world, engine, steps in [*road, (1, "single", 0)]:

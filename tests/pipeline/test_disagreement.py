@@ -1,4 +1,4 @@
-"""Ranks that were started with another recipe, code, vocabulary or data stop before step 0 and say what differs."""
+"""Ranks started with a different recipe, code, vocabulary or data stop before step 0 and report the difference."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ Copy = Callable[[Path], Path]
 ENDED = {
     "recipe": (("train.seed=7",), ("train.seed is 42 on rank 0 and 7 on rank 1",)),
     "optimizer": (('optim={kind="adamw"}',), ('optim.kind is "lamb" on rank 0 and "adamw" on rank 1',)),
-    # None of these is part of a fingerprint, and by each of them ranks would wait for sums that never come.
+    # No fingerprint includes these, and each would make ranks wait for collectives that never come.
     "engine": (("train.engine=zero",), ('train.engine.kind is "auto" on rank 0 and "zero" on rank 1',)),
     "reduction": (
         ('train.engine={kind="ddp", reduction="bf16"}',),
@@ -31,7 +31,7 @@ ENDED = {
 def ended(
     first: Path, second: Path, recipe: Path, overrides: tuple[str, ...], before: Callable[[], None] | None = None
 ) -> list[str]:
-    """The last words of two ranks, of which the second has these overrides and this folder; both have to fail."""
+    """The final messages of two ranks, the second with these overrides and this folder; both must fail."""
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     logs = [first.with_suffix(f".{rank}") for rank in range(2)]
     starts: list[tuple[Path, tuple[str, ...], Callable[[], None] | None]] = [
@@ -66,7 +66,7 @@ def environment(common: Mapping[str, str], rank: int) -> dict[str, str]:
 def test_another_recipe_is_named_by_its_keys(
     what: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """Two keys at once; one at a time is slow."""
+    """Two keys at once; testing one at a time is slow."""
     folder = small_examples(tmp_path / "run")
     overrides, expected = ENDED[what]
     for error in ended(folder, folder, small_recipe, overrides):
@@ -88,7 +88,7 @@ def test_another_version_is_named(small_recipe: Path, small_examples: Copy, tmp_
 
 
 def another_device() -> None:
-    """As on a machine whose GPU is gone, where `auto` takes the CPU; here the other way round."""
+    """Mimics a machine whose GPU is missing, where `auto` selects the CPU; here the other way round."""
     import torch
 
     from bertwright.train import agreement

@@ -1,4 +1,4 @@
-"""A DistilBERT that learns from a finished BERT, the whole road, from the BERT here and from its export."""
+"""A DistilBERT that learns from a finished BERT, end to end, from a BERT run folder and from its export."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def beside(teacher: Path, *keys: str) -> str:
 
 @pytest.fixture(scope="module")
 def teaching(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of a BERT that has learnt something."""
+    """The run folder of a finished BERT that has learnt something."""
     return run(Recipe.load(small_recipe, MORE), tmp_path_factory.mktemp("teaching") / "run").path
 
 
@@ -45,7 +45,7 @@ def test_the_whole_road(distilled: RunFolder) -> None:
         assert last < first, f"{name} is learnt"
     assert "heldout_soft_accuracy" in rows[-1] and "heldout_hidden_loss" in rows[-1]
     page = (folder / "report.html").read_text(encoding="utf-8")
-    # On the page and on the card, with its own name and what it means.
+    # On the page and the model card, with its name and meaning.
     for said_there in ("Loss of the teacher", "Angle to the teacher", "Loss of masked tokens"):
         assert said_there in page
     card = (folder / "export" / "hf" / "README.md").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_the_whole_road(distilled: RunFolder) -> None:
 def test_an_exported_folder_teaches_the_same(
     small_recipe: Path, teaching: Path, distilled: RunFolder, tmp_path: Path
 ) -> None:
-    """The same weights under other names: the same training, although another input."""
+    """The same weights under other names give the same training, although the input differs."""
     folder = tmp_path / "run"
     for stage in ("corpus", "vocab", "examples"):
         shutil.copytree(distilled.path / stage, folder / stage)
@@ -126,7 +126,7 @@ def test_check_says_what_is_known_of_the_teacher_before_any_work(
 def test_another_vocabulary_in_the_run_folder_is_refused_by_check_and_by_run(
     small_recipe: Path, teaching: Path, distilled: RunFolder, tmp_path: Path, call: Call
 ) -> None:
-    """A teacher whose last entry is another one; nothing is trained."""
+    """A teacher whose last vocabulary entry differs; nothing is trained."""
     teacher = Path(shutil.copytree(teaching / "export" / "hf", tmp_path / "teacher"))
     entries = (teacher / "vocab.txt").read_text().splitlines()
     (teacher / "vocab.txt").write_text("\n".join([*entries[:-1], "other"]) + "\n")

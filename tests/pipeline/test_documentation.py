@@ -1,4 +1,4 @@
-"""What the documents tell people to type works: every command, every piece of a recipe, and the Python."""
+"""Everything that the documents tell people to type works: commands, recipe excerpts and Python."""
 
 import hashlib
 import os
@@ -51,7 +51,7 @@ EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 CHEAP = ("corpus.source=sample-small", "corpus.language=hu", 'corpus.filter.languages=["hu", "en"]', "corpus.workers=1")
 DATA_STAGES = ("corpus", "vocab", "examples")
 RANK = {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "2", "JOB_COMPLETION_INDEX": "0"}
-"""What the schedulers tell a rank."""
+"""Variables by which schedulers tell a rank its number."""
 
 
 def blocks(document: Path, language: str) -> list[str]:
@@ -59,12 +59,12 @@ def blocks(document: Path, language: str) -> list[str]:
 
 
 def every(language: str) -> list[tuple[str, str]]:
-    """Every block of a language, with its document."""
+    """Every code block of a language, with its document."""
     return [(path.relative_to(ROOT).as_posix(), block) for path in DOCUMENTS for block in blocks(path, language)]
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Every command line of every shell block and of every job for a cluster, with its document."""
+    """Every command line of every shell block and every cluster job, with its document."""
     for document, block in every("(?:sh|bash|shell|console)"):
         for line in block.replace("\\\n", " ").splitlines():
             if shlex.split(line, comments=True):
@@ -75,7 +75,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that looks like a checkout from where commands are typed."""
+    """A folder that looks like a checkout to the commands typed in it."""
     (tmp_path / "recipes").symlink_to(RECIPES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -95,22 +95,22 @@ def test_every_command_works(
     words = [os.path.expandvars(word) for word in shlex.split(line, comments=True) if word != "$"]
     while re.fullmatch(r"[A-Z_]+=.*", words[0]):
         variable, _, value = words.pop(0).partition("=")
-        if "translate" in words:  # the only verb that is told by them
+        if "translate" in words:  # the only verb that takes them
             monkeypatch.setenv(variable, value)
     program, arguments = Path(words[0]).name or words[0], words[1:]
     match program:
-        case "make":  # what a target does is the business of the tests of its parts
+        case "make":  # tests of the parts cover what a target does
             targets = [word for word in arguments if "=" not in word]
             assert set(targets) <= TARGETS, f"the Makefile has no such target: {line}"
         case ".":
             assert arguments == [".venv/bin/activate"]
-        case "python" if arguments[:2] == ["-m", "pytest"]:  # without a GPU they are skipped
+        case "python" if arguments[:2] == ["-m", "pytest"]:  # skipped without a GPU
             assert arguments[2:4] == ["-m", "gpu"] and all((ROOT / folder).is_dir() for folder in arguments[4:])
-        case "python":  # what it makes is compared by tests/unit/sample and tests/unit/test_schemas.py
+        case "python":  # tests/unit/sample and tests/unit/test_schemas.py compare its output
             assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
-        case "pip":  # nothing is installed by a test
+        case "pip":  # a test installs nothing
             extras = set(re.findall(r"bertwright\[(.*?)\]", line))
             assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
         case "taplo":  # with the schema and the rule of the same guide
@@ -124,27 +124,27 @@ def test_every_command_works(
                 [taplo, *arguments[:1], *map(str, Path().glob(arguments[1]))], capture_output=True, text=True
             )
             assert done.returncode == 0 and "excluded=0" in done.stderr, done.stderr
-        case "dask":  # the cluster of the tests is begun by `tests.unit.cluster`
+        case "dask":  # `tests.unit.cluster` starts the cluster of the tests
             assert {word for word in arguments if word.startswith("--")} <= options_of_dask(arguments[0])
-        case "docker" if arguments[0] == "build":  # the image is built by tests/containers
+        case "docker" if arguments[0] == "build":  # tests/containers builds the image
             given = {word.partition("=")[0] for word in arguments if re.fullmatch(r"[A-Z_]+=.*", word)}
             dockerfile = (ROOT / arguments[arguments.index("--file") + 1]).read_text(encoding="utf-8")
             assert given <= set(re.findall(r"(?:ARG|\s)([A-Z_]+)=", dockerfile)), f"no such argument: {line}"
-        case "docker":  # the image's entry is asked by tests/containers what it becomes of such variables
+        case "docker":  # tests/containers checks how the image's entry point handles such variables
             assert arguments[0] == "run" and arguments[-1] == "bertwright:cpu"
             for word in arguments:
                 if re.fullmatch(r"[A-Z_]+=.*", word):
                     monkeypatch.setenv(*word.split("=", 1))
             done = call("translate", "--environment")
             assert done.code == 0, done.err
-        case "torchrun":  # what it starts is checked as if it stood alone
+        case "torchrun":  # the command it starts is checked by itself
             asked = parse_args(arguments)
             assert asked.module and asked.training_script == "bertwright.cli", line
             for cheap_one in cheap(asked.training_script_args, workplace, request):
                 done = call(*cheap_one)
                 assert done.code == 0, done.err
         case "bertwright":
-            # What goes into a file on the command line, is printed.
+            # Output that the command line redirects to a file is printed instead.
             arguments = arguments[: arguments.index(">")] if ">" in arguments else arguments
             for cheap_one in cheap(arguments, workplace, request):
                 done = call(*cheap_one)
@@ -159,7 +159,7 @@ def options_of_dask(what: str) -> set[str]:
 
 
 def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """The same command on the small sample, without the network: of a run the first stage, of training a check."""
+    """The same command on the small sample, offline: of a run only the first stage, of training only a check."""
     verb, *rest = arguments
     if rest and rest[0] == "distil.toml":
         (recipe,) = (block for _, block in every("toml") if "distillation" in block)
@@ -176,7 +176,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if "--place" in rest:
             (hardware,) = (block for _, block in every("toml") if "[hardware]" in block)
             Path(rest[rest.index("--place") + 1]).write_text(hardware, encoding="utf-8")
-        # What is kept is of the user, and the steps of `mini` are long where tests share the cores.
+        # The cache is the user's, and steps of `mini` take long where tests share the cores.
         request.getfixturevalue("monkeypatch").setenv("XDG_CACHE_HOME", str(workplace / "cache"))
         yield [*arguments, *(["model.size=tiny", "train.phases.0.batch=4"] if "--measure" in rest else [])]
     elif verb == "convert":
@@ -190,7 +190,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             written.write_text(job.read_text(encoding="utf-8") if written.suffix == ".yml" else steps, encoding="utf-8")
         yield arguments
     elif verb == "bench" and rest[0] == "autotune":
-        # Its trials take minutes, and are made by tests/pipeline/test_autotune.py: here they have been made before.
+        # Trials take minutes; tests/pipeline/test_autotune.py runs them. Here they are recorded as done.
         tried = Tried(Recipe.load(rest[1]), 0, 1, int(rest[3]), 600)
         with open_table(Path("runs", rest[1]), tried, machine_here(tried)) as table:
             for again in (False, True):
@@ -200,7 +200,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *rest, "--rounds", "1", "--steps", "1", "--threads", "1"]
     elif "--download" in rest:
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
-    elif "--rehearse" in rest:  # as far as no torch is needed; the rest: tests/pipeline/test_rehearse.py
+    elif "--rehearse" in rest:  # the part without torch; the rest: tests/pipeline/test_rehearse.py
         yield ["check", *rest[:1]]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
@@ -228,12 +228,12 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         out_at = rest.index("--out") if "--out" in rest else len(rest)
         yield ["check", *with_sources([*rest[:out_at], *rest[out_at + 2 :]])]
     elif verb == "launch" and rest[-1] in ("--status", "--logs", "--stop"):
-        # Of what was submitted: by tests/slurm to a real Slurm, by tests/azureml to a stand-in of Azure.
+        # Needs a submission: tests/slurm uses a real Slurm, tests/azureml a stand-in for Azure.
         assert rest[0] in LAUNCHED and len(rest) == 3
         yield ["check", *with_sources(rest[1:2])]
     elif verb == "launch" and rest[0] == "upload":
         provide(Path(rest[1]), request)
-        # Real storages: tests/unit/test_upload.py.
+        # Real storage: tests/unit/test_upload.py.
         yield [verb, *(f"file://{workplace}/{word.partition('://')[2]}" if "://" in word else word for word in rest)]
     elif verb == "launch":
         if "mine.toml" in rest:
@@ -247,7 +247,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
 
 
 def without_corpus(words: list[str], finished: Path) -> list[str]:
-    """The words of a command about the guide's recipe without a corpus, with its data in their places, made small."""
+    """The arguments of a command on the guide's recipe without a corpus, with its data in place, scaled down."""
     (recipe,) = (block for _, block in every("toml") if "[texts]" in block)
     Path(words[0]).write_text(recipe, encoding="utf-8")
     convert(finished, Path("made"), Target("hdf5"))
@@ -260,7 +260,7 @@ def without_corpus(words: list[str], finished: Path) -> list[str]:
 
 
 def with_sources(words: list[str]) -> list[str]:
-    """The words of a check, with the sources that they name in their places, or the sample where they name none."""
+    """The arguments of a check with the named sources in place, or with the sample if it names none."""
     named = [found[1] for word in words if (found := re.match(r'corpus\.source=(?:{path = ")?([^"]+)', word))]
     for path in (Path(name.replace("*", "x")) for name in named if "://" not in name):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -269,7 +269,7 @@ def with_sources(words: list[str]) -> list[str]:
 
 
 def provide(path: Path, request: pytest.FixtureRequest) -> None:
-    """Put something of the right kind where the documents say that something lies."""
+    """Put a file or folder of the right kind at a path that the documents mention."""
     if path.parts[0] != "runs":
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLE, path)
@@ -283,7 +283,7 @@ def provide(path: Path, request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a server on this machine that has two dumps and, under their names, vocabularies."""
+    """The address of a local server that has two dumps and, by their names, vocabularies."""
     dump, vocabulary = SAMPLE.read_bytes(), b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
     with serving() as server:
         for wiki in ("huwiki", "hywiki"):
@@ -323,7 +323,7 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
         templates = templates_of("hu", read_table(workplace / "mine.toml"))
         assert templates.text("ship|HMS|Victory") == "HMS Victory" and templates.text("nagyszám|7") == "7"
         return
-    if "rule" in piece:  # of Taplo, which is asked where the guide calls it
+    if "rule" in piece:  # a Taplo rule, tested where the guide calls Taplo
         return
     if piece.get("kind") in LAUNCHED:
         (workplace / "mine.toml").write_text(block, encoding="utf-8")
@@ -331,7 +331,7 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
         return
     whole = completed(piece)
     if "texts" in piece:
-        whole = piece  # a recipe without a corpus, as it stands
+        whole = piece  # a complete recipe without a corpus
         for phase in piece["train"]["phases"]:
             Path(phase["data"]).mkdir(parents=True)
     (workplace / "recipe.toml").write_text(tomli_w.dumps(whole), encoding="utf-8")
@@ -339,7 +339,7 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
 
 
 def completed(piece: dict[str, Any]) -> dict[str, Any]:
-    """The recipe `smoke` with the sections of a piece; the vocabulary and the teacher that it names are put there."""
+    """The recipe `smoke` with the sections of the excerpt; the vocabulary and the teacher it names are put in place."""
     vocabulary = Path(piece.get("vocab", {}).get("file", "unused"))
     vocabulary.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.write_text("".join(f"{entry}\n" for entry in SPECIALS))

@@ -1,4 +1,4 @@
-"""What is asked of every engine of several ranks: sums, shares, hand-overs, and all that a training may ask for."""
+"""Contract of every multi-rank engine: reductions, shares, phase changes, and every feature a training may request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def assert_same(folder: Path, expected: Path, rel: float) -> None:
-    """The same rows, the measured ones within a tolerance."""
+    """Assert the same rows, with measured values within a tolerance."""
     ours, theirs = rows(folder), rows(expected)
     assert len(ours) == len(theirs) > 0
     for row, other in zip(ours, theirs, strict=True):
@@ -53,7 +53,7 @@ def assert_same(folder: Path, expected: Path, rel: float) -> None:
 
 @dataclass(frozen=True)
 class Variant:
-    """Something that a training is asked for beside the plain recipe."""
+    """A feature requested on top of the plain recipe."""
 
     name: str
     train: Mapping[str, Any]
@@ -62,16 +62,16 @@ class Variant:
     engines: Sequence[str] = ENGINES
 
 
-# What is fast: who trains nothing, batches that grow, and the hand-over between phases.
+# The fast ones: a rank with nothing to train on, growing batches, and the phase change.
 VARIANTS = (
-    # Micro-batches of one: of 5 sequences the second rank has 2 in three parts, so the last of them is empty.
+    # Micro-batches of one: of 5 sequences rank 1 has 2 in three micro-batches, so its last one is empty.
     Variant("empty", {"phases": [{**SECOND, "micro_batch": 1, "steps": 3}], "attention": "padded"}, "lamb"),
     Variant("growing", {"phases": [{**FIRST, "batch_warmup": [[0, 2], [1, 3], [2, 7]], "steps": 4}]}),
     Variant("kept-count", {"phases": [*SHORT[:1], {**SECOND, "restart_bias_correction": False, "steps": 4}]}, "lamb"),
     Variant("anew", {"phases": [*SHORT[:1], {**SECOND, "restart_bias_correction": True, "steps": 4}]}, "lamb"),
 )
 FURTHER = (
-    # One batch of held-out sequences: the second rank has none to score.
+    # A single held-out batch: rank 1 has nothing to score.
     Variant("one-batch", {"phases": SHORT, "heldout_sequences": 20}),
     Variant("recomputed", {"phases": SHORT, "checkpoint_activations": True}, "muon"),
     Variant("scaled", {"phases": SHORT, "precision": {"kind": "fp16", "allow_slow": True}}, rel=0.02),
@@ -127,7 +127,7 @@ def test_every_engine_learns_from_a_teacher(prepared: Prepared, tmp_path: Path) 
 
 @dataclass(frozen=True)
 class Watched:
-    """A training whose sums over ranks and backward passes are written down, with the bytes of its optimizer."""
+    """A training that records its all-reduces and backward passes, and the bytes of its optimizer."""
 
     training: Training
 
@@ -190,20 +190,20 @@ REDUCTIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 @pytest.fixture(scope="module")
 def watched(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trainings of every engine on two ranks with sums in float32 and bfloat16, in 8 micro-batches a step and rank."""
+    """Trainings of every engine on two ranks, reducing in float32 and bfloat16, 8 micro-batches per step and rank."""
     return watch(("fp32", "bf16"), prepared, tmp_path_factory.mktemp("watched") / "ranks")
 
 
 @pytest.fixture(scope="module")
 def watched_fp16(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `watched`, in float32 and float16."""
+    """Like `watched`, in float32 and float16."""
     return watch(("fp32", "fp16"), prepared, tmp_path_factory.mktemp("watched") / "fp16")
 
 
 def watch(reductions: Sequence[str], prepared: Prepared, folder: Path) -> Path:
-    """The folder of the trainings that are watched."""
+    """The folder of the recorded trainings."""
     phases = [{**FIRST, "batch": 16, "micro_batch": 1, "steps": 3}]
-    small = {"bucket_mb": 0.02}  # 5,000 of the 26,000 parameters
+    small = {"bucket_mb": 0.02}  # 5,000 of 26,000 parameters
     every = [
         Watched(
             Training(
@@ -225,13 +225,13 @@ def report(folder: Path, name: str, rank: int) -> dict[str, Any]:
 
 
 def gradients_summed(events: Sequence[Sequence[Any]]) -> list[str]:
-    """The types in which gradients were summed; all else that is summed is counts and losses, of few numbers."""
+    """The dtypes in which gradients were summed; other sums are of counts and losses and have few numbers."""
     return [event[1] for event in events if event[0] == "sum" and event[2] > 100]
 
 
 @pytest.mark.parametrize(("engine", "reduction"), list(product(ENGINES, ("fp32", "bf16"))))
 def test_gradients_travel_in_the_numbers_that_are_asked_for(engine: str, reduction: str, watched: Path) -> None:
-    """In float16 it is slow, as what follows from it is."""
+    """The float16 case is slow, and so are tests that build on it."""
     assert_sums_in(reduction, engine, watched)
 
 
@@ -251,7 +251,7 @@ def assert_sums_in(reduction: str, engine: str, folder: Path) -> None:
     types = set(gradients_summed(report(folder, f"{engine}-{reduction}", 0)["events"]))
     assert types - {"int64", "float64"} == {REDUCTIONS[reduction]}
     ours, theirs = (rows(folder / f"{engine}-{kind}") for kind in (reduction, "fp32"))
-    # 8 bits of a gradient's 24 are left, and errors of many numbers cancel in a loss.
+    # 8 of a gradient's 24 bits remain, and errors of many numbers cancel in a loss.
     for row, other in zip(ours, theirs, strict=True):
         assert row["mlm_loss"] == pytest.approx(other["mlm_loss"], rel=2e-3)
         assert row["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-2)

@@ -1,5 +1,5 @@
-"""Whatever a run on two ranks meets, killed ranks, signals, damaged checkpoints, it ends with the bits of one that met
-nothing, by every engine."""
+"""With every engine, a run on two ranks that meets killed ranks, signals or damaged checkpoints ends with the same bits
+as an undisturbed run."""
 
 import os
 import random
@@ -46,7 +46,7 @@ def test_killed_stopped_and_damaged_a_run_ends_with_the_same_bits(
     assert codes(start_two(small_recipe, undisturbed, *keys(engine))) == [0, 0], said(undisturbed, 0)
 
     def met(number: signal.Signals, victim: int, row: int) -> list[Any]:
-        """The ranks, one of which is sent a signal once there are so many rows."""
+        """The ranks; one is sent a signal once the metrics have `row` rows."""
         ranks = start_two(small_recipe, folder, *keys(engine))
         while lines(folder) < row:
             assert all(rank.is_alive() for rank in ranks), said(folder, 0) + said(folder, 1)
@@ -89,7 +89,7 @@ def test_one_process_is_asked_for_and_two_are_started(small_recipe: Path, small_
 def test_torchrun_starts_a_killed_rank_again_with_every_engine(
     engine: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """As `test_lost_ranks` shows for ddp."""
+    """Like `test_lost_ranks` for ddp."""
     undisturbed, folder = small_examples(tmp_path / "undisturbed"), small_examples(tmp_path / "run")
     assert codes(start_two(small_recipe, undisturbed, *keys(engine))) == [0, 0], said(undisturbed, 0)
     launch = f"-m torch.distributed.run --nproc-per-node 2 --master-port {free_port()} --max-restarts 1".split()

@@ -1,4 +1,4 @@
-"""Every engine on one to four ranks trains as one process does, and goes on from the checkpoint of any other."""
+"""Every engine on one to four ranks trains like one process, and resumes from the checkpoint of any other."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def alone(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trainings of one process, by the names of `single`."""
+    """The trainings in one process, by the names in `single`."""
     folder = tmp_path_factory.mktemp("alone")
     every = [training("single", optim, kernel) for optim, kernel in product(OPTIMIZERS, KERNELS)]
     train_on(1, every, prepared.examples.path, prepared.vocab.path, folder)
@@ -56,7 +56,7 @@ def test_every_engine_trains_as_one_process(
 
 
 def assert_same(folder: Path, expected: Path, rel: float = 1e-6) -> None:
-    """The same batches, and losses, norms and weights as near as another order of summation leaves them."""
+    """Assert the same batches, and losses, norms and weights equal up to a different order of summation."""
     ours, theirs = rows(folder), rows(expected)
     assert [row["batch"] for row in ours] == [row["batch"] for row in theirs] and len(ours) == 20
     for row, other in zip(ours, theirs, strict=True):
@@ -68,7 +68,7 @@ def assert_same(folder: Path, expected: Path, rel: float = 1e-6) -> None:
 def test_a_run_goes_on_with_any_engine_and_any_number_of_ranks(
     shard_above_gb: int, prepared: Prepared, tmp_path: Path, alone: Path
 ) -> None:
-    """From files of all ranks; from those of the first one it is slow."""
+    """From the checkpoint files of all ranks; those of rank 0 are slow."""
     for world, engine, steps in [(4, "zero", 4), (2, "fsdp", 7), (1, "single", 4), (3, "ddp", 0)]:
         part = Training("travelled", {"engine": engine, "shard_above_gb": shard_above_gb}, {"kind": "lamb"}, steps)
         train_on(world, [part], prepared.examples.path, prepared.vocab.path, tmp_path / "t")

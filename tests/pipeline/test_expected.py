@@ -1,4 +1,4 @@
-"""A run that leaves the losses its recipe expects says so in the log, on the page at that step, and at its end."""
+"""A run that leaves the loss range its recipe expects says so in the log, on the page at that step, and at its end."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The whole road with each family of networks, from the corpus to the exported folder and the page, at a small size."""
+"""Each network family end to end at a small size, from the corpus to the exported folder and the page."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ families = pytest.mark.parametrize("kind", FAMILIES)
 
 
 def overrides(kind: str, folder: Path) -> list[str]:
-    """The keys that make the small recipe one of this family, with all that dropout it may have."""
+    """The keys that switch the small recipe to this family, with all the dropout it supports."""
     path = folder / f"{kind}.json"
     path.write_text(json.dumps(FAMILIES[kind][0]))
     return [f"model.kind={kind}", f"model.config={path}", "model.attention_dropout=0.1", "examples.plan=full-sentences"]
@@ -44,7 +44,7 @@ def overrides(kind: str, folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def flat(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder without pairs, finished up to the stage examples: the families share it."""
+    """A run folder without pairs, finished up to the stage examples; all families share it."""
     made = tmp_path_factory.mktemp("flat") / "run"
     run(Recipe.load(small_recipe, ["examples.plan=full-sentences"]), made, ["corpus", "vocab", "examples"])
     return made
@@ -76,12 +76,12 @@ def test_the_whole_road(kind: str, attention: str, small_recipe: Path, flat: Pat
 def test_a_stopped_training_goes_on_and_is_looked_at(
     kind: str, small_recipe: Path, flat: Path, tmp_path: Path, call: Call
 ) -> None:
-    """Checkpoints, and a model folder made of one, know the family; what goes on ends as what was not stopped."""
+    """Checkpoints and model folders built from them record the family; a resumed run ends like an uninterrupted one."""
     folder, undisturbed = (Path(shutil.copytree(flat, tmp_path / name)) for name in ("stopped", "undisturbed"))
     words = overrides(kind, tmp_path)
     for out in (undisturbed, folder):
         assert call("train", small_recipe, *words, "--out", out).code == 0
-    # As if it had been killed after the last checkpoint but two.
+    # Mimics a kill two checkpoints before the last.
     shutil.rmtree(folder / "train" / "model")
     (folder / "train" / "manifest.json").unlink()
     for newer in sorted((folder / "train" / "checkpoints").iterdir())[-2:]:

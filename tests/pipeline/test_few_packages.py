@@ -1,8 +1,8 @@
-"""Training what was prepared needs torch, numpy, safetensors, pydantic and what these need: nothing else is installed
-on a machine that only trains. And of our own modules it loads few, so that who reads how training works knows which.
+"""Training on prepared data needs only torch, numpy, safetensors, pydantic and their dependencies, so that a machine
+that only trains needs nothing else. It also loads few of our own modules, so readers know which to read.
 
-From the recipe.toml of the run folder no other package is needed either. To read another recipe, none is: TOML is read
-by the standard library. To write one, which `run` does where it differs from the folder's, tomli_w is.
+Starting from the recipe.toml of the run folder needs no other package, and neither does reading another recipe: the
+standard library reads TOML. Writing a recipe, which `run` does if it differs from the folder's, needs tomli_w.
 """
 
 import os
@@ -72,14 +72,14 @@ assert "torch._dynamo" not in sys.modules
 
 
 def loaded(program: str, folder: Path) -> set[str]:
-    """The modules of ours that are loaded when the program has trained."""
+    """The project's modules that are loaded after the program has trained."""
     names = set(printed(FEW + program + LOADED, folder).split())
     assert "torch._dynamo" not in names, COMPILER
     return names
 
 
 def printed(program: str, folder: Path) -> str:
-    """What the program, given the folder, prints in a process of its own."""
+    """The output of the program, given the folder, in a separate process."""
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", program, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -97,14 +97,14 @@ def test_a_prepared_run_is_trained_with_few_packages(
         made = RunFolder(folder).artifact("train")
         assert (made.fingerprint, made.counts["weights"]) == (expected.fingerprint, expected.counts["weights"])
 
-    def types(names: set[str]) -> set[str]:  # of the JSON that stages write for each other: no code
+    def types(names: set[str]) -> set[str]:  # types of the JSON that stages exchange, no code
         return {name for name in names if name.endswith(".shapes")}
 
-    # Nothing that prepares text or writes for others, beside the types of what these stages have counted.
+    # Nothing that prepares text or writes other formats, except the types of those stages' counts.
     others = {f"bertwright.{name}" for name in ("corpus", "vocab", "formats", "evaluate", "export", "report", "cli")}
     foreign = {name for name in of_stage - types(of_stage) if name.startswith(tuple(f"{room}." for room in others))}
     assert not foreign and len(of_stage) < 165, sorted(of_stage)
-    # Nor the code of what was not chosen: of that no more than the keys.
+    # Nor the code of unselected options, except their configs.
     others = {
         "model.modern.encoder",
         "model.distilbert.encoder",
@@ -115,7 +115,7 @@ def test_a_prepared_run_is_trained_with_few_packages(
         "train.averaging.ema",
     }
     assert not {f"bertwright.{name}" for name in others} & of_stage
-    # Beside it the recipe, its checks, the forecast, and the page at each checkpoint.
+    # Additionally the recipe, its checks, the forecast, and the page at each checkpoint.
     assert len(of_walk - types(of_walk)) < 240 and len(types(of_walk)) <= 7, sorted(of_walk)
     assert not {name for name in of_walk if name.endswith(".run")} - {
         "bertwright.pipeline.run",

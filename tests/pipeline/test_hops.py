@@ -1,5 +1,5 @@
-"""From the verb to the line that calls backward one passes four files: who reads a traceback, or looks for how training
-works, has not far to go. Before them are the files that parse the command line, which a verb does not know of."""
+"""A call passes four files from the verb to the line that calls backward, so tracebacks and the training code stay easy
+to follow. The files that parse the command line come before and are not known to a verb."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SOURCE = Path(bertwright.__file__).parent
 
 
 class EnoughError(Exception):
-    """Backward was called."""
+    """Raised when backward is called."""
 
 
 @pytest.mark.parametrize("verb", [["train"], ["run", "--until", "train"]], ids=" ".join)

@@ -1,4 +1,4 @@
-"""The wheel, installed where no repository is."""
+"""The wheel, installed without a repository."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from bertwright import __version__
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bertwright` of an environment that has the wheel, and borrows its dependencies from this one."""
+    """The `bertwright` of an environment that has the wheel and borrows its dependencies from this one."""
     pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
     folder = tmp_path_factory.mktemp("installed")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
@@ -27,7 +27,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*pip, str(wheel)], check=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     borrowed = folder / "env" / "lib" / version / "site-packages" / "borrowed.pth"
-    borrowed.write_text(sysconfig.get_path("purelib") + "\n")  # without the .pth files there: not the repository
+    borrowed.write_text(sysconfig.get_path("purelib") + "\n")  # skips the .pth files there: not the repository
     return folder / "env" / "bin" / "bertwright"
 
 

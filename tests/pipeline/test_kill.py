@@ -1,4 +1,4 @@
-"""kill -9 at random moments, then the same command again: the result is that of an undisturbed run, to the bit."""
+"""kill -9 at random moments, then the same command again: the result is bit-identical to that of an undisturbed run."""
 
 import random
 import re
@@ -18,7 +18,7 @@ Start = Callable[[Path], tuple[object, ...]]
 
 
 def finish(log: Path, *arguments: object) -> float:
-    """Run a command to its end; returns the seconds it took."""
+    """Run a command to completion; returns the seconds it took."""
     began = time.monotonic()
     process = forked(log, *arguments)
     process.join()
@@ -33,7 +33,7 @@ def results(folder: Path, names: str) -> dict[str, str]:
 
 
 def kill_and_compare(command: Start, prepare: Callable[[Path], Path], names: str, kills: int, tmp_path: Path) -> None:
-    """Kill `command(folder)` that many times; each time it does finish its results must be the undisturbed ones."""
+    """Kill `command(folder)` `kills` times; whenever it finishes, its results must be the undisturbed ones."""
     log = tmp_path / "log"
     undisturbed = prepare(tmp_path / "undisturbed")
     seconds = finish(log, *command(undisturbed))
@@ -53,7 +53,7 @@ def kill_and_compare(command: Start, prepare: Callable[[Path], Path], names: str
             folder = prepare(folder)
     finish(log, *command(folder))
     assert results(folder, names) == expected
-    # A worker whose parent dies while it is being born says so in multiprocessing's own words; our code must not fail.
+    # A worker whose parent dies while it starts fails in multiprocessing's code, which is fine; ours must not fail.
     assert not re.search(r'File ".*/bertwright/', log.read_text()), log.read_text()
 
 
@@ -71,7 +71,7 @@ def test_the_corpus_survives_kill_9(kills: int, small_recipe: Path, tmp_path: Pa
 def test_training_survives_kill_9(
     kills: int, beside: str, small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    """With checkpoints that are written while training waits, and beside it."""
+    """With checkpoints written synchronously and in the background."""
 
     def command(folder: Path) -> tuple[object, ...]:
         steps = ("train.phases.0.steps=32", "train.phases.1.steps=16")

@@ -1,4 +1,4 @@
-"""Launching where it runs here: what is described is what happens, and what is submitted is found again."""
+"""Launching on this machine: the description matches what runs, and a submission can be found again."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def test_local_runs_the_recipe_that_was_described(small_recipe: Path, tmp_path: 
     out = tmp_path / "run"
     words = ("launch", "local", small_recipe, "train.seed=3", "--out", out)
     described = json.loads(call(*words, "--json").out)
-    # Only the corpus is made: a stage that is refused ends the command with its own exit code.
+    # Only the corpus stage runs: a rejected stage ends the command with its own exit code.
     refused = call(*words, "--submit", "corpus.source=nowhere.txt")
     assert refused.code == 3, refused.err
     assert not (out / "corpus").exists() and (out / "launch" / "recipe.toml").is_file()

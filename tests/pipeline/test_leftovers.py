@@ -1,4 +1,4 @@
-"""kill -9 just before files get their names: after the same command again nothing of the killed process is left."""
+"""kill -9 just before files are renamed: after the same command runs again, nothing of the killed process remains."""
 
 import json
 import os
@@ -16,7 +16,7 @@ SHORT = ("train.phases.0.steps=4", "train.phases.1.steps=2", "train.keep_checkpo
 
 
 def die_at(name: str, when: int) -> None:
-    """End this process, as kill -9 does, before the file or folder of this name is renamed for the `when`-th time."""
+    """Kill this process (as kill -9 does) before the `when`-th rename of the file or folder of this name."""
     seen = 0
 
     def dying(rename: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +50,7 @@ def test_training(
     trained: Path,
     tmp_path: Path,
 ) -> None:
-    """The finished model, a seal, a checkpoint that gets its name, and one that is pruned."""
+    """Kills at the finished model, a seal, a checkpoint being renamed, and one being pruned."""
     folder, log = small_examples(tmp_path / "run"), tmp_path / "log"
     command = ("train", small_recipe, *SHORT, f"train.save_async={beside}", "--out", folder)
     killed = forked(log, *command, before=partial(die_at, name, when))
@@ -70,7 +70,7 @@ def test_training(
 def test_a_machine_that_is_lost_with_its_folder(
     name: str, when: int, small_recipe: Path, small_examples: Callable[[Path], Path], trained: Path, tmp_path: Path
 ) -> None:
-    """Killed while a checkpoint or the finished training gets its name; what was mirrored by then is brought back."""
+    """Killed while a checkpoint or the finished training is renamed; what was mirrored by then is restored."""
     folder, log, mirror = small_examples(tmp_path / "run"), tmp_path / "log", tmp_path / "mirror"
     keys = ("train.save_async=true", f"train.mirror=file://{mirror}")
     command = ("train", small_recipe, *SHORT, *keys, "--out", folder)

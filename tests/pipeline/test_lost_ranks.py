@@ -1,4 +1,4 @@
-"""A rank that is killed, stopped or cut off ends the others with a sentence that names it, and a restart goes on."""
+"""If a rank is killed, stopped or cut off, the others end with a message naming it, and a restart resumes."""
 
 import ctypes
 import os
@@ -30,7 +30,7 @@ def free_port() -> str:
 def start_two(
     recipe: Path, folder: Path, *overrides: str, address: str = "127.0.0.1", before: tuple[Callable[[], None], ...] = ()
 ) -> list[ForkServerProcess]:
-    """Two ranks that train in `folder`; what rank R prints is in `folder.R`."""
+    """Two ranks that train in `folder`; the output of rank R is in `folder.R`."""
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": address, "MASTER_PORT": free_port()}
     return [
         forked(
@@ -44,7 +44,7 @@ def start_two(
 
 
 def wait_for_lines(folder: Path, lines: int, ranks: list[ForkServerProcess]) -> None:
-    """Return when the metrics have so many lines (every step has one)."""
+    """Return when the metrics have `lines` lines (one per step)."""
     metrics = folder / "train" / "metrics.jsonl"
     while not metrics.is_file() or metrics.read_bytes().count(b"\n") < lines:
         assert all(rank.is_alive() for rank in ranks), [said(folder, rank) for rank in range(2)]
@@ -72,7 +72,7 @@ KILLED, STOPPED = (signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 2 
 def test_a_killed_or_stopped_rank_is_named(
     lost: int, number: signal.Signals, why: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """A stopped one that is not the first; the others are slow."""
+    """A stopped rank other than rank 0; the other cases are slow."""
     folder = small_examples(tmp_path / "run")
     ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=2")
     wait_for_lines(folder, 3, ranks)
@@ -95,8 +95,8 @@ def test_a_killed_or_stopped_rank_is_named(
 def test_a_killed_rank_ends_the_others_within_ten_seconds_whatever_the_time_out(
     lost: int, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """The time-out, ten minutes, is for ranks that are stopped or cut off; of a dead one the connection ends. The
-    first rank; another one is slow."""
+    """The time-out of ten minutes is for ranks that are stopped or cut off; for a dead rank the connection ends. Kills
+    rank 0; killing another rank is slow."""
     folder = small_examples(tmp_path / "run")
     ranks = start_two(small_recipe, folder, *STEPS)
     wait_for_lines(folder, 3, ranks)
@@ -116,7 +116,7 @@ def test_a_killed_rank_ends_the_others_within_ten_seconds_whatever_the_time_out(
 
 
 def slow_scoring() -> None:
-    """Make the scoring in training last longer than the time-out."""
+    """Make scoring during training take longer than the time-out."""
     from bertwright.train import scoring
 
     score = scoring.score_sums
@@ -140,7 +140,7 @@ def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
 
 
 def slow_mirror(seconds: float = 5) -> None:
-    """Have what is brought back from a mirror, and each copy to it, last longer than the others wait for a rank."""
+    """Make each restore from a mirror and each copy to it take longer than the others wait for a rank."""
     from bertwright.train.mirror import mirror, restore
 
     def slow(work: Callable[..., None]) -> Callable[..., None]:
@@ -158,7 +158,7 @@ def slow_mirror(seconds: float = 5) -> None:
 def test_a_slow_mirror_ends_nobody_and_is_waited_for_by_all(
     small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """A training is stopped while it copies, its folder is lost, and it is ended from what is brought back."""
+    """A training is stopped while it copies, its folder is lost, and it is completed from the restored copy."""
     mirror = tmp_path / "mirror"
     rare = ("train.checkpoint_every=1000", "train.evaluate_every=1000")
     keys = ("train.phases.0.steps=400", "train.phases.1.steps=1", *rare, "train.hang_timeout=3")
@@ -193,7 +193,7 @@ def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
 
 
 def deaf_disk() -> None:
-    """Have the main thread wait in its fifth step, as a read from a network disk that is gone does."""
+    """Make the main thread hang in its fifth step, as a read from a lost network disk does."""
     from bertwright.train import run as loop
 
     step, steps = loop.train_step, iter(range(5))
@@ -210,7 +210,7 @@ def deaf_disk() -> None:
 def test_the_error_of_one_rank_ends_the_others(
     beside: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """Of a checkpoint that a thread writes; while training waits for it, it is slow."""
+    """For a checkpoint written by a thread; synchronous checkpoints are slow."""
     folder = small_examples(tmp_path / "run")
     keys = (STEPS[0], "train.checkpoint_every=5", f"train.save_async={beside}")
     ranks = start_two(small_recipe, folder, *keys, before=(full_disk, full_disk))
@@ -271,7 +271,7 @@ def enter(namespace: str) -> None:
 def test_a_cut_link_is_noticed_on_both_ends(
     engine: str, link: None, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """With the engine whose sums are the least our own; with the others it is slow."""
+    """With the engine whose reductions are the least our own; the others are slow."""
     folder = small_examples(tmp_path / "run")
     inside = tuple(partial(enter, namespace) for namespace in NAMESPACES)
     keys = (*STEPS, "train.timeout=2", f"train.engine={engine}")
@@ -320,7 +320,7 @@ def test_torchrun_starts_a_killed_rank_again_and_the_end_is_the_same_to_the_bit(
 
 
 def child_of(parent: int, variable: str) -> int:
-    """The number of the child process that has this setting in its environment."""
+    """The id of the child process that has this variable in its environment."""
     for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
         if variable.encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
             return int(child)

@@ -25,9 +25,9 @@ sys.exit(code)
 
 
 def peak_memory(*arguments: object) -> int:
-    """The largest resident set, in bytes, that the command or one of its children ever had.
+    """The peak resident set, in bytes, of the command and its children.
 
-    A process inherits the mark of the one that starts it, so a small one stands between it and the tests' process.
+    A process inherits the peak of its parent, so a small process stands between it and the tests' process.
     """
     command = [sys.executable, "-c", MEASURED, *PROGRAM, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
@@ -39,10 +39,10 @@ def peak_memory(*arguments: object) -> int:
 def test_the_corpus_stage_and_the_demos_training_stay_below_a_gigabyte(tmp_path: Path) -> None:
     demo, out = RECIPES / "demo.toml", ("--out", tmp_path / "demo")
     assert peak_memory("corpus", demo, *out) < GIGABYTE
-    few = ("train.phases.0.steps=30", "train.evaluate_every=15")  # memory was seen to grow with steps and scorings
+    few = ("train.phases.0.steps=30", "train.evaluate_every=15")  # memory grew with steps and scorings
     peak = peak_memory("run", demo, *few, "--until", "train", *out)
     counts = json.loads((tmp_path / "demo" / "train" / "manifest.json").read_text())["counts"]
-    # The kernel counts pages in batches for each thread, so what a process reads may be a little above its mark.
+    # The kernel counts pages in batches per thread, so a process may read slightly more than its peak.
     assert 50e6 < counts["peak_memory_bytes"] <= 1.01 * peak < GIGABYTE
 
 

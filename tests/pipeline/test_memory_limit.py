@@ -1,4 +1,4 @@
-"""Stages under a real limit of memory (RLIMIT_AS, as `ulimit -v` and Slurm set it): done, or one sentence."""
+"""Stages under a real memory limit (RLIMIT_AS, as set by `ulimit -v` and Slurm) succeed or end with one sentence."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 bertwright.cli.main()
 """
 LIBRARIES = ("memory allocation of", "OpenBLAS error")
-"""What libraries say (those in Rust, OpenBLAS) that end the process themselves, which nobody can hinder."""
+"""Messages of libraries (in Rust, OpenBLAS) that abort the process themselves, which cannot be prevented."""
 STAGES = {
     "corpus": ("corpus.seed=7", "bertwright.corpus.run"),
     "examples": ("examples.passes=2", "bertwright.examples.run"),

@@ -1,4 +1,4 @@
-"""`train --per-socket` as a command: two ranks on what it takes for two sockets, and the training of one process."""
+"""`train --per-socket` as a command: two ranks on what it detects as two sockets, compared with one process."""
 
 import json
 import os
@@ -27,7 +27,7 @@ main()
 
 
 def per_socket(system: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command on a machine with two sockets of a processor each."""
+    """Run the command on a simulated machine with two sockets of one processor each."""
     for number, cpu in enumerate(CPUS[:2]):
         topology = system / "cpu" / f"cpu{cpu}" / "topology"
         topology.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def per_socket(system: Path, *arguments: object) -> subprocess.CompletedProcess[
         (topology / "core_cpus_list").write_text(f"{cpu}\n")
     program = PROGRAM.format(system=str(system), cpus=CPUS[:2], arguments=[*map(str, arguments)])
     command = [sys.executable, "-c", program]
-    # Ranks speak over the loopback interface, which the other tests' environment refuses.
+    # Ranks communicate over loopback, which the environment of the other tests refuses.
     environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -59,7 +59,7 @@ def test_two_sockets_train_as_one_process(
 def test_a_rank_that_fails_gives_its_exit_code(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    """Both ranks find the examples missing; each says so, and the command once more what it means."""
+    """Both ranks miss the examples; each says so, and the command repeats what it means."""
     folder = tmp_path / "empty"
     ended = per_socket(tmp_path / "system", "train", small_recipe, "train.device=cpu", "--per-socket", "--out", folder)
     assert ended.returncode == 4, ended.stderr

@@ -1,4 +1,4 @@
-"""Every shipped place: its head names commands that describe it, and the sizes of the originals' tables work."""
+"""Every shipped place: the commands in its header describe it, and the sizes in the originals' tables work."""
 
 import shlex
 from pathlib import Path
@@ -12,7 +12,7 @@ each_place = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem
 
 
 def command(path: Path) -> list[str]:
-    """The words after `bertwright` of the command that the head of a place names."""
+    """The arguments after `bertwright` in the command that the header of a place names."""
     head = path.read_text(encoding="utf-8").partition("\n\n")[0]
     rest = head[head.index("#   command ") :].splitlines()
     lines = [rest[0].removeprefix("#   command "), *(line[1:] for line in rest[1 : 1 + rest[1:].index("#")])]

@@ -1,4 +1,4 @@
-"""The package from Python: scripts, standard input and notebooks, mistakes, and what a run hands back."""
+"""The package used from Python: scripts, standard input and notebooks, mistakes, and what a run returns."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Two ranks on the loopback interface train as one rank does, and one goes on from their checkpoint."""
+"""Two ranks on the loopback interface train like one rank, and one rank resumes from their checkpoint."""
 
 import json
 import socket
@@ -66,7 +66,7 @@ def test_two_ranks_train_as_one(
 
 
 def small_batches() -> None:
-    """Make the held-out batches so small that each rank has some."""
+    """Make the held-out batches small enough that each rank has some."""
     from bertwright.train import phase_data
 
     phase_data.HELDOUT_MICRO_BATCH = 3
@@ -75,7 +75,7 @@ def small_batches() -> None:
 def test_ranks_share_the_batches_that_are_scored_and_the_scores_are_those_of_one(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    """The last row of two ranks has the scores that the saved model has over all batches in one process."""
+    """The last row of two ranks has the scores of the saved model over all batches in one process."""
     folder = small_examples(tmp_path / "run")
     steps = ("train.phases.0.steps=2", "train.phases.1.steps=2")
     ranks = start_two(small_recipe, folder, *steps, before=(small_batches, small_batches))
@@ -97,7 +97,7 @@ def test_ranks_share_the_batches_that_are_scored_and_the_scores_are_those_of_one
 def test_two_ranks_log_the_hash_that_inspect_prints(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call
 ) -> None:
-    """Packed in the first phase, examples made elsewhere in the second; every interval has steps of its own."""
+    """Packed in the first phase, imported examples in the second; every interval has its own steps."""
     folder = small_examples(tmp_path / "run")
     assert call("convert", folder, tmp_path / "converted", "--to", "datasets").code == 0
     _, data = sorted(filter(Path.is_dir, (tmp_path / "converted").iterdir()))
@@ -122,7 +122,7 @@ def test_two_ranks_log_the_hash_that_inspect_prints(
 
 
 def assert_same_training(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
-    """The same sequences and tokens at each step, and the same losses but for the order of summation."""
+    """Assert the same sequences and tokens at each step, and the same losses up to the order of summation."""
     assert len(rows) == len(expected)
     for row, other in zip(rows, expected, strict=True):
         for name in ("phase", "step", "total_steps", "optimizer_step", "tokens_seen", "learning_rate", "batch"):
@@ -172,7 +172,7 @@ def test_muon_growing_batches_and_averages_are_the_same_on_two_ranks(
 
 
 def fast_clock() -> None:
-    """Make time pass ten times as fast on this rank."""
+    """Make the clock of this rank run ten times as fast."""
     from types import SimpleNamespace
 
     from bertwright.train import run as loop
@@ -184,7 +184,7 @@ def fast_clock() -> None:
 
 
 def nothing() -> None:
-    """Leave this rank as it is."""
+    """Leave this rank unchanged."""
 
 
 def test_ranks_whose_clocks_differ_spend_the_same_budget(
@@ -202,7 +202,7 @@ def test_ranks_whose_clocks_differ_spend_the_same_budget(
 
 
 def flip_a_bit_after_step_7() -> None:
-    """Change the lowest bit of one weight of this rank, as a fault of its memory would."""
+    """Flip the lowest bit of one weight of this rank, as a memory fault would."""
     from bertwright.train import run as loop
 
     real, taken = loop.train_step, 0
@@ -251,7 +251,7 @@ def test_one_bit_in_which_ranks_differ_is_found_before_it_is_saved(
 
 
 def drop_updates(steps: range) -> None:
-    """Have this rank drop the updates of these steps, as if their gradients were bad."""
+    """Make this rank drop the updates of these steps, as if their gradients were bad."""
     from bertwright.train import run as loop
 
     real, taken = loop.train_step, 0
@@ -273,7 +273,7 @@ def drop_4_to_7() -> None:
 
 
 def test_two_ranks_go_back_together(small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path) -> None:
-    """As ranks that drop every update since the checkpoint, and where they may not, both stop with the same words."""
+    """Going back ends like dropping every update since the checkpoint; if forbidden, both stop with one message."""
 
     def ended(name: str, before: Callable[[], None], *keys: str) -> tuple[Path, list[int | None]]:
         folder = small_examples(tmp_path / name)

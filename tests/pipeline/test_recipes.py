@@ -1,4 +1,4 @@
-"""Every shipped recipe is valid, says how to start it, and trains to its end at a tiny scale."""
+"""Every shipped recipe is valid, says how to start it, and trains to completion at a tiny scale."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ each_recipe = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.ste
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Path]:
-    """Folders of corpora and vocabularies made by recipes so far, by the settings that they are a function of."""
+    """Folders of corpora and vocabularies built by recipes so far, by the settings they depend on."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""What a rehearsal runs in the place of a recipe: as large, on a sample or on what is prepared; nothing elsewhere."""
+"""What a rehearsal runs instead of a recipe: equally large, on a sample or prepared data, touching nothing else."""
 
 import bz2
 import json

@@ -1,4 +1,4 @@
-"""`run --rehearse`: every part in a process of its own, a table of what failed, and nothing left behind."""
+"""`run --rehearse`: every part in a separate process, a table of failures, and nothing left behind."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.pipeline.conftest import Call
 from bertwright import Recipe, run
 
 NOTHING_KEPT = "corpus.filter.min_words=1000000"
-"""Of the sample no document has so many: the stage ends with an error, and no part that takes torch is reached."""
+"""No document of the sample has this many words: the stage fails, and no part that needs torch is reached."""
 
 
 def outcomes(out: str) -> dict[str, str]:
@@ -47,7 +47,7 @@ def test_useless_options_are_refused(small_recipe: Path, tmp_path: Path, call: C
 
 
 def begun(process: subprocess.Popen[str], scratch: Path) -> None:
-    """Wait until the first part is under way."""
+    """Wait until the first part has started."""
     until = time.monotonic() + 60
     while not (scratch / "mine" / ".lock").exists():
         assert process.poll() is None and time.monotonic() < until, process.communicate()
@@ -73,7 +73,7 @@ def test_what_a_killed_one_left_goes_with_the_next(small_recipe: Path, tmp_path:
     process.wait()
     again: Any = None
     until = time.monotonic() + 60
-    # Its last part goes on to its end, and nothing is taken away below it.
+    # Its last part runs to its end, and nothing is deleted beneath it.
     while (again := call("run", small_recipe, NOTHING_KEPT, "--rehearse", "--out", tmp_path / "mine")).code == 4:
         assert "another rehearsal, or the last part of one that was killed" in again.err and scratch.exists()
         assert time.monotonic() < until
@@ -104,7 +104,7 @@ def test_a_recipe_is_rehearsed_to_its_end_with_what_is_prepared(small_recipe: Pa
 
 @pytest.mark.slow
 def test_each_phase_is_tried_alone_after_one_has_failed(small_recipe: Path, tmp_path: Path) -> None:
-    # As one pass of the network, more than any memory holds.
+    # One pass of the network, larger than any memory.
     given = ("train.phases.1.batch=100_000_000", "train.phases.1.micro_batch=0")
     done = bertwright("run", small_recipe, *given, "--rehearse", "--out", tmp_path / "mine", "--json")
     parts = outcomes(done.out)

@@ -1,4 +1,4 @@
-"""The benchmark of the whole road, on the small built-in sample."""
+"""The end-to-end benchmark on the small built-in sample."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Checkpoints that all ranks write: a rank killed while it writes, by every engine; what is looked at, and mirrored."""
+"""Checkpoints written by all ranks: a rank killed while writing, with every engine; inspecting and mirroring them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARDS = {"shard_above_gb": 0, "timeout": 20}
 
 @dataclass(frozen=True)
 class Killed:
-    """A training whose second rank is killed when it has written half of its third checkpoint."""
+    """A training whose rank 1 is killed after writing half of its third checkpoint."""
 
     training: Training
 
@@ -54,7 +54,7 @@ class Killed:
 def test_a_rank_that_is_killed_while_it_writes_leaves_the_checkpoint_before(
     engine: str, beside: bool, prepared: Prepared, tmp_path: Path
 ) -> None:
-    """One fast; the other engines, and without a thread, are slow."""
+    """One fast case; the other engines, and saving without a thread, are slow."""
     places = prepared.examples.path, prepared.vocab.path
     train = {"engine": engine, "save_async": beside, "checkpoint_every": 3}
     train_on(2, [Training("undisturbed", {**train, "shard_above_gb": 5})], *places, tmp_path / "whole")
@@ -78,6 +78,6 @@ def test_a_rank_that_is_killed_while_it_writes_leaves_the_checkpoint_before(
         tensors, expected = read_all(checkpoint, name), read_all(whole, name)
         assert tensors.keys() == expected.keys()
         assert all(torch.equal(tensor, expected[key]) for key, tensor in tensors.items())
-    if engine == "zero":  # each keeps the moments that it writes: no tensor is in two files, and both have some
+    if engine == "zero":  # each rank writes its own moments: no tensor is in two files, and both have some
         sizes = [(last / name).stat().st_size for name in checkpoint.names("optimizer-")]
         assert max(sizes) < 0.7 * sum(sizes)

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT while training, and two processes on one folder."""
+"""SIGTERM and SIGINT during training, and two processes on one folder."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ STEPS = ("train.phases.0.steps=400", "train.checkpoint_every=100", "train.evalua
 
 
 def wait_for_step(folder: Path, step: int, process: subprocess.Popen[str]) -> None:
-    """Return when the metrics have the line of `step` (every step has one)."""
+    """Return when the metrics have the line of `step` (one per step)."""
     metrics = folder / "train" / "metrics.jsonl"
     while not metrics.is_file() or metrics.read_bytes().count(b"\n") < step:
         assert process.poll() is None, process.communicate()

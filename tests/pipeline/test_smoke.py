@@ -1,4 +1,4 @@
-"""A recipe through the command line: the run folder, a second run, changed keys, single verbs, inspect."""
+"""A recipe on the command line: the run folder, a second run, changed keys, single verbs, inspect."""
 
 import json
 import pickletools
@@ -35,13 +35,13 @@ STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run and what its command said."""
+    """A finished run and the output of its command."""
 
     folder: Path
     done: Done
 
     def copy(self, to: Path) -> Path:
-        """A copy of the run folder that a test may change, times of the files included."""
+        """A copy of the run folder that a test may modify, including file times."""
         return Path(shutil.copytree(self.folder, to))
 
 

@@ -1,4 +1,4 @@
-"""A machine of a cloud that is to be taken away: the ranks save, end, and go on to the same bits."""
+"""A cloud machine that is about to be reclaimed: the ranks save and end, and a resumed run has the same bits."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_a_notice_on_one_machine_stops_all_ranks_and_they_go_on(world: int, prep
     places = prepared.examples.path, prepared.vocab.path
     with serving_metadata() as metadata:
         notice = {"kind": "azure", "address": metadata.address, "every": 0.01, "ends": True}
-        # In seconds from now, so that it has come before the training is over, after whichever step.
+        # Soon enough that the notice comes before training ends, whatever the step.
         metadata.taken = datetime.now(UTC) + timedelta(seconds=30)
         train_on(world, [Training("noticed", {"spot_notice": notice})], *places, tmp_path / "ranks")
         assert metadata.asked, "the first rank of the machine asks"

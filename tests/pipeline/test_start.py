@@ -26,7 +26,7 @@ def observed(*arguments: object) -> tuple[list[str], set[str]]:
     """The socket events of a command, and the packages it had loaded at its end."""
     command = [sys.executable, "-c", OBSERVE, *map(str, arguments)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode in (0, DataError.exit_code), done.stderr  # the dumps of most recipes are not here
+    assert done.returncode in (0, DataError.exit_code), done.stderr  # the dumps of most recipes are not available here
     events, modules = json.loads(done.stderr.splitlines()[-1])
     return events, {name.partition(".")[0] for name in modules}
 
@@ -35,7 +35,7 @@ def observed(*arguments: object) -> tuple[list[str], set[str]]:
 def test_checking_a_recipe_loads_nothing_heavy_and_opens_no_socket(recipe: object) -> None:
     events, packages = observed("check", recipe)
     assert events == []
-    assert not packages & (HEAVY - {"zstandard"})  # a source that is there is looked into, whatever its packing
+    assert not packages & (HEAVY - {"zstandard"})  # an existing source is examined, whatever its compression
 
 
 @pytest.mark.parametrize("arguments", [("check", "demo"), ("check", "--explain", "dupe_factor"), ("--help",)])

@@ -1,4 +1,4 @@
-"""A signal in any stage: one sentence, the documented exit code, no process left, and the same command goes on."""
+"""A signal in any stage: one sentence, the documented exit code, no process left, and the same command resumes."""
 
 import importlib
 import os
@@ -32,12 +32,12 @@ def says_one_sentence(log: Path, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_workers_and_the_programs_they_run_are_gone(number: signal.Signals, small_recipe: Path, tmp_path: Path) -> None:
-    """The signal goes to all processes at once, as Ctrl-C and schedulers send it."""
+    """The signal goes to all processes at once, as with Ctrl-C and schedulers."""
     begun, log = tmp_path / "begun", tmp_path / "log"
     splitter = tmp_path / "splitter"
     splitter.write_text(f"#!/bin/sh\necho $$ $PPID >> {begun}\nexec sleep 600\n")
     splitter.chmod(0o755)
-    for name in "ab":  # a task each
+    for name in "ab":  # one task per source
         (tmp_path / f"{name}.txt").write_text("A sentence. Another sentence.\n")
     source = (f"corpus.source={tmp_path}/*.txt", f'corpus.split={{command=["{splitter}"]}}', "corpus.workers=2")
     process = forked(log, "corpus", small_recipe, *source, "--out", tmp_path / "run", before=os.setsid)
@@ -52,7 +52,7 @@ def test_workers_and_the_programs_they_run_are_gone(number: signal.Signals, smal
 
 
 def ends(pid: int) -> bool:
-    """Whether the process is gone within a few seconds: a signal needs a moment, more so on a busy machine."""
+    """Whether the process ends within a few seconds: a signal takes a moment, longer on a busy machine."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         try:
@@ -64,7 +64,7 @@ def ends(pid: int) -> bool:
 
 
 def pause(module: str, function: str, here: Path) -> None:
-    """Have this function tell where it is, and go no further."""
+    """Make this function report that it was reached and go no further."""
 
     def wait(*arguments: object, **settings: object) -> None:
         here.write_text("here\n")

@@ -1,4 +1,4 @@
-"""Files of a run that a stranger made and sealed: each is refused in one sentence that names it, or does no harm."""
+"""Hostile files in a run, correctly sealed: each is rejected in one sentence that names it, or does no harm."""
 
 import json
 import random
@@ -19,12 +19,12 @@ from bertwright.core.files import sha256, sha256_of
 from bertwright.examples.plans import ROW
 
 SAMPLED = 60
-"""Hostile files that are tried, of some hundreds."""
+"""Number of hostile files tried, out of some hundreds."""
 DEEP: Any = []
 for _ in range(300):
     DEEP = [DEEP]
 HUGE = "@huge@"
-"""Becomes a number that no float holds."""
+"""Placeholder for a number that no float can hold."""
 VALUES = (None, "x", -1, 2**70, HUGE, [], {}, True, DEEP, "../../x", "/etc/passwd", "a\0b", "\ud800")
 READERS = {
     "corpus": [("vocab", "vocab.size=390"), ("report", "report.title=b")],
@@ -34,12 +34,12 @@ READERS = {
     "evaluate": [("export", "export.name=b"), ("report", "report.title=b")],
     "export": [("report", "report.title=b")],
 }
-"""What reads the files of a stage."""
+"""The commands that read the files of a stage."""
 Case = tuple[str, bytes]
 
 
 def seal(folder: Path) -> None:
-    """Make the manifest fit the files, as anyone can."""
+    """Make the manifest match the files, as anyone can."""
     manifest = json.loads((folder / MANIFEST).read_text())
     manifest.pop("sha256", None)
     for name, entry in manifest["files"].items():
@@ -49,7 +49,7 @@ def seal(folder: Path) -> None:
 
 
 def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every key, and the first element of every list."""
+    """The path of every key and of the first element of every list."""
     inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for key, each in inner:
         yield (*above, key)
@@ -57,7 +57,7 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def changed(data: bytes, place: tuple[Any, ...], value: Any) -> bytes:
-    """JSON with another value at a place; with `...` the place is gone."""
+    """JSON with another value at a path; `...` deletes the path."""
     root = json.loads(data)
     inner = root
     for key in place[:-1]:
@@ -123,7 +123,7 @@ def of_tokens(data: bytes, chance: random.Random) -> Iterator[Case]:
 
 
 def cases(finished: Path, chance: random.Random) -> list[tuple[str, str, bytes]]:
-    """File, what was done to it, and its new content; the same every time."""
+    """File, how it was changed, and its new content; always the same."""
     found = []
     for path in sorted(finished.rglob("*")):
         name = path.relative_to(finished).as_posix()
@@ -135,7 +135,7 @@ def cases(finished: Path, chance: random.Random) -> list[tuple[str, str, bytes]]
 
 
 def sealed(run: Path, name: str) -> None:
-    """Seal what holds the file `name`; a manifest itself gets a fitting hash."""
+    """Reseal the artifact that contains the file `name`; a manifest itself gets a matching hash."""
     path = run / name
     if path.name != MANIFEST:
         seal(next(folder for folder in path.parents if (folder / MANIFEST).is_file()))
@@ -145,7 +145,7 @@ def sealed(run: Path, name: str) -> None:
         value.pop("sha256", None)
         path.write_text(json.dumps({**value, "sha256": sha256_of(value)}))
     except (ValueError, AttributeError, TypeError, RecursionError):
-        pass  # nothing that a hash fits
+        pass  # no JSON to hash
 
 
 def test_a_strangers_files_end_in_one_sentence(
@@ -160,7 +160,7 @@ def test_a_strangers_files_end_in_one_sentence(
         monkeypatch.setattr(artifact, "_verified", set())
         looks = [("inspect", run), ("inspect", (run / name).parent), ("inspect", run, "--verify")]
         for command in (chance.choice(looks), ("run", small_recipe, override, "--until", stage, "--out", run)):
-            done = call(*command)  # whatever is not caught fails here
+            done = call(*command)  # an uncaught exception fails here
             said = [line for line in done.err.splitlines() if line.startswith("bertwright: ")]
             assert done.code in (0, 2, 3, 4), (name, what, command, done.err)
             assert (done.code == 0) == (not said) and "Traceback" not in done.err, (name, what, command, done.err)
@@ -177,7 +177,7 @@ BINARY = [
     ("examples/store/train.tokens", of_tokens, ["train", "evaluate"]),
     ("examples/store/heldout.tokens", of_tokens, ["train", "evaluate"]),
 ]
-"""Files that are no JSON, what is done to them, and the stages that read them."""
+"""Files other than JSON, how they are changed, and the stages that read them."""
 
 
 @pytest.mark.parametrize(("name", "mutate", "stages"), BINARY, ids=[name for name, *_ in BINARY])

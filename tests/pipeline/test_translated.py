@@ -1,4 +1,4 @@
-"""A translated command is run as it was printed, on files that an original would have read."""
+"""A translated command runs as printed, on files that an original would have read."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_command_of_nvidias_trains_on_its_files(
     words = [word for name, value in said.items() for word in (f"--{name}", str(value))]
     done = call("translate", "--out", "mine.toml", "--", "python", "run_pretraining.py", *words, "--do_train")
     assert done.code == 0, done.err
-    # The vocabulary is cased, which no option of theirs says.
+    # The vocabulary is cased, which no option of the originals states.
     case = ("vocab.lower_case=false", "vocab.strip_accents=false", "examples.workers=1")
     done = call("run", "mine.toml", *case, "--until", "train", "--out", "results")
     assert done.code == 0, done.err

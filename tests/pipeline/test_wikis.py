@@ -1,4 +1,4 @@
-"""Real wikis from the dump to the exported model: the text that larger ones lost to filters and alphabets is kept."""
+"""Real wikis from the dump to the exported model: text once lost to filters and alphabets on larger wikis is kept."""
 
 import bz2
 import json
@@ -18,7 +18,7 @@ NEEDS = "no {} here; BERTWRIGHT_SHARED names the folder of real data"
 
 
 def first_pages(dump: Path, pages: int, out: Path) -> Path:
-    """The beginning of a dump, with so many pages."""
+    """The first `pages` pages of a dump."""
     data, end = bz2.decompress(dump.read_bytes()), 0
     for _ in range(pages):
         end = data.index(b"</page>", end) + len(b"</page>")
@@ -37,16 +37,16 @@ def trained(recipe: Path, out: Path, source: Path, language: str, size: int) -> 
 
 
 def share_kept(corpus: dict[str, Any]) -> float:
-    """Of the bytes of documents in the wiki's language, those that the filter keeps."""
+    """The share of the bytes of documents in the wiki's language that the filter keeps."""
     dropped = dict(corpus["bytes"]["dropped"])
-    # The Arabic sample has a page in Bavarian and one in Waray.
+    # The Arabic sample has one page in Bavarian and one in Waray.
     own = corpus["bytes"]["documents"] - dropped.pop("foreign", 0) - dropped.pop("language", 0)
     return float(1 - sum(dropped.values()) / own)
 
 
 @pytest.mark.skipif(not JAPANESE.is_file(), reason=NEEDS.format(JAPANESE))
 def test_japanese(small_recipe: Path, tmp_path: Path) -> None:
-    """In whole 41 % of the bytes were kept, 6.6 % of the words were unknown, and [UNK] stood in half of all sentences;
+    """Previously 41 % of all bytes were kept, 6.6 % of the words were unknown, and half of all sentences had [UNK];
     now 99.8 % are kept and 0.015 % unknown (docs/results.md)."""
     dump = first_pages(JAPANESE, 25, tmp_path / "jawiki.xml")
     done, counts = trained(small_recipe, tmp_path / "run", dump, "ja", 8000)
@@ -61,14 +61,14 @@ def test_japanese(small_recipe: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", ONE_PAGE)
 def test_a_wiki_of_one_page_is_trained_on_and_scored(language: str, small_recipe: Path, tmp_path: Path) -> None:
-    """Of one page nothing fell into the held-out share, and long pages were dropped whole."""
+    """Previously a single page had no held-out share, and long pages were dropped entirely."""
     dump = WIKIS / "one-page" / f"{language}wiki-mini.xml.bz2"
     if not dump.is_file():
         pytest.skip(NEEDS.format(dump))
     done, counts = trained(small_recipe, tmp_path / "run", dump, language, 1500)
     corpus, examples = counts["corpus"], counts["examples"]
     assert corpus["kept"] >= 1 and share_kept(corpus) > 0.95, corpus["dropped"]
-    # Words of Thai run into each other, and of more than a hundred letters none is looked up.
+    # Thai words are not separated, and a run of more than a hundred letters is not looked up.
     assert counts["vocab"]["unknown_rate"] < (0.005 if language == "th" else 0.001)
     assert examples["heldout"]["documents"] >= 1 and examples["train"]["tokens"] > 1000
     assert done.summary["mlm_loss"] and counts["export"]["mlm_difference"] < 1e-4

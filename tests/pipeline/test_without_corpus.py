@@ -1,4 +1,4 @@
-"""The whole road on examples made elsewhere: what a run has written as NVIDIA's files, in a recipe without a corpus."""
+"""Imported examples end to end: a recipe without a corpus trains on NVIDIA-format files written by a run."""
 
 import json
 import shutil
@@ -54,7 +54,7 @@ device = "cpu"
 
 @pytest.fixture(scope="module")
 def recipe(finished: Path, small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe whose data are the examples of the finished run as NVIDIA's files."""
+    """A recipe whose data are the examples of the finished run in NVIDIA's format."""
     folder = tmp_path_factory.mktemp("elsewhere")
     convert(finished, folder / "hdf5", Target("hdf5"), ConvertOptions(files=2))
     first, second = sorted(path for path in (folder / "hdf5").iterdir() if path.is_dir())

@@ -1,4 +1,4 @@
-"""The whole road without next-sentence prediction: no pairs, no head for them, and no invented scores."""
+"""End to end without next-sentence prediction: no pairs, no head for them, and no invented scores."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_the_road_without_pairs(tmp_path: Path) -> None:
 
 
 def test_another_vocabulary_in_the_same_process_is_not_taken_for_the_first(tmp_path: Path) -> None:
-    """A tokenizer kept between tasks by its path alone made a store of the old words under the new fingerprint."""
+    """A tokenizer cached between tasks by path alone built a store of the old words under the new fingerprint."""
     stages = ["corpus", "vocab", "examples"]
     counts = []
     for size in (600, 1200, 600):

@@ -1,4 +1,4 @@
-"""transformers' Trainer, with a network that `wrap_graph` has handed to another graph."""
+"""transformers' Trainer with a network that `wrap_graph` has converted to another graph backend."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from bertwright.train.graph.wrap import GraphKind
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_the_trainer_has_the_same_losses_with_a_compiled_network(tmp_path: Path) -> None:
-    """As `tests/ort` shows for ONNX Runtime."""
+    """`tests/ort` shows the same for ONNX Runtime."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install transformers")
     pytest.importorskip("accelerate", reason="the Trainer wants accelerate: pip install accelerate")
     config = transformers.BertConfig(

@@ -1,4 +1,4 @@
-"""Who may import whom, imports inside functions included; who may import torch, rich, pickle."""
+"""Which modules may import which (including imports inside functions), and which may import torch, rich, pickle."""
 
 import ast
 import re
@@ -80,10 +80,10 @@ MAY_READ = {
     "export": {"train", "evaluate"},
     "report": {"train", "evaluate", "plan"},
 }
-"""Whose `shapes.py` a stage may import beside: the types of JSON that it reads, which is all it knows of who wrote it.
-So a field has one definition, at the stage that writes it, and the reader still needs none of that stage's code."""
+"""Stages whose `shapes.py` a stage may also import: the types of the JSON it reads, its only knowledge of the writer.
+So each field is defined once, at the stage that writes it, and the reader needs no other code of that stage."""
 PUBLIC = SOURCE / "__init__.py"
-"""Hands out the public names, those of the pipeline among them, to users."""
+"""Exports the public names, including those of the pipeline, to users."""
 TORCH = {"model", "objectives", "optim", "train", "evaluate", "export", "bench"}
 WITHOUT_TORCH = {
     "config",
@@ -104,7 +104,7 @@ WITHOUT_TORCH = {
     "units",
     "kernel_choice",
 }
-"""Files that every verb, or a forecast, reads, also in the rooms of torch."""
+"""Files that every verb or a forecast reads, even in packages that use torch."""
 
 
 @cache
@@ -114,13 +114,13 @@ def files() -> list[Path]:
 
 @cache
 def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """The file's imports, anywhere in it."""
+    """All import statements of the file, at any depth."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Every dotted module that the file imports, anywhere in it."""
+    """Dotted names of all modules that the file imports, at any depth."""
     for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -157,13 +157,13 @@ def test_a_stage_imports_only_what_the_table_allows(path: Path) -> None:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name; a package is its `__init__.py`."""
+    """Every module of the package by dotted name; a package is represented by its `__init__.py`."""
     names = {path: ".".join(("bertwright", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()}
     return {name.removesuffix(".__init__"): path for path, name in names.items()}
 
 
 def imports(path: Path, known: Collection[str]) -> set[str]:
-    """The modules of the package that the file imports, anywhere in it."""
+    """The modules of the package that the file imports, at any depth."""
     found = set()
     for node in statements(path):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Benchmarks and tools are run by hand: what they import from the package is there."""
+"""Benchmarks and tools are run by hand; checks that what they import from the package exists."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ PROGRAMS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tools").rglob
 
 
 def imported(program: Path) -> Iterator[tuple[str, str]]:
-    """Module and name of everything that a program takes from the package, anywhere in it."""
+    """Module and name of everything that a program imports from the package, at any depth."""
     for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "bertwright":
             yield from ((node.module or "", alias.name) for alias in node.names)

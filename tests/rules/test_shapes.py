@@ -1,4 +1,4 @@
-"""Who takes or returns an array says its shape, where its reader looks: in the docstring, or in the array's name."""
+"""Every public function that takes or returns an array states its shape in the docstring or in the array's name."""
 
 import ast
 import re
@@ -10,31 +10,31 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
 
 ARRAYS = {"NDArray", "ndarray", "ArrayLike", "Tensor"}
-"""The names that libraries give to arrays."""
+"""Library names of array types."""
 EITHER = "Array"
-"""The batch's type variable, which stands for either kind."""
+"""The batch's type variable, which stands for either array type."""
 APART = {"Callable", "Batch"}
-"""What takes arrays of its own, and what says the shapes of those it holds."""
+"""Types exempt from the rule: callables take their own arrays, and `Batch` documents the shapes that it holds."""
 
-# Special tokens, slices and intervals of numbers stand in brackets too.
+# Special tokens, slices and numeric intervals are also written in brackets.
 AXIS = r"[*\w][\w *+×·/-]*"
 SHAPE = re.compile(rf"(?<![\w`\]])\[(?!(?:CLS|SEP|MASK|PAD|UNK|any)\])(?=[^\]]*[A-Za-z]){AXIS}(?:, {AXIS})*\]")
 IN_WORDS = re.compile(r"\ba scalar\b|\bscalars\b|\bof any shape|\bof the same shape|\bbroadcast")
 SUFFIX = re.compile(r"_[A-Z]+$")
-"""Of a name that carries its shape, such as `x_TH`."""
+"""Suffix of a name that states its shape, such as `x_TH`."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def modules() -> dict[str, ast.Module]:
-    """The public modules of the package by their dotted names."""
+    """The public modules of the package by dotted name."""
     paths = (path for path in sorted(SOURCE.rglob("*.py")) if not path.stem.startswith("_") or path.stem == "__init__")
     names = {path: ".".join(("bertwright", *path.relative_to(SOURCE).with_suffix("").parts)) for path in paths}
     return {n.removesuffix(".__init__"): ast.parse(path.read_text(encoding="utf-8")) for path, n in names.items()}
 
 
 def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """What module-level names are set to: an alias of a type is one of them."""
+    """Module-level names and the values assigned to them; a type alias is one of them."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield node.targets[0].id, node.value
@@ -43,7 +43,7 @@ def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def aliases(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
-    """By module, the names that stand for arrays or for something that holds arrays, imported ones among them."""
+    """By module, the names that denote arrays or types that hold arrays, including imported ones."""
     names = {module: {*ARRAYS, EITHER} for module in trees}
     before = -1
     while before != (before := sum(map(len, names.values()))):
@@ -59,7 +59,7 @@ def aliases(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def has_array(annotation: ast.expr | None, names: set[str]) -> bool:
-    """Whether an annotation speaks of an array, other than one of several that are found by their names."""
+    """Whether an annotation mentions an array, except for arrays in a mapping that are identified by name."""
     match annotation:
         case ast.Name(name):
             return name in names
@@ -83,7 +83,7 @@ def says_shape(doc: str | None) -> bool:
 
 
 def docstring_below(body: list[ast.stmt], place: int) -> str | None:
-    """The string under the field that stands at `place` of a class's body."""
+    """The docstring below the field at position `place` of a class body."""
     match body[place + 1 : place + 2]:
         case [ast.Expr(ast.Constant(str(text)))]:
             return text
@@ -91,7 +91,7 @@ def docstring_below(body: list[ast.stmt], place: int) -> str | None:
 
 
 def function_says(function: Function, names: set[str]) -> bool:
-    """Whether a function has no array, or says the shape of those that it has."""
+    """Whether a function has no arrays or states their shapes."""
     given = function.args
     optional = (argument for argument in (given.vararg, given.kwarg) if argument)
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, *optional]
@@ -102,7 +102,7 @@ def function_says(function: Function, names: set[str]) -> bool:
 
 
 def offenders(body: list[ast.stmt], names: set[str], within: str = "") -> Iterator[str]:
-    """The public functions, methods and fields of a module or a class that keep the shape of an array to themselves."""
+    """The public functions, methods and fields of a module or a class that do not state the shape of an array."""
     for place, node in enumerate(body):
         match node:
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) if not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Memory of a device by what it is taken for while a phase trains: the rules of `train.sizes`, in parts."""
+"""Device memory of a training phase by purpose: the rules of `train.sizes`, split into parts."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from bertwright.train.phase_data import HELDOUT_MICRO_BATCH
 from bertwright.train.sizes import PROGRAM_BYTES, computing_of, pass_bytes, share_of, training_bytes
 
 _DRAWN = 32
-"""Bytes of a token of a batch: ids, places, segments and seams, drawn and as tensors."""
+"""Bytes per token of a batch: ids, positions, segments and packing boundaries, as drawn and as tensors."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on each device."""
+    """Bytes per device."""
 
     weights: float
-    """With their copy in bfloat16, and those that an average keeps."""
+    """Includes their bfloat16 copy and the copies that weight averaging keeps."""
     gradients: float
     optimizer: float
-    """Moments, the scratch of a step, and the state that is put together, or copied, for a checkpoint."""
+    """Moments, scratch space of a step, and the state gathered or copied for a checkpoint."""
     activations: float
-    """What a forward pass keeps for its backward pass, logits and their gradients; or what scoring takes, where that is
-    more."""
+    """What a forward pass keeps for its backward pass, logits and their gradients; or the memory of scoring, if that is
+    larger."""
     batches: float
-    """The step that is computed and the one that is drawn ahead; on a GPU only one micro-batch is there."""
+    """The current step and the one that is drawn ahead; a GPU holds only one micro-batch."""
     teacher: float
     program: float
-    """torch and its libraries."""
+    """Memory of torch and its libraries."""
 
     @property
     def total(self) -> float:
-        """All parts together."""
+        """Sum of all parts."""
         return float(sum(asdict(self).values()))
 
 
 def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
-    """What each of so many ranks holds in the phase of `work`."""
+    """Memory that each of `ranks` ranks holds in the phase of `work`."""
     network, computing = recipe.network(), computing_of(recipe.train, recipe.optim, ranks, gpu)
     share = share_of(work.phase, ranks)
     given = work.phase.micro_batch
@@ -74,6 +74,6 @@ def _teacher(recipe: Recipe, work: PhaseWork, ranks: int) -> float:
 
 
 def _scored(recipe: Recipe, work: PhaseWork) -> Pass:
-    """A batch of held-out sequences, which all ranks score one after another."""
+    """A batch of held-out sequences; every rank scores all batches one after another."""
     sequences = min(HELDOUT_MICRO_BATCH, recipe.train.heldout_sequences)
     return Pass.full(sequences, work.phase.length, sequences * work.mean_length)

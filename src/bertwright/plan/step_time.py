@@ -1,12 +1,12 @@
-"""How long a step of training takes on any number of devices: a model of three parts (docs/scaling.md).
+"""Forecasts the time of a training step on any number of devices from three parts (docs/scaling.md).
 
     step = max(compute + exposed, loader) · (1 + wait)
 
 compute     micro-batches · (products / speed + values / bandwidth + calls) + the optimizer's pass over its state, and
-            what is done once a step
-exposed     the sum of gradients over ranks, beyond what the last backward pass hides
-loader      drawing the rank's sequences, which happens beside the step before
-wait        for the slowest rank: of n with a deviation each, the slowest is about sqrt(2 ln n) of it slower
+            the work done once per step
+exposed     the part of the gradient all-reduce that the last backward pass does not hide
+loader      drawing the rank's sequences, which overlaps with the previous step
+wait        waiting for the slowest rank: with n ranks of the same deviation, it is about sqrt(2 ln n) deviations slower
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from bertwright.train.precision.config import Bf16Config
 from bertwright.train.sizes import share_of
 
 _TIMES_MOVED = 4
-"""How often each value that backward needs is moved: written, read, and read again beside its gradient."""
+"""How often each value kept for the backward pass is moved: written, read, and read again with its gradient."""
 _WEIGHT_BYTES = 24
-"""Bytes of a parameter that a pass moves on a processor: the weight twice, its gradient made and added to. A GPU does
-that beside its products."""
+"""Bytes per parameter that a pass moves on a CPU: the weight twice, its gradient computed and accumulated. A GPU
+overlaps this with its products."""
 _REACHED = 0.8
-"""Share of a data sheet's bandwidth that is reached."""
+"""Share of the data-sheet bandwidth that is achieved."""
 _OPTIMIZER_BYTES = 44
-"""Bytes of a parameter that an update moves: weight, gradient, moments and scratch, read and written."""
+"""Bytes per parameter that an update moves: weight, gradient, moments and scratch, read and written."""
 _MESSAGE = 15e-6
-"""Seconds that a message takes, however short, and once more for each doubling of the ranks."""
+"""Latency of a message in seconds, independent of its size; added again for each doubling of the ranks."""
 _BUCKET = 25e6
 _DEVIATION = 0.01
-"""Of the time of a rank's step."""
+"""Relative standard deviation of a rank's step time."""
 _DRAWN = 60_000.0
-"""Sequences of 128 tokens that a core draws in a second (docs/results.md: 77,000 whole words, 169,000 tokens)."""
+"""Sequences of 128 tokens that a core draws per second (docs/results.md: 77,000 whole words, 169,000 tokens)."""
 _REDUCED = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -56,17 +56,17 @@ class StepTime:
     update: float
     """The optimizer."""
     reduction: float
-    """Of the gradients over ranks, all of it."""
+    """The complete gradient all-reduce."""
     exposed: float
-    """What of it nothing hides."""
+    """The part of the reduction that no backward pass hides."""
     loader: float
-    """Drawing the batch, beside the step before."""
+    """Drawing the batch, which overlaps with the previous step."""
     wait: float
-    """For the slowest rank, as a share."""
+    """Waiting for the slowest rank, as a share of the step."""
 
     @property
     def seconds(self) -> float:
-        """Of the whole step."""
+        """Seconds of the entire step."""
         return max(self.compute + self.update + self.exposed, self.loader) * (1 + self.wait)
 
 
@@ -78,7 +78,7 @@ def step_time(
     padded: bool,
     measured: Measured | None = None,
 ) -> StepTime:
-    """The time of a step of the phase once its batch has its full size; what was `measured` comes before the model."""
+    """The time of a step of the phase at its full batch size; `measured` values replace those of the model."""
     ranks = machine.ranks
     micro = work.micro_batches(ranks)
     sequences = share_of(work.phase, ranks) / micro
@@ -96,7 +96,7 @@ def step_time(
 def micro_batch_seconds(
     network: NetworkConfig, train: TrainConfig, work: PhaseWork, machine: Machine, sequences: float, padded: bool
 ) -> float:
-    """Seconds of a forward and a backward pass over so many sequences on one device."""
+    """Seconds of a forward and a backward pass over `sequences` sequences on one device."""
     device, full = machine.device, train.graph.kind != "eager"
     passes = STEP + train.checkpoint_activations
     products = passes * sequences * _sequence_flops(network, work, full, padded) / device.speed(train.precision.kind)
@@ -109,39 +109,39 @@ def micro_batch_seconds(
     values = moved / (_REACHED * device.bandwidth)
     calls = pass_calls(network, work, sequences, padded, device.gpu)
     calls = compiled(calls) if full else calls
-    # A GPU computes while further operations are started; what is smaller than their start is hidden behind it.
+    # A GPU computes while further operations are launched; work shorter than its launches is hidden behind them.
     return max(products + values, calls) if device.gpu else products + values + calls
 
 
 def _sequence_flops(network: NetworkConfig, work: PhaseWork, full: bool, padded: bool) -> float:
-    """Operations of a forward pass for each of its sequences."""
+    """Forward-pass operations per sequence."""
     mean, deviation, longest = work.mean_length, work.deviation, work.phase.length
-    # Two sequences have the mean and, in their pairs of tokens, the mean square of all.
+    # Two sequences reproduce the mean length and the mean squared length of all sequences.
     two = [longest] * 2 if full else [max(1, round(mean - deviation)), round(mean + deviation)]
     one = forward_flops(network, np.array(two), 2 * round(work.predictions)) / 2
     if padded and not full:
-        # The kernel multiplies the pairs of a rectangle; a window hides most of one, and is not padded to it.
+        # The kernel multiplies all pairs of the padded rectangle; windowed layers skip most of it and are not padded.
         unwindowed = sum(window is None for window in network.windows)
         one += 4 * network.hidden_size * unwindowed * (longest**2 - mean**2 - deviation**2)
     return one
 
 
 def reduction_seconds(parameters: int, train: TrainConfig, machine: Machine) -> float:
-    """Seconds of a sum of all gradients over the ranks: a ring in each machine, and one over machines for each part."""
+    """Seconds of an all-reduce of the gradients: a ring in each machine, one across machines for each part."""
     if machine.ranks == 1:
         return 0.0
     engine = chosen(train.engine, machine.ranks)
-    # fsdp gathers the weights for both passes, besides: half as much again.
+    # fsdp also gathers the weights for both passes, which adds half as much traffic.
     gathered = 1.5 if engine.kind == "fsdp" else 1.0
     size = gathered * parameters * _REDUCED[getattr(engine, "reduction", "fp32")]
     return all_reduce_seconds(size, machine.each, machine.nodes, machine.device.link, machine.network)
 
 
 def all_reduce_seconds(size: float, each: int, nodes: int, link: float, network: float) -> float:
-    """Seconds of a sum of `size` bytes over `nodes` machines of `each` devices, `link` and `network` in bytes a second.
+    """Seconds of an all-reduce of `size` bytes: `nodes` machines of `each` devices, `link` and `network` in bytes/s.
 
-    In a machine each device sums its part of the gradient and, in the end, sends it to the others; in between the same
-    parts are summed over machines. A ring of n sends 2(n - 1)/n of its bytes.
+    Within a machine each device sums its part of the gradient and finally sends it to the others; in between, equal
+    parts are summed across machines. A ring of n sends 2(n - 1)/n of its bytes.
     """
     inside = 2 * (each - 1) / each * size / (_REACHED * link)
     between = 2 * (nodes - 1) / nodes * size / each / (_REACHED * network)
@@ -150,11 +150,11 @@ def all_reduce_seconds(size: float, each: int, nodes: int, link: float, network:
 
 
 def exposed_seconds(reduction: float, backward: float) -> float:
-    """What of a sum of gradients is left when the last backward pass, beside which it runs, is over."""
-    # The last bucket has its gradients only then.
+    """Seconds of the all-reduce that remain after the last backward pass, with which it overlaps."""
+    # The gradients of the last bucket are complete only at the end of the backward pass.
     return max(reduction - backward, 0.1 * reduction)
 
 
 def straggling(ranks: int) -> float:
-    """How much longer than the mean the slowest of so many ranks takes, as a share."""
+    """How much longer than the mean the slowest of `ranks` ranks takes, as a share."""
     return _DEVIATION * math.sqrt(2 * math.log(ranks)) if ranks > 1 else 0.0

@@ -1,1 +1,1 @@
-"""Manifests, JSON and JSONL in, one self-contained page and a summary out."""
+"""Reads manifests, JSON and JSONL; writes one self-contained HTML page and a summary."""

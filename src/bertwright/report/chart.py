@@ -25,8 +25,8 @@ class Series:
     name: str
     points: Points
     style: str
-    """Classes of the line: `train`, `heldout` (with dots), `heldout second`, `baseline`, or with `run-0` to `run-7` the
-    colour of one of several runs."""
+    """CSS classes of the line: `train`, `heldout` (with dots), `heldout second` or `baseline`, optionally with `run-0`
+    to `run-7`, the colour of one of several runs."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Chart:
     title: str
     y_label: str
     explanation: str
-    """A sentence below it."""
+    """Caption below the chart."""
     series: Sequence[Series]
     y_format: Format
     from_zero: bool = False
-    """Whether the vertical axis begins at 0."""
+    """Whether the vertical axis starts at 0."""
     boundaries: Sequence[float] = ()
     """Steps at which a phase begins, drawn as vertical lines."""
     x_label: str = "optimizer step"
@@ -58,10 +58,10 @@ def figure(chart: Chart) -> str:
 
 
 def histogram(title: str, counts: Sequence[int], highest: int, explanation: str) -> str:
-    """A `<figure>` of how many values lie in each of equally wide ranges from 0 to `highest` (tokens)."""
-    # No sequences at all must not divide by nothing.
+    """A `<figure>` with a histogram: `counts` of values in equal-width bins from 0 to `highest` (tokens)."""
+    # Avoids division by zero when there are no sequences.
     total, wide = sum(counts) or 1, (WIDTH - LEFT - RIGHT) / len(counts)
-    # A histogram of nothing still has an axis.
+    # An empty histogram still has an axis.
     top, bottom = max(counts) / total or 1.0, HEIGHT - BOTTOM
 
     def x_of(x: float) -> float:
@@ -86,12 +86,12 @@ def histogram(title: str, counts: Sequence[int], highest: int, explanation: str)
 
 
 def ticks(low: float, high: float, max_ticks: int = 6) -> list[float]:
-    """Round numbers inside [low, high], at most `max_ticks`, a step of 1, 2 or 5 times a power of ten apart."""
+    """At most `max_ticks` round numbers in [low, high], spaced by 1, 2 or 5 times a power of ten."""
     if not high > low:
         return [low]
     rough = (high - low) / (max_ticks - 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    # Rounding may leave 1e-9 too little for the step that was meant.
+    # Rounding may leave the intended step 1e-9 too small.
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
@@ -99,8 +99,8 @@ def ticks(low: float, high: float, max_ticks: int = 6) -> list[float]:
 
 
 def thinned(points: Points, max_points: int = MAX_POINTS) -> list[tuple[float, float]]:
-    """At most `max_points` points: the means of equally long runs of consecutive points."""
-    # Means, not every n-th point: single rows are noisy, and jumps must not fall between.
+    """At most `max_points` points, each the mean of a run of consecutive points; the runs are equally long."""
+    # Means, not every n-th point: single rows are noisy, and jumps between the kept points must remain visible.
     run = -(-len(points) // max_points) or 1
     groups = [points[start : start + run] for start in range(0, len(points), run)]
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
@@ -109,7 +109,7 @@ def thinned(points: Points, max_points: int = MAX_POINTS) -> list[tuple[float, f
 def _svg(chart: Chart, shown: Sequence[Series]) -> str:
     xs = [x for series in shown for x, _ in series.points]
     ys = [y for series in shown for _, y in series.points]
-    # From 0, so that one step has the same place in all charts of a run.
+    # From 0, so that a given step has the same position in all charts of a run.
     x_low, x_high = 0.0, max(xs, default=1.0)
     y_low, y_high = _range(ys, chart.from_zero)
 
@@ -130,7 +130,7 @@ def _svg(chart: Chart, shown: Sequence[Series]) -> str:
 
 def _range(ys: Sequence[float], from_zero: bool) -> tuple[float, float]:
     low, high = (0.0 if from_zero else min(ys, default=0.0)), max(ys, default=1.0)
-    # A flat curve has no range of its own, so it gets room by its height.
+    # A flat curve has no range, so its margin is relative to its value.
     room = (high - low or abs(high) or 1.0) * 0.06
     return (low if from_zero else low - room), high + room
 
@@ -164,10 +164,10 @@ def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks:
 def _line(series: Series, x_of: Scale, y_of: Scale, chart: Chart) -> str:
     path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in thinned(series.points))
     line = f'<polyline class="line {series.style}" points="{path}"/>'
-    # Held-out scores are few: without a dot each, a single one could not be seen.
+    # Held-out scores are few: without dots, a single score would be invisible.
     if "heldout" not in series.style.split():
         return line
-    # Of "optimizer step" the last word says what it is.
+    # The last word of "optimizer step" is the unit.
     unit = chart.x_label.split()[-1]
     dots = (
         f'<circle class="dot {series.style}" cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="3">'

@@ -1,4 +1,4 @@
-"""What the page says of a classifier in the place of masked tokens: its scores, its curves, its texts."""
+"""Report sections of a classifier, which replace those of masked tokens: its scores, curves and texts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bertwright.report.facts import Facts
 from bertwright.report.formatting import NAN, definitions, large, number, percent, table
 
 SCORES = ("classification_loss", "regression_loss", *CLASSIFIER_SCORES, "majority", "constant_loss")
-"""The scores of a summary, of which those of classes or those of numbers are there."""
+"""Scores of a summary; a run has either those of classification or those of regression."""
 
 
 def cards(facts: Facts) -> list[tuple[str, str, str]]:
     """The headline numbers, each with its name and a note."""
     scores = facts.scores
     shown = [(name, scores[key]) for key, name in CLASSIFIER_SCORES.items() if key in scores]
-    # Of scores on the way nobody counted it.
+    # Scores taken during training do not include the majority share.
     majority = scores.get("majority")
     notes = {} if majority is None else {"accuracy": f"always “{scores['majority_label']}”: {percent(majority)}"}
     shares = ("accuracy", "F1")
@@ -35,12 +35,12 @@ def cards(facts: Facts) -> list[tuple[str, str, str]]:
 
 
 def scored(facts: Facts) -> str:
-    """What the scores are of."""
+    """A sentence saying which texts were scored."""
     return f"Scores are of {facts.scores['sequences']:,} held-out texts, which training never saw."
 
 
 def curves(rows: Sequence[Mapping[str, Any]], boundaries: Sequence[float]) -> list[Chart]:
-    """The loss and, of classes, the accuracy over the optimizer steps."""
+    """Charts of the loss and, for classes, the accuracy over optimizer steps."""
     term = "regression" if any("regression_loss" in row for row in rows) else "classification"
     label = "squared error" if term == "regression" else "loss (nats)"
     about = "How far the numbers are from the labels." if term == "regression" else "How surprised the model is."
@@ -62,12 +62,12 @@ def _chart(
 
 
 def _points(rows: Sequence[Mapping[str, Any]], name: str) -> Points:
-    # A NaN is null in JSON: left out, it is a gap in the curve.
+    # NaN is null in JSON; leaving it out makes a gap in the curve.
     return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]
 
 
 def examples(facts: Facts) -> str:
-    """How many texts of which classes are trained on and held out, and how long they are."""
+    """How many texts of each class are trained on and held out, and how long they are."""
     counts = facts.counts("examples")
     parts = {"train": "training", "heldout": "held out"}
     classes = [name for name in counts["labels"] if len(counts["labels"]) > 1]
@@ -101,4 +101,4 @@ def examples(facts: Facts) -> str:
 
 
 GUESSES = "Held-out texts with their class and what the model holds of the classes; the right one is set in bold."
-"""What the table of predictions is."""
+"""Introduces the table of predictions."""

@@ -1,4 +1,4 @@
-"""Several runs to be compared, read from their folders: rows of metrics, sealed settings, scores and the ledger."""
+"""Reads runs to be compared from their folders: metrics rows, sealed settings, scores and the training ledger."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from bertwright.report.classified import SCORES as CLASSIFIED
 from bertwright.report.facts import METRICS, SCORES, SENTENCE_ORDER, TAKEN, read_metrics
 
 MOST = 8
-"""Most runs on a page: as many colours can be told apart."""
+"""Maximum number of runs on a page: more colours cannot be told apart."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
-"""What training counts, in the order of the table."""
+"""The numbers that training records, in table order."""
 SCORED = (*SCORES, *SENTENCE_ORDER, *CLASSIFIED)
-"""The scores that are compared, in the order of the table; a run has those of pre-training or those of a classifier."""
+"""The scores that are compared, in table order; a run has either those of pre-training or those of a classifier."""
 _TAKEN_OF_CLASSES = {
     "classification_loss": "classification_loss",
     "classification_accuracy": "accuracy",
     "regression_loss": "regression_loss",
 }
-"""Those that training takes of a classifier, by their names in rows."""
+"""Classifier scores taken during training: name in the metrics rows -> name of the score."""
 MACHINE = ("device", "ranks", "threads", "torch")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One of them, finished or under way."""
+    """One of the compared runs, finished or still training."""
 
     name: str
     rows: Sequence[Mapping[str, Any]]
-    """Of metrics.jsonl, in order."""
+    """Rows of metrics.jsonl, in order."""
     settings: Mapping[str, str]
-    """Every sealed setting by its dotted key, and the fingerprint of what each stage was made of."""
+    """Every sealed setting by its dotted key, and the fingerprints of the inputs of each stage."""
     scores: Mapping[str, Any]
-    """Held-out scores: of the stage `evaluate`, or else the last ones that training took."""
+    """Held-out scores: those of the stage `evaluate`, else the last ones taken during training."""
     numbers: Mapping[str, Any]
-    """The ledger of training, by the names of `NUMBERS`, as far as it is known."""
+    """The training ledger, keyed by `NUMBERS`; a value is None where it is unknown."""
     finished: bool
-    """Whether its training has ended."""
+    """Whether training has ended."""
     vocabulary: str
-    """Hash of the vocabulary, "" where it is not known: losses of different ones cannot be compared."""
+    """Hash of the vocabulary, "" if unknown: losses with different vocabularies cannot be compared."""
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """The runs in these folders; `RecipeError` where there are too few or too many, `ArtifactError` where one of them
-    has not begun to train."""
+    """Read the runs in these folders. Raises `RecipeError` if there are too few or too many or one is named twice,
+    `ArtifactError` if one has not begun to train."""
     if len({folder.resolve() for folder in folders}) != len(folders):
         raise RecipeError("report: the same run folder is named twice. Name each run once.")
     if not 2 <= len(folders) <= MOST:
@@ -61,7 +61,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def _names(folders: Sequence[Path]) -> Iterator[str]:
-    """The names of the folders, with as many of the folders above them as make each another one."""
+    """The folder names, each prefixed with as many parent folders as it takes to make it unique."""
     parts = [folder.resolve().parts for folder in folders]
     for own in parts:
         yield next(
@@ -82,8 +82,8 @@ def _read(folder: Path, name: str) -> Run:
             "train."
         )
     train = stages.get("train") or _checkpoint(folder)
-    # By name, the last one that was written: a row knows less than a manifest, but it is there while training runs.
-    # One that says why training stopped has no numbers.
+    # The last row with numbers: it holds less than a manifest but exists while training runs.
+    # A row that says why training stopped has no numbers.
     last = next((row for row in reversed(rows) if "stopped" not in row), rows[-1])
     numbers = {key: last.get(key) for key in NUMBERS} | {"steps": last.get("total_steps")}
     if "train" in stages:
@@ -95,7 +95,7 @@ def _read(folder: Path, name: str) -> Run:
 
 
 def _vocabulary(made: Mapping[str, Artifact]) -> str:
-    """Its hash; the folder `vocab` may be gone, or never have been there, and then training knows it."""
+    """Hash of the vocabulary; taken from `train` if the folder `vocab` is missing or never existed."""
     known = [made[stage].counts.get("vocabulary") for stage in ("vocab", "train") if stage in made]
     if "train" in made:
         known.append(made["train"].manifest["inputs"].get("vocabulary"))  # of a checkpoint
@@ -103,16 +103,16 @@ def _vocabulary(made: Mapping[str, Artifact]) -> str:
 
 
 def _hours(checkpoint: Artifact) -> float | None:
-    """All time up to the checkpoint, with scoring and saving, as a finished training has it."""
+    """Hours up to the checkpoint, including scoring and saving, as for a finished training; None if unknown."""
     try:
         state = parse_json(read_bytes(checkpoint.file("state.json")))
         return float(state["seconds"] + state["other_seconds"]) / 3600
     except (ArtifactError, ValueError, KeyError, TypeError):
-        return None  # of another version, or removed just now for a newer one
+        return None  # written by another version, or replaced by a newer checkpoint in the meantime
 
 
 def _checkpoint(folder: Path) -> Artifact | None:
-    """The newest checkpoint that can be read: it is sealed with the settings of a training that has not ended."""
+    """The newest readable checkpoint, sealed with the settings of an unfinished training; None if there is none."""
     for path in sorted((folder / "train" / "checkpoints").glob("step-*"), reverse=True):
         with suppress(ArtifactError):
             return open_artifact(path, "checkpoint")
@@ -157,7 +157,7 @@ def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -
 
 
 def differing(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """The settings that are not the same in all runs, by key: the value of each run, "–" where it has none."""
+    """The settings that differ between runs, by key: the value of each run, "–" if it has none."""
     keys = dict.fromkeys(key for run in runs for key in run.settings)
     values = {key: [run.settings.get(key, "–") for run in runs] for key in keys}
     return {key: of_runs for key, of_runs in values.items() if len(set(of_runs)) > 1}

@@ -1,4 +1,4 @@
-"""The page that compares runs: scores beside each other, curves over steps, tokens and hours, settings that differ."""
+"""The page that compares runs: a table of scores, curves over steps, tokens and hours, and settings that differ."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PAGE = "comparison.html"
 
 class _Axis(NamedTuple):
     key: str
-    """Of a row."""
+    """Key of the value in a metrics row."""
     name: str
     title: str
     label: str
     scale: float
-    """What a value of the row is divided by."""
+    """Divisor of the row's value."""
     format: Format
 
 
@@ -51,19 +51,19 @@ _BETTER: Mapping[str, Any] = {
     "nsp_accuracy": max,
     "sop_accuracy": max,
 }
-"""Which of several scores of tokens is the best; of baselines none is."""
+"""Which of several token scores is best; baselines have no best."""
 _BETTER_OF_TEXTS: Mapping[str, Any] = {
     "classification_loss": min,
     "regression_loss": min,
     **dict.fromkeys(CLASSIFIER_SCORES, max),
 }
-"""The same of scores of labelled texts, which no vocabulary changes."""
+"""The same for scores of labelled texts, which do not depend on the vocabulary."""
 
 
 def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str, Any]]:
-    """Write the page of the runs in these folders into `out`; returns its path and what it says in numbers.
+    """Write the page that compares the runs in these folders into `out`. Returns its path and its numbers.
 
-    Reads and writes nothing else; runs may be under way. Raises as `read_runs`.
+    Reads and writes nothing else. The runs may still be training. Raises the errors of `read_runs`.
     """
     runs = read_runs(folders)
     written = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -74,7 +74,7 @@ def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str
 
 
 def comparison(runs: Sequence[Run], written: str) -> str:
-    """The whole page; `written` is the time of now (ISO, UTC)."""
+    """The complete page; `written` is the current time (ISO, UTC)."""
     sections = [
         ("scores", "Scores", _scores(runs)),
         *((axis.name, axis.title, _charts(runs, axis)) for axis in _AXES),
@@ -86,7 +86,7 @@ def comparison(runs: Sequence[Run], written: str) -> str:
 
 
 def _warnings(runs: Sequence[Run]) -> str:
-    """What must be known before any number is compared."""
+    """Warnings to read before comparing any numbers."""
     warned = []
     tokens = any("mlm_loss" in run.scores for run in runs)
     if tokens and not _same_words(runs):
@@ -112,8 +112,8 @@ def _same_words(runs: Sequence[Run]) -> bool:
 
 
 def _scores(runs: Sequence[Run]) -> str:
-    """A row for each score and each number of the ledger, a column for each run; the best score is set in bold, where
-    scores can be compared."""
+    """A table with a row for each score and ledger number and a column for each run; the best score is bold where
+    scores are comparable."""
     rows = []
     for name in (*SCORED, *NUMBERS):
         values = [(run.scores if name in SCORED else run.numbers).get(name) for run in runs]

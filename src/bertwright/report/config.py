@@ -1,11 +1,11 @@
-"""The knobs of the report."""
+"""Settings of the report."""
 
 from __future__ import annotations
 
 from bertwright.core.config import Section
 
 VERSION = 4
-"""Raised when the code of the stage changes its result."""
+"""Incremented when a code change alters the stage's result."""
 
 
 class ReportConfig(Section):
@@ -16,5 +16,5 @@ class ReportConfig(Section):
 
 
 def sections(config: ReportConfig) -> dict[str, Section]:
-    """The settings that the page is a function of."""
+    """The settings that the page depends on."""
     return {"report": config}

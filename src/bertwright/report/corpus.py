@@ -1,4 +1,4 @@
-"""The section of the corpus: what became of the documents, their sources, and whether evaluation texts are in it."""
+"""The corpus section: what happened to the documents, their sources, and whether evaluation texts are in the corpus."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, number, percent, table
 
-# Said again here: the report reads what stages wrote, and imports none of them.
+# Repeated here because the report reads what stages wrote and imports none of them.
 _LEFT_OUT = {
     "duplicates": "same text as an earlier one",
     "near_duplicates": "nearly the text of an earlier one",
     "emptied": "too short without repeated paragraphs",
     "not_drawn": "not drawn, by the weight of its source",
 }
-"""Documents that passed the filter and are not in the corpus, in the order in which that is decided."""
+"""Why documents that passed the filter are not in the corpus, in the order in which this is decided."""
 _RULES = {
     "reference": "references",
     "boilerplate": "boilerplate",
@@ -26,9 +26,9 @@ _RULES = {
 
 
 def corpus(facts: Facts) -> str:
-    """The way from pages to kept documents, with the reasons for which documents were dropped; then the sources."""
+    """The funnel from pages to kept documents with the reasons for dropping documents, followed by the sources."""
     counts = facts.counts("corpus")
-    # Plain text has no pages: there the documents are the whole.
+    # Plain text has no pages: the total is then the number of documents.
     total = max(counts["pages"], counts["documents"], 1)
     text = max(1, counts["bytes"]["documents"])
     shown = [
@@ -56,7 +56,7 @@ def _share(share: float) -> str:
 
 
 def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]:
-    """Each step's name, count and bytes of text (None where there is none yet), and whether it stays."""
+    """Each step's name, count, bytes of text (None if there is no text yet), and whether it is kept."""
     sizes = counts["bytes"]
     dropped = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
     pages = [
@@ -75,12 +75,12 @@ def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]
 
 
 def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the corpus holds, and what is missing within its documents; counts of 0 and repeated ones are left out."""
+    """What the corpus contains and what was removed from its documents; zero counts and redundant lines are omitted."""
     yield "sentences", number(counts["sentences"])
     yield "words", number(counts["words"])
     yield "text", f"{counts['text_bytes'] / 1e6:,.1f} MB"
     yield "read", f"{counts['source_bytes'] / 1e6:,.1f} MB"
-    # Without weights each document stands once, and the line would say the number again.
+    # Without weights each document occurs once, and this line would repeat the number.
     if counts["copies"] != counts["kept"]:
         yield "documents with their copies", number(counts["copies"])
     if counts["duplicate_paragraphs"]:
@@ -94,7 +94,7 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each source; columns of numbers are documents and words of the corpus."""
+    """A table with a row for each source; the numbers count documents and words of the corpus."""
     rows = [
         (
             escape(source["name"]) + (f"<br><small>{escape(source['base'])}</small>" if source["base"] else ""),

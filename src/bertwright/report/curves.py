@@ -1,4 +1,4 @@
-"""The curves that are drawn from the rows of metrics, each with its explanation."""
+"""The charts of the metrics rows, each with its explanation."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class _Line(NamedTuple):
-    """A chart of one value of the rows."""
+    """A chart of a single value of the metrics rows."""
 
     key: str
     title: str
     label: str
-    """Of the vertical axis."""
+    """Label of the vertical axis."""
     explanation: str
     format: Format
     from_zero: bool = True
     always: bool = True
-    """Whether the chart is drawn also where no row has the value."""
+    """Whether the chart is drawn even if no row has the value."""
 
 
 _LINES = (
@@ -112,7 +112,7 @@ def curves(facts: Facts) -> list[Chart]:
 
 
 def _single_lines(rows: Rows, boundaries: Sequence[float]) -> Iterator[Chart]:
-    """A chart for each of `_LINES`; of the ones that not every training has, those that this one has."""
+    """A chart for each of `_LINES`, except those whose optional value this training does not have."""
     for line in _LINES:
         points = _points(rows, line.key)
         if points or line.always:
@@ -140,13 +140,13 @@ def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
 def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> Chart:
     last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["most_common_token_accuracy"]
     series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
-    # A run without sentence pairs has no such score, and an empty curve would look like a failure.
+    # A run without sentence pairs has no such score; an empty curve would look like a failure.
     for task, name in (("nsp", "next sentence"), ("sop", "sentence order")):
         if any(row.get(f"heldout_{task}_accuracy") is not None for row in rows):
             series.append(Series(name, _points(rows, f"heldout_{task}_accuracy"), "heldout second"))
     points = [(0.0, baseline_accuracy), (last, baseline_accuracy)]
     training = Series("masked tokens, in training", _points(rows, "mlm_accuracy"), "train")
-    # Known from the stage evaluate alone: of an unfinished training it is missing.
+    # Only the stage evaluate takes this score: an unfinished training does not have it.
     baseline = [] if baseline_accuracy is None else [Series("commonest token", points, "baseline")]
     return Chart(
         "Accuracy",
@@ -162,7 +162,7 @@ def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]
 
 
 def _not_numbers(rows: Rows) -> str:
-    """Where the loss is no number; the curve has a gap there."""
+    """A sentence saying where the loss is NaN, "" if nowhere; the curve has gaps there."""
     steps = [
         row["total_steps"] for row in rows for name in ("mlm_loss", "heldout_mlm_loss") if row.get(name, 0) is None
     ]
@@ -170,5 +170,5 @@ def _not_numbers(rows: Rows) -> str:
 
 
 def _points(rows: Rows, name: str) -> Points:
-    # A NaN is null in JSON: left out, it is a gap in the curve.
+    # NaN is null in JSON; leaving it out makes a gap in the curve.
     return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]

@@ -1,4 +1,4 @@
-"""The sections of data: the vocabulary and the examples."""
+"""The data sections: the vocabulary and the examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ("documents", "sentences", "tokens")
 def vocabulary(facts: Facts) -> str:
     """How well the vocabulary fits the text."""
     counts = facts.counts("vocab")
-    # Without a corpus the vocabulary had no text to be measured on when it was made; the examples have.
+    # Without a corpus there was no text to measure the vocabulary on, so it is measured on the examples.
     if "corpus" not in facts.stages:
         return _given(counts, facts.counts("examples")["text"])
     case, accents = _letters(counts)
@@ -40,7 +40,7 @@ def vocabulary(facts: Facts) -> str:
 
 
 def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> str:
-    """A given vocabulary, measured on the examples that were made with it."""
+    """A vocabulary given as a file, measured on the examples made with it."""
     case, accents = _letters(counts)
     rows = [
         ("entries", number(counts["entries"])),
@@ -54,13 +54,13 @@ def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> str:
 
 
 def _letters(counts: Mapping[str, Any]) -> tuple[str, str]:
-    """What becomes of case and of accents."""
+    """How the vocabulary treats case and accents."""
     case = "kept" if not counts["lower_case"] else "lower-cased"
     return case, "kept" if not counts["strip_accents"] else "removed"
 
 
 def _alphabet(alphabet: Mapping[str, Any]) -> str:
-    """How many of the text's characters are entries, which share of the text they are, and the commonest others."""
+    """How many of the text's distinct characters are entries, their share of the text, and the commonest others."""
     kept = f"{alphabet['characters']:,} of {alphabet['of']:,}, {alphabet['coverage'] * 100:.3f}\u00a0% of the text"
     return kept + (f"; not {escape(' '.join(alphabet['missing']))}" if alphabet["missing"] else "")
 
@@ -90,8 +90,8 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _lengths(facts: Facts) -> Iterator[str]:
-    """How long the sequences of each training set are, and the labels of its pairs."""
-    # In sentence order a false pair is two neighbours in the wrong order, not a random second.
+    """A histogram of sequence lengths for each training set, with the share of labels of its pairs."""
+    # For sentence order, a negative pair is two neighbours swapped, not a random second segment.
     label = "swapped" if facts.plan == "sentence-order" else "random"
     for name, sequences in facts.counts("examples")["train"]["sequences"].items():
         explanation = f"{sequences['mean_length']:,.1f} tokens in the mean, special ones counted, over all passes."
@@ -101,7 +101,7 @@ def _lengths(facts: Facts) -> Iterator[str]:
 
 
 def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What each phase holds out, where there is no corpus to hold documents out of."""
+    """What each phase holds out if there is no corpus to hold documents out of."""
     for key, held in heldout.get("phases", {}).items():
         unit = "documents" if "documents" in held else "examples"
         where = f"a share of {held['share']:g}" if held["share"] else f"{len(held['files']):,} files for testing"
@@ -109,12 +109,12 @@ def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def examples(facts: Facts) -> str:
-    """How much text is trained on, how much is held out, and the sequences made of it."""
+    """How much text is trained on and held out, and the sequences built from it."""
     counts = facts.counts("examples")
     rows = [
         (
             {"train": "training", "heldout": "held out"}[split],
-            # Examples made elsewhere say nothing of documents and sentences.
+            # Imported examples carry no counts of documents and sentences.
             *(number(counts[split][name]) if name in counts[split] else "–" for name in COLUMNS),
         )
         for split in ("train", "heldout")
@@ -127,7 +127,7 @@ def examples(facts: Facts) -> str:
         (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
         for key, data in counts.get("imported", {}).items()
     ]
-    # Data made elsewhere has segments that need not be sentences.
+    # Imported data has segments that need not be sentences.
     overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
     return (
         table(("part", *COLUMNS), rows)

@@ -1,4 +1,4 @@
-"""Everything the page shows, read from the run folder: manifests, JSON, JSONL and the recipe's text."""
+"""Everything the page shows, read from the run folder: manifests, JSON, JSONL and the recipe."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ SCORES = (
 )
 """The scores of a summary."""
 SENTENCE_ORDER = ("sop_accuracy", "sop_majority")
-"""Those of a summary where pairs are told by their order."""
+"""Additional scores of a summary if the pair task is sentence order."""
 TAKEN = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "sop_accuracy", "predictions")
-"""Those that training takes."""
+"""The scores that training takes."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """One run, finished or under way."""
+    """One run, finished or still training."""
 
     title: str
     """Heading of the page."""
     stages: Mapping[str, Artifact]
-    """The artifact of each stage, in travel order; of an unfinished training `evaluate` and `export` may be missing."""
+    """The artifact of each stage, in travel order; an unfinished run may lack `evaluate` and `export`."""
     metrics: tuple[Mapping[str, Any], ...]
     """The rows of metrics.jsonl, in order."""
     predictions: tuple[Mapping[str, Any], ...]
@@ -48,38 +48,38 @@ class Facts:
     recipe: str
     """The resolved recipe, TOML."""
     scores: Mapping[str, Any]
-    """The held-out scores: of the stage `evaluate`, or else the last ones that training took; None where not known."""
+    """The held-out scores: those of the stage `evaluate`, else the last that training took; None if unknown."""
     forecast: Plan | None = None
-    """The forecast of the run; None in a folder that has none."""
+    """The forecast of the run; None if the folder has none."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
-        """What a stage counted."""
+        """The counts of a stage."""
         return self.stages[stage].counts
 
     @property
     def unfinished(self) -> Mapping[str, Any] | None:
-        """Of a training that is under way: the checkpoint that is shown, its step, and the steps of the whole."""
+        """The checkpoint shown, its step and the total number of steps; None once training has ended."""
         state: Mapping[str, Any] | None = self.counts("train").get("unfinished")
         return state
 
     @property
     def labels(self) -> Sequence[str]:
-        """The classes that are told apart; none of a pre-training."""
+        """The classes of a classifier; empty for pre-training."""
         return tuple(self.counts("examples").get("labels", ()))
 
     @property
     def plan(self) -> str:
-        """What the examples are: examples.plan."""
+        """The kind of examples: examples.plan."""
         return str(self.stages["examples"].manifest["config"]["examples"]["plan"])
 
     @property
     def pair_task(self) -> str:
-        """What the scores of pairs are called: sop or nsp (also those of sentence order in runs of older versions)."""
+        """Prefix of the pair scores: sop or nsp (older versions also used nsp for sentence order)."""
         return "sop" if self.scores.get("sop_accuracy") is not None else "nsp"
 
     @property
     def language(self) -> str:
-        """Of the texts, by the corpus or the export; "" where neither says it."""
+        """Language of the texts, from the corpus or the export; "" if neither states it."""
         if "corpus" in self.stages:
             return str(self.stages["corpus"].manifest["config"]["corpus"]["language"])
         export = self.stages.get("export")
@@ -87,14 +87,14 @@ class Facts:
 
     @property
     def heldout_unit(self) -> str:
-        """What is held out: documents, or examples that were made elsewhere."""
+        """The unit of the held-out set: documents, or imported examples."""
         phases = self.counts("examples")["heldout"].get("phases", {}).values()
-        # A corpus has no phases here: then documents are held out.
+        # With a corpus there are no phases here, and documents are held out.
         return "documents" if all("documents" in phase for phase in phases) else "examples"
 
     @property
     def scored_length(self) -> int:
-        """The longest of the held-out sequences that the scores are of, in tokens."""
+        """Maximum length, in tokens, of the held-out sequences that were scored."""
         if "evaluate" in self.stages:
             return int(self.stages["evaluate"].manifest["config"]["evaluate"]["length"])
         return int(self.stages["train"].manifest["config"]["train"]["phases"][self.scores["phase"]]["length"])
@@ -109,9 +109,9 @@ class Facts:
 
 
 def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Facts:
-    """The facts of the run in `folder`, whose artifacts are `stages`."""
+    """Read the facts of the run in `folder`; `stages` are its artifacts."""
     train, evaluate = stages["train"], stages.get("evaluate")
-    rows = train.file(METRICS) if METRICS in train.names() else train.path / METRICS  # under way: not sealed yet
+    rows = train.file(METRICS) if METRICS in train.names() else train.path / METRICS  # not sealed while training runs
     metrics = tuple(_rows(rows))
     predictions = read_typed(evaluate.file("predictions.json"), PREDICTIONS) if evaluate else []
     return Facts(
@@ -126,7 +126,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
 
 
 def _forecast(path: Path) -> Plan | None:
-    """The forecast that was kept before training began; None in a folder of before."""
+    """The forecast saved before training began; None in folders that predate it. Raises `ArtifactError` if damaged."""
     if not path.is_file():
         return None
     kept = read_json(path)
@@ -136,11 +136,11 @@ def _forecast(path: Path) -> Plan | None:
 
 
 def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:
-    """The last held-out scores that training took, with what word frequencies score on the whole held-out text."""
+    """The last held-out scores taken during training, with the unigram loss of the complete held-out text."""
     if "labels" in stages["examples"].counts:
         return _of_classifier(metrics, stages["examples"])
     row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
-    # What only the stage evaluate takes is there as None, so the page need not ask which of the two it reads.
+    # Scores that only the stage evaluate takes are None, so the page need not distinguish the two sources.
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
     scores["unigram_loss"] = unigram = stages["examples"].counts["heldout"]["unigram_loss"]
     scores["untrained"] = bool(row) and untrained(row["heldout_mlm_loss"], unigram)
@@ -148,7 +148,7 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
 
 
 def _of_classifier(metrics: tuple[Mapping[str, Any], ...], examples: Artifact) -> Mapping[str, Any]:
-    """The last held-out loss and accuracy that training took."""
+    """The last held-out loss and accuracy taken during training."""
     names = {"classification_loss": "classification_loss", "classification_accuracy": "accuracy"}
     names |= {"regression_loss": "regression_loss"}
     row: Mapping[str, Any] = next(
@@ -160,7 +160,7 @@ def _of_classifier(metrics: tuple[Mapping[str, Any], ...], examples: Artifact) -
 
 
 def read_metrics(path: Path) -> tuple[Mapping[str, Any], ...]:
-    """The rows of a metrics.jsonl that may be written to just now, whose last line may be half there."""
+    """The rows of a metrics.jsonl that may still be written to; an incomplete last line is ignored."""
     data = read_bytes(path)
     return tuple(_rows_of(path, data[: data.rfind(b"\n") + 1]))
 
@@ -173,7 +173,7 @@ def _rows_of(path: Path, data: bytes) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(data.splitlines(), 1):
         try:
             row = row_type().validate_python(parse_json(line))
-            # Both must be there: a row without them belongs nowhere in the curves.
+            # Both are required: a row without them has no place in the curves.
             yield {**row, "phase": row["phase"], "step": row["step"]}
         except (ValueError, KeyError) as error:
             raise ArtifactError(f"{path}:{number} is no row of metrics. Restore the file.") from error

@@ -1,4 +1,4 @@
-"""The forecast of a run beside what was measured: from forecast.json, manifests and rows of metrics."""
+"""Compares the forecast of a run with the measurements in manifests and metrics rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bertwright.report.formatting import duration, large, table
 
 
 class Grade(NamedTuple):
-    """One number of a forecast, and what was measured."""
+    """One number of a forecast and its measured value."""
 
     expected: float
     actual: float
 
     @property
     def error(self) -> float | None:
-        """How much more was measured than forecast, as a share of the forecast; None where the forecast is 0."""
+        """Relative error: measured / forecast - 1; None if the forecast is 0."""
         return self.actual / self.expected - 1 if self.expected else None
 
 
 def grades(facts: Facts) -> dict[str, Grade]:
-    """Each forecast that was measured: seconds of training and of the other stages, tokens a second, memory, disk."""
+    """Each forecast that has a measurement: seconds of training and other stages, tokens/s, memory, disk."""
     plan = facts.forecast
     if plan is None:
         return {}
@@ -39,7 +39,7 @@ def grades(facts: Facts) -> dict[str, Grade]:
     found["tokens_per_second"] = Grade(plan["tokens_per_second"], train["tokens_per_second"])
     if memory := _memory(train, facts.metrics):
         found["memory_bytes"] = Grade(plan["memory_bytes"], memory)
-    # What is left is compared with what was to be left: the most that was there at a time nobody has counted.
+    # Compares what the stages leave on disk at the end: peak usage during the run is not recorded.
     left = plan.get("disk_left", {})
     stages = [name for name, size in left.items() if size is not None and name in facts.stages]
     if stages and facts.unfinished is None:
@@ -49,7 +49,7 @@ def grades(facts: Facts) -> dict[str, Grade]:
 
 
 def forecast(facts: Facts) -> str:
-    """The section: a row for each number, and of what the forecast was made."""
+    """The forecast section: a row for each number, and how the forecast was made."""
     plan = facts.forecast
     assert plan is not None
     machine = plan["machine"]
@@ -74,14 +74,14 @@ def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _memory(train: Mapping[str, Any], rows: tuple[Mapping[str, Any], ...]) -> float:
-    """The most that the first rank held; 0 where it is not known."""
-    # Of a GPU it stands in the rows; the number of the manifest is that of the process.
+    """Peak memory of rank 0 in bytes; 0 if unknown."""
+    # For a GPU the metrics rows have it; the manifest's number is the memory of the process.
     measured = max((float(row["memory_bytes"]) for row in rows if "memory_bytes" in row), default=0.0)
     return measured if train["device"] != "cpu" else max(measured, float(train["peak_memory_bytes"] or 0))
 
 
 def _disk(artifact: Artifact) -> float:
-    """Bytes of a stage's folder: of training with its checkpoints, which are artifacts of their own."""
+    """Bytes in a stage's folder; for training including its checkpoints, which are separate artifacts."""
     size = float(artifact.manifest["disk"]["bytes"])
     for path in artifact.path.glob(f"checkpoints/step-*/{MANIFEST}"):
         size += float(read_json(path)["disk"]["bytes"])

@@ -1,4 +1,4 @@
-"""Numbers as people read them, escaped text, and the two HTML forms that every section uses."""
+"""Human-readable numbers, escaped text, and the HTML elements shared by all sections."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 NAN = "NaN"
-"""A number that is none, which JSON has as null."""
+"""Shown for NaN, which is null in JSON."""
 
 
 def percent(share: float | None) -> str:
-    """0.1234 as 12.3 %, whole numbers without a fraction; the blank does not break."""
+    """0.1234 as 12.3 %, without a fraction for whole percentages, with a non-breaking space; None as NaN."""
     if share is None:
         return NAN
     digits = 0 if round(share * 100, 1) == round(share * 100) else 1
@@ -18,8 +18,8 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float) -> str:
-    """Thousands separated; whole numbers without a fraction, others with three significant digits at least."""
-    # JSON has 1.0 where a setting was written as 1.
+    """A number with thousands separators; integers without a fraction, others with about four digits."""
+    # JSON may have 1.0 for a setting written as 1.
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -28,14 +28,14 @@ def number(value: float) -> str:
 def large(value: float) -> str:
     """A count in at most four characters and a unit: 12,345,678 as 12.3 M."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        # Rounded first, else 999,999 would be 1e+03 k.
+        # Rounded first, otherwise 999,999 would be 1e+03 k.
         if (rounded := float(f"{value / size:.3g}")) >= 1:
             return f"{rounded:.3g} {unit}" if rounded < 1000 else f"{value / size:,.0f} {unit}"
     return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
 
 
 def operations(tera: float) -> str:
-    """So many times 10^12 operations in the unit that makes the number small: 45,600 as 45.6 PFLOP."""
+    """Tera-operations (10^12) in the unit that keeps the number small: 45,600 as 45.6 PFLOP."""
     units = ((1e9, "ZFLOP"), (1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
     size, unit = next(((size, unit) for size, unit in units if tera >= size), (1e-6, "MFLOP"))
     return f"{tera / size:,.3g} {unit}"
@@ -43,7 +43,7 @@ def operations(tera: float) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds as 8.2 s, 3 min 20 s, or 5 h 12 min."""
-    # Rounded first, else 59.97 s would be 60.0 s, and 119.7 s 1 min 60 s.
+    # Rounded first, otherwise 59.97 s would be 60.0 s, and 119.7 s would be 1 min 60 s.
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -53,16 +53,16 @@ def duration(seconds: float) -> str:
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and values (text, escaped here) as a two-column list."""
+    """Names and values (plain text, escaped here) as a two-column list."""
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
     return f"<dl>{items}</dl>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -> str:
-    """A table that becomes a stack of cards on a phone; cells are HTML, heads are text."""
+    """A table that becomes a stack of cards on a phone; cells are HTML, column heads are plain text."""
     titles = [escape(title) for title in head]
     body = "".join(
-        # On a phone each cell shows its head before it, which the style sheet takes from here.
+        # On a phone the style sheet shows each cell's column head, taken from `data-head`, before the cell.
         "<tr>" + "".join(f'<td data-head="{t}">{cell}</td>' for t, cell in zip(titles, row, strict=True)) + "</tr>"
         for row in rows
     )
@@ -71,5 +71,5 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -
 
 
 def bar(share: float) -> str:
-    """A bar of `share` (0 to 1) of its cell."""
+    """A bar that fills `share` (0 to 1) of its cell."""
     return f'<span class="bar" style="--share:{min(max(share, 0), 1) * 100:.1f}%"></span>'

@@ -1,4 +1,4 @@
-"""The page: one HTML file with everything in it, nothing loaded from elsewhere, no script."""
+"""The page: one self-contained HTML file that loads nothing and has no script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertwright.report.scores import headline, predictions, warnings
 
 
 def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
-    """The whole page of a run; `numbers` is its summary, `written` the time of now (ISO, UTC)."""
+    """The complete page of a run; `numbers` is its summary, `written` the current time (ISO, UTC)."""
     sections = [
         ("results", "Results", headline(numbers, facts)),
         ("training", "Training", f'<div class="charts">{"".join(map(figure, curves(facts)))}</div>'),
@@ -38,8 +38,8 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
 
 
 def document(title: str, introduction: str, sections: Sequence[tuple[str, str, str]], warned: str = "") -> str:
-    """A whole page: its title (text), what it is of (HTML), sections by id, title and content (HTML), and before them
-    what must be known first (HTML)."""
+    """A complete page from its title (text), an introduction (HTML), sections as id, title and content (HTML), and
+    warnings shown before the sections (HTML)."""
     links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
     body = "".join(f'<section id="{name}"><h2>{title}</h2>{content}</section>' for name, title, content in sections)
     return (
@@ -53,7 +53,7 @@ def document(title: str, introduction: str, sections: Sequence[tuple[str, str, s
 
 
 def _texts(facts: Facts) -> str:
-    """What was trained on, and its language where that is known."""
+    """What was trained on, and its language if known."""
     language = facts.language
     if facts.labels:
         return f"texts labelled with {', '.join(map(escape, facts.labels))}"
@@ -63,8 +63,8 @@ def _texts(facts: Facts) -> str:
 
 
 def _scrolling(text: str) -> str:
-    """A box of its own height, which the keyboard reaches too."""
-    # A box that scrolls must be reached without a mouse (WCAG 2.1.1).
+    """A scrollable box that is reachable by keyboard."""
+    # A scrollable box must be reachable without a mouse (WCAG 2.1.1).
     return f'<pre tabindex="0" role="region" aria-label="recipe">{escape(text)}</pre>'
 
 
@@ -75,5 +75,5 @@ def time_of(written: str) -> str:
 
 
 def _style() -> str:
-    # In the page itself: it must read the same when it is mailed, or opened without a network.
+    # Inlined in the page: it must look the same when mailed or opened without a network.
     return files("bertwright.report").joinpath("style.css").read_text(encoding="utf-8")

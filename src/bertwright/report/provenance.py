@@ -14,7 +14,7 @@ def model(facts: Facts) -> str:
     """The network's shape, its optimizer, and a row per phase."""
     counts, settings = facts.counts("train"), facts.stages["train"].manifest["config"]
     network = counts["network"]
-    # A BERT is not said: networks were trained before there was another family.
+    # Missing for a BERT: networks were trained before there were other families.
     family = settings.get("model", {}).get("kind")
     shape = [
         *([("family", escape(family))] if family else []),
@@ -29,7 +29,7 @@ def model(facts: Facts) -> str:
         ("next-sentence head", "yes" if network["next_sentence"] else "no"),
         ("optimizer", settings["optim"]["kind"]),
         ("weight decay", number(settings["optim"]["weight_decay"])),
-        # A folder may be moved; the fingerprint says which training it was.
+        # A folder may be moved; the fingerprint identifies the training.
         ("started from", _init(counts["init"])),
     ]
     rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
@@ -58,7 +58,7 @@ def _left_out(ranges: Sequence[Mapping[str, int]]) -> str:
 
 
 def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...]:
-    # From the rows: a training that is under way, or was ended early, has fewer than planned.
+    # Counted from the rows: an unfinished training, or one that ended early, has fewer steps than planned.
     steps = max((row["step"] for row in facts.metrics if row["phase"] == index), default=0)
     planned = facts.counts("train")["phase_steps"][index]
     return (
@@ -74,16 +74,16 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
 
 
 def _rates(rate: float | list[list[float]]) -> str:
-    """A constant share, or each with the step it holds from."""
+    """A constant rate, or each rate with its first step."""
     return f"{rate:.0%}" if isinstance(rate, float) else ", ".join(f"{r:.0%} from {s:,.0f}" for s, r in rate)
 
 
 def stages(facts: Facts, seconds: float) -> str:
-    """Version, time and fingerprint of each stage: two runs with equal fingerprints made the same thing."""
+    """Version, time and fingerprint of each stage: runs with equal fingerprints produced the same results."""
     rows = []
     for name, artifact in facts.stages.items():
         took, version = artifact.manifest["seconds"], artifact.manifest["version"]
-        # A run of stages that took no time at all has no share to show.
+        # Avoids division by zero if all stages took no time.
         time = f"{bar(took / (seconds or 1))}<small>{duration(took)}</small>"
         rows.append((f"<b>{name}</b>", escape(str(version)), time, f"<code>{escape(artifact.fingerprint)}</code>"))
     return (
@@ -94,7 +94,7 @@ def stages(facts: Facts, seconds: float) -> str:
 
 
 def machine(facts: Facts) -> str:
-    """Where training ran and what read the exported folder back."""
+    """The machine that training ran on, and how the exported folder was verified."""
     train = facts.counts("train")
     rows = [
         ("device", train["device"]),
@@ -104,7 +104,7 @@ def machine(facts: Facts) -> str:
         ("time in training steps", duration(train["train_seconds"])),
         *_ledger(train),
     ]
-    # Of a training under way it is not known.
+    # Unknown while training is unfinished.
     if train["peak_memory_bytes"] is not None:
         rows.append(("peak memory of training", f"{train['peak_memory_bytes'] / 1e6:,.0f} MB"))
     if "export" in facts.stages:
@@ -116,7 +116,7 @@ def machine(facts: Facts) -> str:
 
 
 def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What training took over all starts; nothing of one of before, which did not count it."""
+    """Time and operations of training over all starts; empty for trainings that predate these counts."""
     if (hours := train.get("hours")) is not None:
         yield "with scoring and saving, all starts", duration(hours * 3600)
     if (done := train.get("tflops_done")) is not None:
@@ -124,7 +124,7 @@ def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _starts(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each start of the program: what bit-identity depends on besides the settings."""
+    """A row for each start of the program, with what bit-identity depends on besides the settings."""
     rows = [
         (
             f"{session['from_step']:,}",

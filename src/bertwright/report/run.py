@@ -1,4 +1,4 @@
-"""The stage `report`: manifests, JSON and JSONL of a run folder in, report.html and summary.json out."""
+"""The stage `report`: reads manifests, JSON and JSONL of a run folder and writes report.html and summary.json."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from bertwright.report.page import page
 def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], log: Log = SILENT) -> Path:
     """Write `report.html` and `summary.json` into the run folder and return the page's path.
 
-    `artifacts` are those of the other stages by name, in travel order. Both files are functions of them and of the
-    time, so files that say the same but for the time are not touched.
+    `artifacts` are those of the other stages by name, in travel order. Both files depend only on them and on the
+    current time; a file that would differ only in the time is left untouched.
     """
     facts = read_facts(folder, artifacts, config.title)
     numbers = summary(facts, config)
@@ -39,14 +39,14 @@ def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], l
 
 
 def write_page(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact]) -> None:
-    """Write `report.html` alone: the page of a training that is under way."""
+    """Write only `report.html`, the page of an unfinished training."""
     facts = read_facts(folder, artifacts, config.title)
-    # Without summary.json: a program that finds one may rely on it (decision 0008).
+    # No summary.json: a program that finds one may rely on it (decision 0008).
     _write_page(folder / "report.html", facts, summary(facts, config))
 
 
 def _write_page(path: Path, facts: Facts, numbers: Mapping[str, Any]) -> bool:
-    # The time of writing alone is no reason to touch the file: a second report must change nothing.
+    # A new time alone does not rewrite the file: running the report twice must change nothing.
     before = re.search(rb'<time datetime="([^"]*)"', path.read_bytes()) if path.is_file() else None
     if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode():
         return False
@@ -62,15 +62,14 @@ def _write(path: Path, text: str) -> bool:
 
 
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
-    """Losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
+    """The content of summary.json: losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
-    The ledger of training is over all its starts: tokens, 10^12 operations of the model, hours with scoring and saving.
-    `nsp_accuracy` and `nsp_majority` are null where no next sentence was trained; `sop_accuracy` and `sop_majority` are
-    there where the order of sentences was; of a classifier there are its classes, `labels`, and its own scores in the
-    place of these. `forecast` is there where one was kept: the forecast, what was measured, and how much
-    more that is, as a share, and `outside_band` where the loss left what the recipe expects. The report is listed among
-    the stages without seconds of its own: it would never be the same twice. `unfinished` is there where training has
-    not ended.
+    The training ledger covers all starts: tokens, 10^12 operations of the model, hours including scoring and saving.
+    `nsp_accuracy` and `nsp_majority` are null if next-sentence prediction was not trained; `sop_accuracy` and
+    `sop_majority` exist if sentence order was. A classifier has its classes, `labels`, and its own scores instead.
+    `forecast` exists if one was saved: the forecast, the measurement, and the relative error as a share.
+    `outside_band` exists if the loss left the range that the recipe expects. The report is listed among the stages
+    without seconds, which would differ every time. `unfinished` exists if training has not ended.
     """
     train = facts.counts("train")
     stages = {
@@ -83,7 +82,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     }
     inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
     left = [row["outside_band"] for row in facts.metrics if "outside_band" in row]
-    # The page is no artifact, so what it is a function of stands here.
+    # The page is not an artifact, so its fingerprint is computed here.
     report = Identity("report", VERSION, sections(config), inputs)
     return {
         "title": facts.title,
@@ -93,7 +92,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],
         "tokens_per_second": train["tokens_per_second"],
-        # A training of before has not counted them.
+        # Older trainings did not count them.
         "tflops_done": train.get("tflops_done"),
         "hours": train.get("hours"),
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
@@ -107,7 +106,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
 def _of_pretraining(facts: Facts) -> dict[str, Any]:
     return {
         **{name: facts.scores[name] for name in SCORES},
-        # Scores of before have it not.
+        # Older scores do not have it.
         "bits_per_character": facts.scores.get("bits_per_character"),
         **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
     }

@@ -1,4 +1,4 @@
-"""The sections of results: headline numbers beside their baselines, and sample predictions."""
+"""The results sections: headline numbers with their baselines, and sample predictions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MASK = "[MASK]"
 
 
 def warnings(facts: Facts) -> str:
-    """What must be known before any number is read: that the run is unfinished, failed, or learnt nothing."""
+    """Warnings to read before any number: that the run is unfinished, failed, or learnt nothing."""
     warned = []
-    # Before any number: who reads one must know what it is of.
+    # Comes first: readers must know which checkpoint the numbers are of.
     if (state := facts.unfinished) is not None:
         warned.append(
             f"<b>Unfinished.</b> This is of the checkpoint <code>{escape(state['checkpoint'])}</code>: step "
@@ -41,7 +41,7 @@ def warnings(facts: Facts) -> str:
 
 
 def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
-    """Cards with the numbers to look at first."""
+    """Cards with the headline numbers."""
     cards = classified.cards(facts) if facts.labels else _of_pretraining(numbers, facts)
     cards += [
         ("tokens seen", large(numbers["tokens_seen"]), f"in {numbers['steps']:,} optimizer steps"),
@@ -67,7 +67,7 @@ def _of_pretraining(numbers: Mapping[str, Any], facts: Facts) -> list[tuple[str,
 
 
 def _scored(facts: Facts) -> str:
-    """What the scores are of, and where the exported model lies."""
+    """What was scored, and where the exported model is."""
     scores = facts.scores
     if "evaluate" in facts.stages and facts.labels:
         sentence = classified.scored(facts)
@@ -76,7 +76,7 @@ def _scored(facts: Facts) -> str:
             f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from held-out "
             f"{facts.heldout_unit}, which training never saw."
         )
-        # Scores of older runs have it not; a loss that is no number is none of anything.
+        # Older runs do not have this score; for a NaN loss it is None.
         if (bits := scores.get("bits_per_character")) is not None:
             sentence += f" Their loss is {bits:.2f} bits a character, white space not counted."
     elif scores["step"] is None:
@@ -112,25 +112,25 @@ def _task(facts: Facts) -> str:
 
 
 def _labels(facts: Facts) -> str:
-    """The true share of the labels, scored and trained on: an accuracy means nothing without it."""
+    """The share of the labels in scored and training pairs: an accuracy means nothing without it."""
     label = "swapped" if facts.plan == "sentence-order" else "random"
     length = facts.scored_length
     task = facts.pair_task
     held, trained = facts.scores.get(f"{task}_label_share"), facts.label_share("train", length)
-    # Scores that training took carry no share; the held-out examples do.
+    # Scores taken during training have no label share; the held-out examples do.
     held = held if held is not None else facts.label_share("heldout", length)
     notes = [] if held is None else [f"{percent(held)} of these pairs are {label}"]
     notes += [] if trained is None else [f"{percent(trained)} of training's"]
     accuracy, majority = facts.scores[f"{task}_accuracy"], facts.scores.get(f"{task}_majority")
     if majority is not None:
-        # An accuracy looks like success until the share of the commoner label is known.
+        # An accuracy looks like success until the share of the more common label is known.
         than = ", so no better than that" if accuracy <= majority else ""
         notes.append(f"always guessing the commoner label: {percent(majority)}{than}")
     return "; ".join(notes)
 
 
 def predictions(facts: Facts) -> str:
-    """Sentences with a masked word, the word itself where it is known, and the five best guesses."""
+    """Sentences with a masked word, the word itself if known, and the five best guesses."""
     if not facts.predictions:
         asked = "evaluate" in facts.stages
         why = (
@@ -151,7 +151,7 @@ def predictions(facts: Facts) -> str:
 
 
 def _masked(text: str) -> str:
-    # Escaped around the mark: texts are of strangers, and the mark is our own.
+    # Text around the mark is escaped because it is untrusted; the mark itself is ours.
     before, mask, after = text.partition(MASK)
     if not mask:
         return escape(text)

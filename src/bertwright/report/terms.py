@@ -1,4 +1,4 @@
-"""The curves of terms that a loss has beside those of pre-training: a chart for each."""
+"""Charts of the loss terms that pre-training does not have, one for each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from bertwright.report.chart import Chart, Points, Series
 
 _SHOWN = ("mlm", "nsp", "sop")
-"""The terms that have curves of their own elsewhere."""
+"""Terms charted elsewhere."""
 _SAID = {
     "soft": (
         "Loss of the teacher's answers",
@@ -26,7 +26,7 @@ _SAID = {
 
 
 def further_terms(rows: Sequence[Mapping[str, Any]], boundaries: Sequence[float]) -> list[Chart]:
-    """A chart for each term in the rows of metrics that is not one of pre-training, in their order."""
+    """A chart for each term in the metrics rows that is not one of pre-training, in row order."""
     losses = [key for row in rows[:1] for key in row if key.endswith("_loss") and not key.startswith("heldout_")]
     names = [loss.removesuffix("_loss") for loss in losses]
     return [_chart(name, rows, boundaries) for name in names if name not in _SHOWN]
@@ -48,5 +48,5 @@ def _chart(name: str, rows: Sequence[Mapping[str, Any]], boundaries: Sequence[fl
 
 
 def _points(rows: Sequence[Mapping[str, Any]], name: str) -> Points:
-    # A NaN is null in JSON: left out, it is a gap in the curve.
+    # NaN is null in JSON; leaving it out makes a gap in the curve.
     return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]

@@ -1,1 +1,1 @@
-"""Which documents and paragraphs are repetitions."""
+"""Finds duplicate documents and paragraphs."""

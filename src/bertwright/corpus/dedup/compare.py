@@ -1,4 +1,4 @@
-"""Pairs of documents compared: which of the later ones are like the earlier one."""
+"""Compares pairs of documents and decides which of the later ones are near-copies of the earlier."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from bertwright.corpus.dedup.minhash import BANDS, WIDTH, read_signatures
 from bertwright.corpus.dedup.runs import Columns, read_sorted, write_columns
 from bertwright.corpus.part import is_written
 
-# Pairs compared at a time: 1 KiB of memory each.
+# Pairs compared at a time: each takes 1 KiB of memory.
 _AT_ONCE = 2**14
-# Pairs that are gathered before doubles are taken out: 16 bytes of memory each, and as much again while sorting.
+# Pairs gathered before duplicates are removed: 16 bytes each, and the same again while sorting.
 _GATHERED = 2**20
 
 
 @dataclass(frozen=True)
 class Compare:
-    """A group of neighbouring parts whose documents are compared with those they are paired with, in any part."""
+    """A group of neighbouring parts whose documents are compared with their paired documents, in any part."""
 
     parts: tuple[Path, ...]
-    """All of them, without suffix, in source order."""
+    """All parts, without suffix, in source order."""
     pairs: tuple[Path, ...]
-    """Files of [2, pairs]: the id of the later document, and that of the earlier one, in order, with a fence for each
-    group."""
+    """Files of sorted pairs [2, pairs]: the ids of the later and the earlier document, with a fence for each group."""
     group: int
     groups: int
     similarity: float
-    """Share of equal numbers from which two signatures are alike."""
+    """Minimum share of equal numbers for two signatures to count as alike."""
     out: Path
 
 
 def compare(task: Compare) -> None:
-    """Write the sorted ids of the documents of the group to drop, unless it was done before."""
+    """Write the sorted ids of the group's documents to drop, unless the file exists."""
     if is_written(task.out):
         return
     later, earlier = _gathered(task)
     starts = np.flatnonzero(np.concatenate([[True], later[1:] != later[:-1]])[: len(later)])
     counts = np.diff(starts, append=len(later))
     dropped = np.zeros(len(starts), bool)
-    # All first partners at once, then all second ones: a pair at a time would be a call of Python for each.
-    for nth in range(counts.max(initial=0)):  # what is like its first partner is compared with no further one
+    # Compares all first partners at once, then all second ones: pair by pair would need a Python call each.
+    for nth in range(counts.max(initial=0)):  # a document that is like one partner is compared with no further one
         undecided = np.flatnonzero(~dropped & (counts > nth))
         at = starts[undecided] + nth
         dropped[undecided] = _alike(task, later[at], earlier[at])
@@ -53,14 +52,14 @@ def compare(task: Compare) -> None:
 
 
 def unique_pairs(pairs: Columns) -> Columns:
-    """The pairs [2, pairs] in order, each once."""
+    """The pairs [2, pairs], sorted and without duplicates."""
     pairs = pairs[:, np.lexsort((pairs[1], pairs[0]))]
     other = np.concatenate([[True], (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)])[: pairs.shape[1]]
     return pairs[:, other]
 
 
 def _gathered(task: Compare) -> Columns:
-    """The pairs of the group, whichever band they are from."""
+    """The pairs of the group from all bands."""
     pairs, size = [np.empty((2, 0), np.uint64)], 0
     group = range(task.group, task.group + 1)
     for path in task.pairs:
@@ -72,7 +71,7 @@ def _gathered(task: Compare) -> Columns:
 
 
 def _alike(task: Compare, later: Ids, earlier: Ids) -> NDArray[np.bool_]:
-    """Which of these pairs have signatures that are alike."""
+    """Which of these pairs have similar signatures: [pairs]."""
     alike = np.empty(len(later), bool)
     for at in range(0, len(later), _AT_ONCE):
         of_later, of_earlier = (_signatures(task.parts, ids[at : at + _AT_ONCE]) for ids in (later, earlier))
@@ -81,8 +80,8 @@ def _alike(task: Compare, later: Ids, earlier: Ids) -> NDArray[np.bool_]:
 
 
 def _signatures(parts: tuple[Path, ...], ids: Ids) -> NDArray[np.uint32]:
-    """The whole signatures of some documents: [documents, bands x width]."""
-    # The first of a group is the partner of all others in it, and is read once.
+    """The complete signatures of some documents: [documents, bands x width]."""
+    # The first document of a group is the partner of all others in it; it is read only once.
     distinct, which = np.unique(ids, return_inverse=True)
     numbers, rows = parts_and_rows(distinct)
     signatures = np.empty((len(distinct), BANDS * WIDTH), "<u4")

@@ -1,7 +1,7 @@
-"""Exact copies of documents, and of paragraphs, without an index of the whole corpus in memory.
+"""Finds exact copies of documents and paragraphs without an index of the entire corpus in memory.
 
-Extraction leaves a row with a hash for each of them. The rows are brought together by hash (see `runs`), and the ids of
-all but the first of each hash are set down: the first in the sources stays.
+Extraction stores a row with a hash for each of them. The rows are grouped by hash (see `runs`), and the ids of all but
+the first row of each hash are recorded for dropping: the first in source order stays.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _RUN = (1, 3)
 
 @dataclass(frozen=True)
 class Compared:
-    """Which rows are compared."""
+    """Selects the rows to compare."""
 
     table: str
     """Suffix of the rows: `DOCUMENTS` or `PARAGRAPHS`."""
     measure: str = "words"
     least: int = 0
-    """Paragraphs of at least so many "words" or "bytes" are looked at."""
+    """Only paragraphs of at least `least` "words" or "bytes" (see `measure`) are compared."""
 
 
 @dataclass(frozen=True)
 class SortRows:
-    """Neighbouring parts whose rows are to be sorted by their hash."""
+    """Neighbouring parts whose rows are to be sorted by hash."""
 
     paths: tuple[Path, ...]
-    """Of the parts, without suffix."""
+    """Paths of the parts, without suffix."""
     parts: range
     compared: Compared
     out: Path
@@ -52,12 +52,12 @@ class Bucket:
     prefix: int
     bits: int
     groups: Sequence[range]
-    """Of parts, each of which has a list of its own in the end."""
+    """Groups of parts; each gets its own list in the end."""
     out: Path
 
 
 def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, executor: Executor) -> Dropped:
-    """The copies among the documents, or among the paragraphs of the documents that are kept so far."""
+    """The copies among the documents, or among the paragraphs of documents kept so far."""
     name = compared.table.removesuffix(".npy").removeprefix(".")
     sizes = [len(map_array(path.with_suffix(compared.table))) for path in parts]
     cut = groups(sizes)
@@ -76,7 +76,7 @@ def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, execu
 
 
 def sort_rows(task: SortRows) -> None:
-    """Write a run, unless it is there."""
+    """Write a run, unless the file exists."""
     if is_written(task.out):
         return
     columns = [np.empty((3, 0), np.uint64)]
@@ -85,7 +85,7 @@ def sort_rows(task: SortRows) -> None:
         if task.compared.table == PARAGRAPHS:
             compared = of_kept_documents(path) & (rows[task.compared.measure] >= task.compared.least)
         else:
-            # What is not drawn is compared with none, else it would take another one's place and leave neither.
+            # Undrawn documents are not compared: one could displace a drawn copy, and neither would stay.
             compared = copies(path) > 0
         chosen = np.flatnonzero(compared)
         columns.append(np.stack([rows["high"][chosen], rows["low"][chosen], ids_of(part, chosen)]))
@@ -94,10 +94,10 @@ def sort_rows(task: SortRows) -> None:
 
 
 def find_in_bucket(task: Bucket) -> None:
-    """Write the sorted ids of what is to be dropped, unless it was done before."""
+    """Write the sorted ids to drop, unless the file exists."""
     if not is_written(task.out):
         high, low, ids = bucket(task.runs, _RUN, task.prefix, task.bits)
-        # By id last: of equal hashes the first in the sources leads, and stays.
+        # The id is the last sort key: among equal hashes the first in source order leads and stays.
         order = np.lexsort((ids, low, high))
         high, low, ids = high[order], low[order], ids[order]
         same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])

@@ -1,4 +1,4 @@
-"""What the corpus repeats, in one order: copies of documents, near-copies, then paragraphs of the documents left."""
+"""Finds repetitions in a fixed order: copies of documents, near-copies, then paragraphs of the remaining documents."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bertwright.corpus.dedup.near import find_near
 from bertwright.corpus.dedup.outcome import MarkPart, mark_part
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS
 
-# Bytes that count for a word where none are told apart by spaces: two characters of these scripts.
+# Bytes that count as a word in scripts without spaces between words: two characters of these scripts.
 _BYTES = 6
 
 
 def find_repetitions(
     config: DeduplicateConfig, parts: tuple[Path, ...], folder: Path, executor: Executor, *, spaced: bool
 ) -> Dropped:
-    """Compare all documents of all parts; a task has a bucket of them in memory, no process has all.
+    """Compare all documents of all parts; each task has one bucket in memory, and no process has all documents.
 
-    Leaves the outcomes of the documents beside each part, and returns the paragraphs to drop. With `spaced` the
-    language puts spaces between words. What is compared is the text as it was extracted, so no step depends on
-    another's cuts; a paragraph that stays because it was first may still go with a document that is left too short.
+    Writes the outcomes of the documents next to each part and returns the paragraphs to drop. `spaced` says whether the
+    language puts spaces between words. The text is compared as extracted, so no step depends on the cuts of another; a
+    paragraph that stays because it was first may still be lost with a document that becomes too short.
     """
     copies = near = paragraphs = Dropped()
     if config.documents:
@@ -32,7 +32,7 @@ def find_repetitions(
     if config.near_documents:
         executor.map(sign_part, (SignPart(part, spaced) for part in parts), "corpus")
         near = find_near(parts, config.similarity, folder, executor)
-    # Before the paragraphs: those of a dropped document take no other paragraph's place.
+    # Before the paragraphs: paragraphs of a dropped document must not displace others.
     executor.map(mark_part, (MarkPart(part, n, copies, near) for n, part in enumerate(parts)), "corpus")
     if config.paragraphs:
         measure, least = ("words", config.min_words) if spaced else ("bytes", _BYTES * config.min_words)

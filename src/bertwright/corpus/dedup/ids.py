@@ -1,6 +1,6 @@
-"""Documents and paragraphs by number: what the task lists set down of those to drop.
+"""Numeric ids of documents and paragraphs, and files with the ids to drop.
 
-An id is (part, row), which is the place in the sources: the lower id comes first.
+An id is (part, row), the position in the sources: the lower id comes first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Rows = NDArray[np.int64]
 
 
 def ids_of(part: int, rows: Rows) -> Ids:
-    """[N] the ids of rows [N] of a part."""
+    """The ids [N] of rows [N] of a part."""
     return rows.astype(np.uint64) | np.uint64(part << _ROW_BITS)
 
 
@@ -33,31 +33,31 @@ def parts_and_rows(ids: Ids) -> tuple[Rows, Rows]:
 
 
 def fences(cut: Sequence[range]) -> Ids:
-    """[groups] the least id of each group of neighbouring parts."""
+    """The lowest id [groups] of each group of neighbouring parts."""
     return np.array([parts.start << _ROW_BITS for parts in cut], np.uint64)
 
 
 def of_part(path: Path, part: int) -> Ids:
-    """[N] the ids of a part, of a file of sorted ids."""
+    """The ids [N] of one part from a file of sorted ids."""
     stored: Ids = read_columns(path, 1)[0]
     first, last = np.searchsorted(stored, np.array([part << _ROW_BITS, part + 1 << _ROW_BITS], np.uint64))
-    # A copy: a view would keep the whole file mapped.
+    # Copied, because a view would keep the entire file mapped.
     return stored[first:last].copy()
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Files of sorted ids, of which one file is to be made for a group of neighbouring parts."""
+    """Files of sorted ids to be merged into one file for a group of neighbouring parts."""
 
     files: tuple[Path, ...]
-    """With a fence for each group."""
+    """Each has a fence for each group."""
     group: int
     groups: int
     out: Path
 
 
 def gather(task: Gather) -> None:
-    """Write the sorted ids of the group, each once, unless they are there."""
+    """Write the sorted, unique ids of the group, unless the file exists."""
     if not is_written(task.out):
         group = range(task.group, task.group + 1)
         ids = [np.empty(0, np.uint64), *(read_sorted(path, (1, 1), task.groups, group)[0] for path in task.files)]
@@ -66,7 +66,7 @@ def gather(task: Gather) -> None:
 
 @dataclass(frozen=True)
 class Dropped:
-    """Files of sorted ids, each of some neighbouring parts, none of them in memory."""
+    """Files of sorted ids, each for some neighbouring parts; none is held in memory."""
 
     files: tuple[Path, ...] = ()
     firsts: tuple[int, ...] = ()
@@ -74,12 +74,12 @@ class Dropped:
 
     @classmethod
     def of(cls, tasks: Iterable[tuple[Path, range]]) -> Dropped:
-        """What these files hold of these parts, in source order."""
+        """Built from tasks (file, its parts), in source order."""
         listed = list(tasks)
         return cls(tuple(path for path, _ in listed), tuple(parts.start for _, parts in listed))
 
     def rows(self, part: int) -> Rows:
-        """[N] the rows of this part, sorted."""
+        """The rows [N] to drop of this part, sorted."""
         if not self.files:
             return np.empty(0, np.int64)
         path = self.files[bisect_right(self.firsts, part) - 1]

@@ -1,7 +1,7 @@
 """MinHash signatures (Broder 1997): the share of equal numbers estimates how many runs of words two texts share.
 
-Runs of 5 words, as the published pipelines take them. The signatures are R-MinHash's (rensa, algorithm version 2): a
-function of the set of runs and a fixed seed, the same on every processor.
+Runs have 5 words, as in the published pipelines. The signatures are those of R-MinHash (rensa, algorithm version 2): a
+function of the set of runs and a fixed seed, identical on every processor.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bertwright.corpus.part import is_written
 from bertwright.corpus.text import TEXT, documents_in
 
 BANDS, WIDTH = 32, 4
-"""A signature is 32 bands of 4 numbers: two texts alike by 0.6 share a band with probability 0.988, by 0.7 0.9999."""
+"""A signature is 32 bands of 4 numbers: texts of similarity 0.6 share a band with probability 0.988, of 0.7 0.9999."""
 SIGNATURES = ".minhash.u32"
-# Five words, as the published pipelines take them: one changed word spoils five runs on either side.
+# Five words, as in the published pipelines: one changed word alters all five runs that contain it.
 _RUN = 5
 _AT_ONCE = 2**20
-# Never another one: parts of one draft may be signed by different processes, days apart.
+# Must never change: parts of one draft may be signed by different processes, days apart.
 _SEED = 42
 _BYTES = BANDS * WIDTH * 4
 
@@ -41,14 +41,14 @@ class SignPart:
 
 
 def sign_part(task: SignPart) -> None:
-    """Write the signatures of a part, unless they are there."""
+    """Write the signatures of a part, unless the file exists."""
     if not is_written(task.part.with_suffix(SIGNATURES)):
         signed = [signatures(texts, spaced=task.spaced) for texts in _batches(task.part.with_suffix(TEXT))]
         write_signatures(task.part, np.concatenate(signed))
 
 
 def write_signatures(part: Path, rows: NDArray[np.uint32]) -> None:
-    """Write signatures [documents, bands, width] as a file of numbers alone: 512 bytes a document."""
+    """Write signatures [documents, bands, width] as raw numbers without a header: 512 bytes per document."""
     out = part.with_suffix(SIGNATURES)
     write_atomic(out, rows.astype("<u4", copy=False).tobytes(), sync=False)
     mark_done(out.with_suffix(".json"), [out])
@@ -62,7 +62,7 @@ def signatures_of(part: Path) -> NDArray[np.uint32]:
 def read_signatures(part: Path, rows: Sequence[int], into: NDArray[np.uint32]) -> None:
     """Read the signatures of these rows of a part into `into` [rows, bands x width]."""
     path = part.with_suffix(SIGNATURES)
-    # Rows lie far apart: a buffer would read 8 KiB for each 512 bytes.
+    # Unbuffered: the rows are far apart, and a buffer would read 8 KiB for each 512 bytes.
     with naming(path), open(path, "rb", buffering=0) as handle:
         for row, place in zip(rows, into, strict=True):
             handle.seek(row * _BYTES)

@@ -1,7 +1,7 @@
-"""What becomes of each document: how often it is drawn, and whether it is kept or the one reason why not.
+"""The outcome of each document: how many copies are drawn, and whether it is kept or the single reason why not.
 
-Documents are drawn by the weight of their source before anything is compared: one that is not drawn is compared with
-none, so it takes no other one's place.
+Documents are drawn by the weight of their source before any comparison. A document that is not drawn is not compared,
+so it displaces no other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COPIES, OUTCOMES = ".copies.npy", ".outcomes.npy"
 
 @dataclass(frozen=True)
 class DrawPart:
-    """A part of a source of some weight."""
+    """A part of a source with a weight."""
 
     part: Path
     weight: float
@@ -30,11 +30,11 @@ class DrawPart:
 
 
 def draw_part(task: DrawPart) -> None:
-    """Write how many copies of each document the corpus has, unless it is there: the whole part of the weight, and one
-    more with the probability of the rest, by the hash of the text."""
+    """Write how many copies of each document the corpus has, unless it exists: the integer part of the weight, and
+    one more with the probability of its fraction, decided by the hash of the text."""
     out = task.part.with_suffix(COPIES)
     if not is_written(out):
-        # By the text: neither the cut into parts nor another source changes who is drawn.
+        # Decided by the text, so that neither the split into parts nor another source changes what is drawn.
         hashes = read_array(task.part.with_suffix(DOCUMENTS))["high"]
         whole, rest = divmod(task.weight, 1)
         once_more = uniform(key("weight of the source", task.seed), hashes) < rest
@@ -42,21 +42,21 @@ def draw_part(task: DrawPart) -> None:
 
 
 def copies(part: Path) -> NDArray[np.uint8]:
-    """[documents] how many copies of each the corpus has, if nothing else drops it."""
+    """How many copies of each document [documents] the corpus has, if nothing else drops it."""
     drawn: NDArray[np.uint8] = read_array(part.with_suffix(COPIES)).astype(np.uint8)
     return drawn
 
 
 class Outcome(IntEnum):
-    """Whether a document is kept, or why not: its name in small letters is the reason given where it is set aside."""
+    """Whether a document is kept, or why not; the name in lower case is the reason recorded for a dropped document."""
 
     KEPT = 0
     DUPLICATE = 1
-    """It has the text of an earlier one."""
+    """It has the same text as an earlier document."""
     NEAR_DUPLICATE = 2
-    """It is like an earlier one."""
+    """It is similar to an earlier document."""
     EMPTIED = 3
-    """Too few sentences are left of it without its repeated paragraphs."""
+    """Too few sentences remain without its repeated paragraphs."""
     NOT_DRAWN = 4
     """Its source has a weight below 1, and it was not drawn."""
 
@@ -72,18 +72,18 @@ class MarkPart:
 
 
 def mark_part(task: MarkPart) -> None:
-    """Write the outcome of each document of a part so far, unless it was done before."""
+    """Write the outcome so far of each document of a part, unless the file exists."""
     out = task.part.with_suffix(OUTCOMES)
     if not is_written(out):
         outcomes = np.full(len(map_array(task.part.with_suffix(DOCUMENTS))), Outcome.KEPT, np.uint8)
         outcomes[task.near.rows(task.number)] = Outcome.NEAR_DUPLICATE
-        # After the near-copies: an exact copy is near to its original as well, and is counted as exact.
+        # After the near-copies: an exact copy is also a near-copy of its original, but is counted as exact.
         outcomes[task.copies.rows(task.number)] = Outcome.DUPLICATE
         outcomes[copies(task.part) == 0] = Outcome.NOT_DRAWN
         write_array(out, outcomes)
 
 
 def of_kept_documents(part: Path) -> NDArray[np.bool_]:
-    """[paragraphs] which of a part belong to documents that were kept so far."""
+    """Which paragraphs [paragraphs] of a part belong to documents kept so far."""
     documents = read_array(part.with_suffix(DOCUMENTS))
     return np.repeat(read_array(part.with_suffix(OUTCOMES)) == Outcome.KEPT, documents["paragraphs"])

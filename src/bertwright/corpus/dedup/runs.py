@@ -1,9 +1,9 @@
-"""Files of hashes and ids, and sorted runs of them: rows of neighbouring parts in the order of their hashes, on disk.
+"""Files of hashes and ids, and sorted runs of them: rows of neighbouring parts, sorted by hash, on disk.
 
-A file holds columns of numbers of 64 bits and, where tasks read parts of it, at which rows these begin. What has one
-hash is brought together as in an external sort (Knuth, The Art of Computer Programming 3, §5.4): each run is sorted
-once, and a task reads from every run only the rows whose hash begins with its prefix. Every row is read a fixed number
-of times, however many tasks there are.
+A file holds columns of 64-bit numbers and, if tasks read parts of it, the first row of each part. Rows with the same
+hash are grouped as in an external sort (Knuth, The Art of Computer Programming 3, §5.4): each run is sorted once, and
+a task reads from every run only the rows whose hash begins with its prefix. Every row is read a fixed number of times,
+regardless of the number of tasks.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from numpy.typing import NDArray
 from bertwright.core.done import mark_done
 from bertwright.core.files import naming, write_atomic
 
-# Thousands of files are opened for a few rows each, and reading the head of an `.npy` file takes longer than that.
+# Not `.npy`: thousands of files are opened for a few rows each, and parsing an `.npy` header takes longer than that.
 SUFFIX = ".u64"
 Columns = NDArray[np.uint64]
 """[columns, rows], or [tables, columns, rows]."""
 BUCKET = 2**20
-"""Rows per task, about: 24 bytes of memory each, and as much again while sorting."""
+"""Approximate rows per task: 24 bytes of memory each, and the same again while sorting."""
 RUN = 2**15
-"""Rows per run, about."""
+"""Approximate rows per run."""
 _PREFIX_BITS = 10
-"""Of a hash, after which the rows of a run can be told apart without reading them."""
+"""Leading bits of a hash by which the rows of a run can be located without reading them."""
 _PREFIXES = np.arange(2**_PREFIX_BITS, dtype=np.uint64) << np.uint64(64 - _PREFIX_BITS)
 
 
 def write_columns(path: Path, *arrays: Columns) -> None:
-    """Write arrays of any shape, row by row, as a file that is whole or absent, and beside it the note of `done`."""
+    """Write arrays of any shape row by row; the file is complete or absent, with the note of `done` next to it."""
     write_atomic(path, b"".join(array.astype("<u8", copy=False).tobytes() for array in arrays), sync=False)
     mark_done(path.with_suffix(".json"), [path])
 
 
 def write_sorted(path: Path, tables: Columns, fences: Columns) -> None:
-    """Write tables [tables, columns, rows], each in the order of its first column, for `read_sorted`.
+    """Write tables [tables, columns, rows], each sorted by its first column, for `read_sorted`.
 
-    `fences` [N] are the values of that column with which the parts to be read begin; a search in every file for each
-    part would take longer than reading it.
+    `fences` [N] are the values of that column at which the readable parts begin; searching every file for each part
+    would take longer than reading the part.
     """
     starts = [[*np.searchsorted(table[0], fences), table.shape[1]] for table in tables]
     write_columns(path, np.array(starts, np.uint64), tables)
 
 
 def read_sorted(path: Path, shape: tuple[int, int], fences: int, parts: range, table: int = 0) -> Columns:
-    """The rows [columns, rows] of neighbouring parts of one of the tables of a file that `write_sorted` wrote.
+    """The rows [columns, rows] of neighbouring parts of one table of a file written by `write_sorted`.
 
-    The file holds `shape` = (tables, columns) of rows, with so many fences.
+    The file holds `shape` = (tables, columns) of rows and `fences` fences.
     """
     tables, columns = shape
     with naming(path):
@@ -69,14 +69,14 @@ def read_sorted(path: Path, shape: tuple[int, int], fences: int, parts: range, t
 
 
 def _numbers(file: int, at: int, count: int) -> Columns:
-    """So many numbers [count] of an open file, from the one at `at` on."""
+    """`count` numbers [count] of an open file, starting at number `at`."""
     return np.frombuffer(os.pread(file, 8 * count, 8 * at), "<u8")
 
 
 def read_columns(path: Path, *shape: int) -> Columns:
-    """What a file holds, as [*shape, rows]; it is not read before it is looked at."""
+    """The contents of a file as [*shape, rows], memory-mapped and read on access."""
     with naming(path), open(path, "rb") as handle:
-        # A file of no bytes cannot be mapped.
+        # An empty file cannot be mapped.
         if not handle.seek(0, 2):
             return np.empty((*shape, 0), np.uint64)
         mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
@@ -84,7 +84,7 @@ def read_columns(path: Path, *shape: int) -> Columns:
 
 
 def groups(sizes: Sequence[int]) -> list[range]:
-    """Neighbouring parts that have about `RUN` rows together, given how many each has; a larger part is alone."""
+    """Group neighbouring parts into about `RUN` rows each, given the rows of each part; a larger part is alone."""
     firsts, rows = list[int](), RUN + 1
     for part, size in enumerate(sizes):
         if rows + size > RUN:
@@ -95,19 +95,19 @@ def groups(sizes: Sequence[int]) -> list[range]:
 
 
 def prefix_bits(rows: int) -> int:
-    """How many leading bits of a hash part so many rows into buckets of at most `BUCKET`, about; 10 at most."""
+    """How many leading bits of a hash split `rows` rows into buckets of about `BUCKET` rows at most; 10 at most."""
     return min(_PREFIX_BITS, max(0, (rows - 1) // BUCKET).bit_length())
 
 
 def write_run(path: Path, tables: Columns) -> None:
-    """Write tables [tables, columns, rows], each in the order of its first column, the hash."""
+    """Write tables [tables, columns, rows], each sorted by its first column, the hash."""
     write_sorted(path, tables, _PREFIXES)
 
 
 def bucket(runs: Iterable[Path], shape: tuple[int, int], prefix: int, bits: int, table: int = 0) -> Columns:
-    """The rows of all runs whose hash begins with `prefix` (of `bits` bits), as [columns, rows].
+    """The rows [columns, rows] of all runs whose hash begins with `prefix` (of `bits` bits).
 
-    A run holds `shape` = (tables, columns) of rows.
+    Each run holds `shape` = (tables, columns) of rows.
     """
     each = 2 ** (_PREFIX_BITS - bits)
     prefixes = range(prefix * each, (prefix + 1) * each)
