@@ -169,7 +169,7 @@ def test_keys_are_grouped_by_kind() -> None:
 
 def test_a_section_that_every_kind_holds_is_no_choice() -> None:
     assert explain(Recipe, "optim.groups")["keys"] == ["pattern", "learning_rate_scale", "weight_decay"]
-    assert "Names of the tensors" in explain(Recipe, "optim.groups.0.pattern")["meaning"]
+    assert "Pattern of tensor names" in explain(Recipe, "optim.groups.0.pattern")["meaning"]
     assert list(explain(Recipe, "train.averaging")["keys"]) == ["none", "ema", "last"]
 
 

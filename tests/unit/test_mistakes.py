@@ -58,18 +58,18 @@ MISTAKES = {
         "optim.groups: is a list of sections, not 3; write [[optim.groups]] before each of them"
     ),
     'optim={kind="adamw", groups=[{pattern="*", weight_decay=-1}]}': (
-        "optim.groups.0.weight_decay: -1 must be 0 or more. It is described as: \"In place of the optimizer's weight "
-        'decay, also for biases and layer norms; left out, each keeps its own."'
+        "optim.groups.0.weight_decay: -1 must be 0 or more. It is described as: \"Replaces the optimizer's weight "
+        'decay, also for biases and layer norms; if omitted, the usual decay applies."'
     ),
     "train.averaging=swa": "train.averaging: 'swa' is none of 'none', 'ema', 'last'; take one of these",
     "export.name=../x": (
         "export.name: '../x' must match the pattern ^[A-Za-z0-9][A-Za-z0-9._-]*$. It is described as: "
-        '"Name of the model in its card."'
+        '"Name of the model in its model card."'
     ),
     'optim={kind="adamw", groups=[{pattern=""}]}': (
         "optim.groups.0.pattern: '' must have 1 or more characters. It is described as: "
-        '"Names of the tensors, with * for anything, such as "*.embeddings.*"; `inspect` of a trained model lists '
-        'them."'
+        '"Pattern of tensor names, with * as a wildcard, such as "*.embeddings.*"; `inspect` lists the names of a '
+        'trained model."'
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
