@@ -40,11 +40,13 @@ $(TOOLS): $(PACKAGE)
 demo: $(PACKAGE)
 	$(BIN)/bertwright run recipes/demo.toml --out runs/demo
 
+# Files go to the two processes in their order: by number of tests, the files with few but slow ones would come last,
+# and one process would wait for the other.
 test: $(TOOLS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
 
 test-all: $(TOOLS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 
 ort-env: $(ORT_EXTENSION)
