@@ -15,17 +15,22 @@ from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
 
-def wrong(
+def mistakes(
     *phases: dict[str, Any],
     examples: dict[str, Any] | None = None,
     evaluate: dict[str, Any] | None = None,
     **keys_: Any,
-) -> list[str]:
-    """The refused keys, for phases that read the folder "texts" unless they say otherwise."""
+) -> list[tuple[str, str]]:
+    """The refused keys and why, for phases that read the folder "texts" unless they say otherwise."""
     values = [{**PHASE, "data": "texts", **phase} for phase in phases or ({},)]
     objective = {"kind": "classification", "task": "cola"}
     train = TrainConfig.model_validate({"phases": values, "objective": objective, **keys_})
-    return keys(of_classification(train, EvaluateConfig(**(evaluate or {})), ExamplesConfig(**(examples or {}))))
+    return list(of_classification(train, EvaluateConfig(**(evaluate or {})), ExamplesConfig(**(examples or {}))))
+
+
+def wrong(*phases: dict[str, Any], **given: Any) -> list[str]:
+    """The refused keys of `mistakes`."""
+    return keys(mistakes(*phases, **given))
 
 
 def test_labelled_texts_are_enough() -> None:
@@ -36,6 +41,8 @@ def test_every_phase_reads_the_same_labelled_texts(tmp_path: Path) -> None:
     assert wrong({"data": None}) == ["train.phases.0.data"]
     assert wrong({}, {"data": "other"}) == ["train.phases.1.data"]
     assert wrong({}, {"data": None}) == ["train.phases.1.data"]
+    ((_, text),) = mistakes({}, {"data": "other"})
+    assert text.endswith("give texts"), "the data of the first phase"
     (tmp_path / MANIFEST).write_text("{}")
     assert wrong({"data": tmp_path}) == ["train.phases.0.data"], "running text"
 

@@ -85,7 +85,8 @@ def test_a_modernbert_reads_other_lengths_than_it_learnt_but_attends_alike(tmp_p
     longer = stock(tmp_path / "longer", **{**MODERN, "max_position_embeddings": 64})
     windows = stock(tmp_path / "windows", **{**MODERN, "local_attention": 16})
     every = stock(tmp_path / "every", **{**MODERN, "global_attn_every_n_layers": 1})
-    theta = stock(tmp_path / "theta", **{**MODERN, "global_rope_theta": 10_000.0})
+    theta = stock(tmp_path / "theta", **{**MODERN, "global_rope_theta": 20_000.0})
+    near = stock(tmp_path / "near", **{**MODERN, "local_rope_theta": 20_000.0})
     values = {key: value for key, value in MODERN.items() if key != "model_type"}
     network = ModernConfig(**{**values, "labels": ("poor", "fine")})
     assert keys(wrong_pretrained(train(init_from=longer), network)) == []
@@ -93,6 +94,7 @@ def test_a_modernbert_reads_other_lengths_than_it_learnt_but_attends_alike(tmp_p
         ("local_attention", windows),
         ("global_attn_every_n_layers", every),
         ("global_rope_theta", theta),
+        ("local_rope_theta", near),
     ):
         ((_, text),) = wrong_pretrained(train(init_from=folder), network)
         assert text.startswith(f"{name} is ")
