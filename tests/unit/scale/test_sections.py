@@ -24,8 +24,7 @@ def recipe(train: dict[str, Any] | None = None, **keys: Any) -> Recipe:
 
 
 def values(replacements: Any) -> dict[str, Any]:
-    found = {each.key: each.value for each in replacements if isinstance(each, Replacement) and each.reason}
-    return found
+    return {each.key: each.value for each in replacements if isinstance(each, Replacement) and each.reason}
 
 
 def text(given: Recipe, of_the_user: bool = False) -> dict[str, Any]:
@@ -171,7 +170,7 @@ def test_what_a_command_line_sets_keeps_what_is_above_and_below_it(tmp_path: Pat
     """`train.phases.0` is one of `train.phases`, and no beginning of `train.phases.01` or `train.phases_of`."""
     (tmp_path / "mine.toml").write_text(
         "corpus.source = 'sample'\ncorpus.language = 'hu'\nmodel.size = 'base'\n"
-        f"train.phases = [{', '.join('{length = 64, batch = 64, learning_rate = 1e-3, steps = 90}' for _ in range(2))}]\n"
+        + 2 * "[[train.phases]]\nlength = 64\nbatch = 64\nlearning_rate = 1e-3\nsteps = 90\n"
     )
     made, replaced = load_tiny(tmp_path / "mine.toml", ["train.phases.0.steps=3", "train.log_every=5"])
     assert [each.steps for each in made.train.phases] == [3, 12] and made.train.log_every == 5
