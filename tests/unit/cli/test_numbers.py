@@ -57,7 +57,14 @@ def test_counts(value: float | None, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.0001, "under 0.001"), (0.001, "0.001"), (0.01234, "0.0123"), (99.94, "99.9"), (99.95, "100"), (1234.5, "1,234")],
+    [
+        (0.0001, "under 0.001"),
+        (0.001, "0.001"),
+        (0.01234, "0.0123"),
+        (99.94, "99.9"),
+        (99.95, "100"),
+        (1234.5, "1,234"),
+    ],
 )
 def test_amounts(value: float, said: str) -> None:
     assert _amount(value) == said

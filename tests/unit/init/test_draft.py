@@ -24,9 +24,7 @@ def keys(
     """The values by section and key; of several phases those of the last."""
     asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), Facts(1, text, 1), machine_named(machine))
     return {
-        f"{header.strip('[]')}.{key}": value
-        for header, lines in draft(asked, size, phases)
-        for key, value, _ in lines
+        f"{header.strip('[]')}.{key}": value for header, lines in draft(asked, size, phases) for key, value, _ in lines
     }
 
 
@@ -138,9 +136,7 @@ def test_long_sequences_are_fewer_and_every_rank_has_as_many() -> None:
 @pytest.mark.parametrize(
     ("length", "size", "micro_batch"), [(128, "large", "32"), (128, "tiny", "16"), (512, "large", "8")]
 )
-def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(
-    length: int, size: str, micro_batch: str
-) -> None:
+def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(length: int, size: str, micro_batch: str) -> None:
     phases = (PhaseDraft(length, 1.0, 10**6, 1.0),)
     assert keys(size=size, phases=phases)["train.phases.micro_batch"] == micro_batch
     assert keys(size=size, phases=phases, machine="h100")["train.phases.micro_batch"] == '"auto"'
