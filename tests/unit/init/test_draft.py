@@ -9,7 +9,7 @@ from bertwright.init.answers import Answers, Quality, machine_named
 from bertwright.init.draft import Asked, PhaseDraft, draft
 from bertwright.init.facts import Facts
 
-LONG = PhaseDraft(512, 0.1, 10**7, 2.0)
+SHORT, LONG = PhaseDraft(128, 1.0, 10**8, 1.0), PhaseDraft(512, 0.1, 10**7, 2.0)
 
 
 def keys(
@@ -19,7 +19,7 @@ def keys(
     quality: Quality = "classic",
     language: str = "hu",
     size: str = "mini",
-    phases: Any = (PhaseDraft(128, 1.0, 10**8, 1.0),),
+    phases: Any = (SHORT,),
 ) -> dict[str, str]:
     """The values by section and key; of several phases those of the last."""
     asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), Facts(1, text, 1), machine_named(machine))
