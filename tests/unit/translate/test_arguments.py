@@ -109,6 +109,9 @@ def test_variables_are_options_of_scripts_and_of_programs_that_read_them() -> No
         ("--batch many", ["batch many", "whole number"]),
         ("--batch 1.5", ["batch 1.5", "whole number"]),
         ("--rate fast", ["rate fast", "a number"]),
+        ("--rate nan", ["rate nan", "a number"]),  # neither can be written in a recipe
+        ("--rate=inf", ["rate inf", "a number"]),
+        ("--rate 1e400", ["rate 1e400", "a number"]),
         ("--do_train=maybe", ["do_train maybe", "true or false"]),
         ("--mode three", ["mode three", "one, two"]),
         ("--fp16=1", ["--fp16", "'1'"]),

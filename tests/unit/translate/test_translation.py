@@ -248,3 +248,25 @@ def test_the_trainers_steps_stand_before_its_epochs() -> None:
     for typed, wanted in (("--max_steps 100", {"steps": 100}), ("--max_steps -1 --num_train_epochs 2", {"epochs": 2})):
         (phase,) = translated(f"python pretrain_glue.py --output_dir o {typed}").phases
         assert {name: key.value for name, key in phase.items() if name in ("steps", "epochs")} == wanted
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        (
+            f"python run_pretraining.py {NEEDED} --train_batch_size 0 --learning_rate 6e-3 --max_seq_length 128",
+            "batch_size 0",
+        ),
+        (f"python run_pretraining.py {NEEDED} --train_batch_size=-8", "batch_size=-8"),
+        (
+            "python run_pretrain_mlperf.py --input_dir d --output_dir o --train_batch_size 0 --max_steps 9",
+            "batch_size 0",
+        ),
+        ("python pretrain_glue.py --output_dir o --per_device_train_batch_size 0", "batch_size 0"),
+        ("python pretrain_glue.py --output_dir o --gradient_accumulation_steps 0", "steps 0"),
+    ],
+)
+def test_a_batch_without_sequences_is_refused_by_its_option(line: str, option: str) -> None:
+    """The global batch is a divisor of other numbers."""
+    with pytest.raises(RecipeError, match=option):
+        translated(line)
