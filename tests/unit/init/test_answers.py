@@ -12,6 +12,7 @@ from bertwright.init.answers import hours_of, language_of, machine_named, out_of
 def test_cores_are_one_machine_without_gpus(text: str) -> None:
     found = machine_named(text)
     assert (found.cores, found.ranks, found.device.gpu) == (16, 1, False)
+    assert machine_named("4096-cores").cores == 4096
 
 
 @pytest.mark.parametrize(("text", "gpus"), [("h100", 1), ("8xh100", 8), ("8 x H100", 8), ("1xh100", 1), (" h100", 1)])
@@ -20,7 +21,9 @@ def test_gpus_are_a_rank_each(text: str, gpus: int) -> None:
     assert (found.device.name, found.ranks, found.nodes) == ("h100", gpus, 1)
 
 
-@pytest.mark.parametrize("text", ["", "cores", "-2-cores", "2.5-cores", "xh100", "8x", "8x-h100", "there", "h100 h100"])
+@pytest.mark.parametrize(
+    "text", ["", "cores", "-2-cores", "2.5-cores", "xh100", "8x", "8x-h100", "there", "h100 h100", "4097-cores"]
+)
 def test_other_words_are_no_machine(text: str) -> None:
     with pytest.raises(RecipeError, match="--machine"):
         machine_named(text)

@@ -112,3 +112,16 @@ def test_commands_that_only_prepare_are_run_up_to_the_examples() -> None:
     assert start_line(made(phases=(unsaid,)), "r.toml") == "bertwright run r.toml --until examples"
     assert start_line(made(phases=(unsaid, PHASE)), "r.toml") == "bertwright run r.toml"
     assert start_line(made(phases=()), "r.toml") == "bertwright run r.toml"
+
+
+@pytest.mark.parametrize("control", ["\n", "\r", "\t", "\x0b", "\x1b", "\x7f", "\x00"])
+def test_no_word_of_a_command_ends_its_comment(control: str) -> None:
+    """A line break in a comment would make the rest of it a key."""
+    word = f"a{control}seed = 1"
+    sections = {"corpus.source": Key("corpus.source", word, f"--input {word}")}
+    lists: dict[str, Any] = {"accounts": (Account(f"--x {word}", (), word),), "remarks": (word,), "left": (word,)}
+    for long in ("", "b" * 100):
+        wide = {"corpus.source": Key("corpus.source", word, f"--input {word}{long}")}
+        read = tomllib.loads(text(made(sections=wide, open=(word,), commands=(word,), **lists)))
+        assert read["corpus"] == {"source": word} and set(read) == {"corpus", "train"}
+    assert tomllib.loads(place_text(made(sections=sections, launch=TORCHRUN, commands=(word,))))["ranks"] == 4
