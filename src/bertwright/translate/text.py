@@ -20,8 +20,9 @@ SECTIONS = ("corpus", "texts", "vocab", "examples", "model", "optim")
 AFTER = ("evaluate", "export", "report")
 PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", "warmup", "masking", "steps", "epochs")
 """Order of a phase's keys, as in the recipes shipped with the package."""
-_CONTROLS = {point: " " if chr(point).isspace() else f"\\x{point:02x}" for point in (*range(0x20), 0x7F)}
+_CONTROLS = {point: " " if chr(point).isspace() else f"\\x{point:02x}" for point in (*range(0x20), *range(0x7F, 0xA0))}
 """What stands for control characters in comments, which they would end or make invalid."""
+_LATE_CONTROLS = {point: f"\\u{point:04x}" for point in range(0x7F, 0xA0)}
 
 
 def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
@@ -121,5 +122,5 @@ def value_text(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
-    # JSON leaves this one character as it is, which TOML does not.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # JSON leaves these control characters as they are; TOML forbids the first, and a terminal may obey the others.
+    return json.dumps(value, ensure_ascii=False).translate(_LATE_CONTROLS)

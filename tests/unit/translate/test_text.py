@@ -114,7 +114,7 @@ def test_commands_that_only_prepare_are_run_up_to_the_examples() -> None:
     assert start_line(made(phases=()), "r.toml") == "bertwright run r.toml"
 
 
-@pytest.mark.parametrize("control", ["\n", "\r", "\t", "\x0b", "\x1b", "\x7f", "\x00"])
+@pytest.mark.parametrize("control", ["\n", "\r", "\t", "\x0b", "\x1b", "\x7f", "\x85", "\x9b", "\x00"])
 def test_no_word_of_a_command_ends_its_comment(control: str) -> None:
     """A line break in a comment would make the rest of it a key."""
     word = f"a{control}seed = 1"
@@ -122,6 +122,8 @@ def test_no_word_of_a_command_ends_its_comment(control: str) -> None:
     lists: dict[str, Any] = {"accounts": (Account(f"--x {word}", (), word),), "remarks": (word,), "left": (word,)}
     for long in ("", "b" * 100):
         wide = {"corpus.source": Key("corpus.source", word, f"--input {word}{long}")}
-        read = tomllib.loads(text(made(sections=wide, open=(word,), commands=(word,), **lists)))
+        whole = text(made(sections=wide, open=(word,), commands=(word,), **lists))
+        read = tomllib.loads(whole)
         assert read["corpus"] == {"source": word} and set(read) == {"corpus", "train"}
+        assert all(line.isprintable() for line in whole.split("\n"))
     assert tomllib.loads(place_text(made(sections=sections, launch=TORCHRUN, commands=(word,))))["ranks"] == 4
