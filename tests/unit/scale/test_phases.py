@@ -129,3 +129,37 @@ def test_data_are_replaced_by_what_is_built_in() -> None:
     assert str(found["data"]).endswith(".jsonl") or "sample" in str(found["data"])
     (found,) = scaled(phase())
     assert "data" not in found and "quarantine" not in found
+
+
+@pytest.mark.parametrize(
+    ("warmup", "before", "scaled_warmup", "scaled_before"),
+    [
+        (50, 25, 6, 3),
+        (50, 49, 6, 5),  # something is left of the warm-up
+        (50, 1, 6, 0),
+        (9, 8, 1, 0),
+    ],
+)
+def test_a_warm_up_that_begins_before_the_first_step_does_so_at_a_tiny_scale(
+    warmup: int, before: int, scaled_warmup: int, scaled_before: int
+) -> None:
+    """Of 100 steps, which become 12."""
+    given = phase(warmup=warmup, schedule={"kind": "poly_nvidia", "warmup_before": before})
+    (found,) = scaled(given)
+    assert (found["warmup"], found["schedule.warmup_before"]) == (scaled_warmup, scaled_before)
+    assert "schedule.warmup_before" not in scaled(phase(warmup=50, schedule="poly_nvidia"))[0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "wanted"),
+    [
+        ([[0, 0.3], [50, 0.2]], [[0, 0.3], [6, 0.2]]),
+        ([[0, 0.3], [1, 0.25], [2, 0.2]], [[0, 0.3], [1, 0.25], [2, 0.2]]),  # no two at one step
+        ([[0, 0.3], [50, 0.25], [99, 0.2]], [[0, 0.3], [6, 0.25]]),  # beyond the last step
+        ([[0, 0.3], [50, 0.25], [95, 0.2]], [[0, 0.3], [6, 0.25], [11, 0.2]]),
+    ],
+)
+def test_mask_rates_change_where_they_did(rate: Any, wanted: Any) -> None:
+    (found,) = scaled(phase(masking={"rate": rate}))
+    assert found["masking.rate"] == wanted
+    assert "masking.rate" not in scaled(phase(masking={"rate": 0.3}))[0]
