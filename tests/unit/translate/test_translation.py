@@ -9,6 +9,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
+from bertwright.translate.secrets import without_secrets
 from bertwright.translate.shell import of_script, of_words
 from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import Translation, translate
@@ -270,3 +271,33 @@ def test_a_batch_without_sequences_is_refused_by_its_option(line: str, option: s
     """The global batch is a divisor of other numbers."""
     with pytest.raises(RecipeError, match=option):
         translated(line)
+
+
+def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:
+    for script in ("", "cd x\nrm -r y; curl z; pip install a\nconda activate b; build.sh"):
+        with pytest.raises(RecipeError, match="no command"):
+            translate(of_script(script), strict=False)
+    with pytest.raises(RecipeError, match="line 1: cd"):
+        translate(of_script("cd x"))  # alone, it may be a mistake
+
+
+def test_a_start_that_is_given_leaves_no_question_but_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "manifest.json").write_text("{}")
+    phase = f"python run_pretraining.py {NEEDED} --phase2"
+    assert not translated(f"{phase} --init_checkpoint {tmp_path}/model_save").open
+    (question,) = translated(f"python run_pretraining.py {NEEDED} --init_checkpoint gone").open
+    assert "gone" in question
+
+
+def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:
+    line = "python run_pretraining.py --input_dir $IN --config_file $C/c.json --output_dir o --do_train"
+    questions = translated(line).open
+    assert [question.partition(" = ")[0] for question in questions] == ["model.config", "data"]
+
+
+def test_secret_variables_are_hidden_and_others_stay() -> None:
+    (command,) = of_words(["HF_TOKEN=planted", "DATA=/data", "run.sh", "--password", "planted", "--seed", "1"])
+    found = without_secrets(command)
+    assert "planted" not in repr(found) and found.variables["DATA"] == "/data" and found.words[-2:] == ("--seed", "1")
+    assert without_secrets(found) == found
