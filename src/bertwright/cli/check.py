@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
-from bertwright.cli.formatting import fact_lines, print_facts
+from bertwright.cli.formatting import fact_lines, print_facts, visible
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
@@ -146,6 +146,6 @@ def _print_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: boo
     if as_json:
         print_facts({**facts, "valid": code == 0, "verdicts": [verdict.as_dict() for verdict in verdicts]}, as_json)
     else:
-        print(*fact_lines(facts), *([""] if facts else []), *verdict_lines(verdicts), sep="\n")
+        print(*fact_lines(facts), *([""] if facts else []), *map(visible, verdict_lines(verdicts)), sep="\n")
     if code:
         raise typer.Exit(code)

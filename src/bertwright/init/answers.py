@@ -22,6 +22,8 @@ QUALITIES: dict[Quality, str] = {
     "best": "what has been found since: ModernBERT, no pairs, more and whole words masked",
 }
 _CORES = re.compile(r"(\d{1,4})[- ]?cores?")
+_MOST_CORES = 4096
+"""As in the section `[hardware]` of a place."""
 _GPUS = re.compile(r"(?:(\d{1,3}) ?x ?)?([a-z][a-z0-9-]*)")
 
 
@@ -60,7 +62,7 @@ def machine_named(text: str) -> Machine:
     if word == "here":
         recipe = Recipe.load("wiki-mini")
         return this_machine(recipe, max(1, len(training_gpus(recipe))))
-    if (cores := _CORES.fullmatch(word)) and int(cores[1]):
+    if (cores := _CORES.fullmatch(word)) and 0 < int(cores[1]) <= _MOST_CORES:
         return machine_of(HardwareConfig(cores=int(cores[1])))
     found = _GPUS.fullmatch(word)
     if found and found[2] in gpus() and int(found[1] or 1):

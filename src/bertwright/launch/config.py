@@ -44,7 +44,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
         said = f"is a place of {kind}; write launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
     # `plan` uses this section of the file; here only its mistakes matter.
-    hardware_in(values, lines, str(path))
+    hardware_in(values, lines, str(path or target))
     values.pop("hardware", None)
     validated: Target = validate(TARGETS[target], values, str(path or target), lines)
     for key, secret in secrets(values):

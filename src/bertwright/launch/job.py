@@ -25,6 +25,7 @@ FOLDER = "launch"
 RECIPE = "recipe.toml"
 _SOURCE = re.compile(r"corpus\.source(\.\d+)?(\.path)?")
 """Forms of the key whose files are identified by size and samples instead of a hash of their full content."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHIPPED = ("sample", "sample-small")
 """Sources that are shipped with the package."""
 
@@ -103,7 +104,8 @@ class Job:
 
 
 def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
-    """Return the job of a recipe; raise `RecipeError` if the recipe is invalid or contains a secret."""
+    """Return the job of a recipe; raise `RecipeError` if the recipe is invalid or contains a secret, or if
+    the run folder has a control character in its name."""
     written = Written.read(recipe, overrides)
     loaded = Recipe.validated(written)
     # Skip the check of the starting weights: they may exist only at the place.
@@ -114,7 +116,11 @@ def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
             f"{key} holds {secret}, and descriptions of jobs hold no secrets. Take it out, and give the credentials in "
             "the environment of the place."
         )
-    return Job(written, loaded, PurePosixPath((out or Path("runs") / recipe.stem).as_posix()))
+    folder = (out or Path("runs") / recipe.stem).as_posix()
+    # Scripts name the run in comments and options, which a line break would end.
+    if _CONTROL.search(folder):
+        raise RecipeError(f"--out {folder!r}: a line break or control character is in it. Give a name without one.")
+    return Job(written, loaded, PurePosixPath(folder))
 
 
 def _marked(value: Any, key: str = "") -> Iterator[str]:

@@ -24,7 +24,8 @@ def scaled_phases(phases: Sequence[PhaseConfig], labelled: bool = False) -> Iter
         share = min(1.0, STEPS / total)
         short = max(2, round(steps * share)) if steps > 2 else max(1, round(steps))
         batch = max(1, round(phase.batch * min(1.0, TOKENS / largest)))
-        replaced = [*_length(phase, short, steps), *_data(phase, labelled), *_batch(phase, batch)]
+        replaced = [*_length(phase, short, steps), *_masking(phase, short, steps)]
+        replaced += [*_data(phase, labelled), *_batch(phase, batch)]
         yield from (Replacement(f"train.phases.{i}.{key}", value, reason) for key, value, reason in replaced)
 
 
@@ -43,11 +44,26 @@ def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[st
             yield name, None, "given in steps instead"
     yield "steps", steps, _SHAPE
     if phase.warmup >= 1:
-        yield "warmup", min(steps, max(1, round(phase.warmup * steps / planned))), _SHAPE
+        warmup = min(steps, max(1, round(phase.warmup * steps / planned)))
+        yield "warmup", warmup, _SHAPE
+        if before := getattr(phase.schedule, "warmup_before", 0):
+            yield "schedule.warmup_before", min(warmup - 1, round(before * steps / planned)), _SHAPE
     if phase.end_after is not None:
         yield "end_after", min(steps, max(1, round(phase.end_after * steps / planned))), _SHAPE
     if phase.hours is not None:
         yield "hours", None, "the phase ends after its steps"
+
+
+def _masking(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:
+    if isinstance(phase.masking.rate, float):
+        return
+    rates: list[list[float]] = []
+    for step, rate in phase.masking.rate:
+        # Every pair has a later step than the one before it.
+        at = max(round(step * steps / planned), len(rates) and int(rates[-1][0]) + 1)
+        if at < steps:
+            rates.append([at, rate])
+    yield "masking.rate", rates, _SHAPE
 
 
 def _data(phase: PhaseConfig, labelled: bool) -> Iterator[tuple[str, object, str]]:

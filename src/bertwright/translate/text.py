@@ -20,6 +20,9 @@ SECTIONS = ("corpus", "texts", "vocab", "examples", "model", "optim")
 AFTER = ("evaluate", "export", "report")
 PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", "warmup", "masking", "steps", "epochs")
 """Order of a phase's keys, as in the recipes shipped with the package."""
+_CONTROLS = {point: " " if chr(point).isspace() else f"\\x{point:02x}" for point in (*range(0x20), *range(0x7F, 0xA0))}
+"""What stands for control characters in comments, which they would end or make invalid."""
+_LATE_CONTROLS = {point: f"\\u{point:04x}" for point in range(0x7F, 0xA0)}
 
 
 def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
@@ -86,7 +89,7 @@ def _table(header: str, keys: Mapping[str, Key]) -> Iterator[str]:
         yield header
         for name, key in keys.items():
             line = f"{name} = {value_text(key.value)}"
-            beside = f"{line:<{COLUMN - 1}} # {key.why}" if key.why else line
+            beside = f"{line:<{COLUMN - 1}} # {key.why.translate(_CONTROLS)}" if key.why else line
             # A long value leaves no room for its origin, which is then on the line above.
             yield from [beside] if len(beside) <= WIDTH else [*_wrapped("# ", key.why), line]
         yield ""
@@ -104,7 +107,12 @@ def _accounted(option: str, note: str) -> str:
 def _wrapped(first: str, text: str, later: str = "") -> list[str]:
     later = later or "#" + " " * (len(first) - 1)
     return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+        text.translate(_CONTROLS),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -114,4 +122,5 @@ def value_text(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    # JSON leaves these control characters as they are; TOML forbids the first, and a terminal may obey the others.
+    return json.dumps(value, ensure_ascii=False).translate(_LATE_CONTROLS)

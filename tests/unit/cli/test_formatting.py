@@ -1,9 +1,11 @@
 """What data holds cannot command the terminal."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from bertwright.cli import main
 from bertwright.cli.formatting import fact_lines, json_line, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
@@ -46,3 +48,19 @@ def test_facts_are_lines_in_columns() -> None:
         "       two",
         "       lines",
     ]
+
+
+def test_a_recipe_of_somebody_else_does_not_command_the_terminal_that_checks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'corpus.source = "no\\u001b]0;owned\\u0007\\u202e.txt"\ncorpus.language = "hu"\nmodel.size = "tiny"\n'
+        "[[train.phases]]\nlength = 16\nbatch = 8\nlearning_rate = 1e-3\nsteps = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["bertwright", "check", "mine.toml"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr().out
+    assert left.value.code == 3 and r"no\x1b]0;owned\x07\u202e.txt" in said
+    assert all(line.isprintable() for line in said.splitlines())

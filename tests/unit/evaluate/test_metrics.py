@@ -68,3 +68,19 @@ def test_a_constant_has_no_correlation() -> None:
     assert of_numbers(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == none
     # Seven times 0.1 has not the mean 0.1.
     assert of_numbers(np.full(7, 0.1), np.arange(7.0)) == none == of_numbers(np.arange(7.0), np.full(7, 0.1))
+
+
+def test_scores_of_a_table_by_hand() -> None:
+    """Right 0 0 0 1 1, guessed 0 0 1 1 0: of class 1 there is one hit, one false alarm and one miss."""
+    found = of_classes(np.array([0, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1]), 2)
+    assert found["accuracy"] == pytest.approx(3 / 5) and found["f1"] == pytest.approx(2 / (2 + 1 + 1))
+    # (true positives x true negatives - false positives x false negatives) / root of the product of the four sums
+    assert found["matthews"] == pytest.approx((1 * 2 - 1 * 1) / math.sqrt(2 * 2 * 3 * 3))
+
+
+def test_a_class_that_nobody_names_counts_for_nothing_and_a_missed_one_as_0() -> None:
+    two = of_classes(np.array([0, 0, 1]), np.array([0, 0, 1]), 4)
+    assert two["f1"] == 1.0 and two["accuracy"] == 1.0, "classes 2 and 3 are neither there nor guessed"
+    missed = of_classes(np.array([0, 0, 0]), np.array([0, 0, 2]), 3)
+    assert missed["f1"] == pytest.approx((2 * 2 / (2 * 2 + 1) + 0) / 2)
+    assert of_classes(np.array([0, 0]), np.array([0, 0]), 2)["f1"] == 0.0, "as in GLUE: there is no class 1"

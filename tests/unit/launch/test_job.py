@@ -2,7 +2,10 @@
 
 from pathlib import Path, PurePosixPath
 
-from bertwright.launch.job import Job
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.launch.job import Job, load_job
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 
@@ -33,3 +36,11 @@ def test_the_files_of_a_recipe_are_those_that_its_sections_mark() -> None:
         "train.phases.0.data": "hdf5",
         "train.objective.teacher": "../teacher",
     }
+
+
+@pytest.mark.parametrize("control", ["\n", "\r", "\x1b", "\x7f"])
+def test_a_run_folder_is_a_name_for_one_line(control: str) -> None:
+    """Scripts of schedulers name it in comments, where a line break would begin a command."""
+    with pytest.raises(RecipeError, match="^--out "):
+        load_job(Path("smoke"), [], Path(f"runs/a{control}touch b"))
+    assert load_job(Path("smoke"), [], Path("runs/é b")).name == "é b"

@@ -158,3 +158,9 @@ def test_a_blank_in_a_name_does_not_split_an_option_of_sbatch() -> None:
     assert ["--job-name=my run.train"] in options and ["--output=runs/my run/launch/%x-%j.log"] in options
     assert {len(words) for words in options} == {1}
     assert described.commands[0] == "corpus=$(sbatch --parsable 'runs/my run/launch/corpus.sbatch')"
+
+
+def test_a_mistake_in_hardware_that_no_file_has_is_one_of_the_target() -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_place("skypilot", "", ["hardware={gpu='h100'}", "accelerators=H100:8"])
+    assert str(caught.value).startswith("skypilot: ")

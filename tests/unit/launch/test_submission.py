@@ -10,7 +10,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
-from bertwright.launch.submission import submit
+from bertwright.launch.submission import submit, submitted
 from bertwright.launch.target import Scheduler
 
 
@@ -71,3 +71,25 @@ def test_a_run_whose_jobs_have_ended_is_submitted_again(queue: Path) -> None:
     submit(slurm, job, SILENT)
     queue.write_text("7_0|COMPLETED|None|n1\n7_1|CANCELLED|None|n2\n")
     assert submit(slurm, job, SILENT).jobs
+
+
+def test_what_was_submitted_is_found_again_by_its_run_folder_and_target(queue: Path) -> None:
+    slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
+    azure = load_place("azureml", "", ["compute=cpus"])
+    with pytest.raises(RecipeError, match=r"runs/smoke has no job"):
+        submitted(slurm, job)
+    sent = submit(slurm, job, SILENT)
+    assert submitted(slurm, job) == sent and list(sent.jobs) == ["prepare", "train", "finish"]
+    with pytest.raises(RecipeError, match=r"runs/smoke was submitted to slurm: .* of azureml"):
+        submitted(azure, job)
+    with pytest.raises(RecipeError, match=r"runs/other has no job"):
+        submitted(slurm, load_job(Path("smoke"), [], Path("runs/other")))
+
+
+def test_another_target_does_not_ask_the_queue_of_the_first(queue: Path) -> None:
+    """What runs in the foreground leaves no jobs, so the note of those that wait stays."""
+    slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
+    submit(slurm, job, SILENT)
+    queue.write_text("7|RUNNING|None|n1\n")
+    assert not submit(load_place("skypilot", "", ()), job, SILENT).jobs
+    assert submitted(slurm, job).jobs["train"] == "7"

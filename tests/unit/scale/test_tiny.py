@@ -1,11 +1,13 @@
 """What a tiny scale replaces, what it leaves as it is said, and what it says of it."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from bertwright.core.errors import RecipeError
 from bertwright.scale.tiny import load_tiny
+from bertwright.shipped import find_shipped
 
 RECIPE = """
 [corpus]
@@ -98,3 +100,10 @@ def test_a_recipe_without_a_corpus_has_one_then(tmp_path: Path) -> None:
     )
     recipe, _ = load_tiny(tmp_path / "data.toml")
     assert recipe.corpus is not None and recipe.texts is None and recipe.train.phases[0].steps == 12
+
+
+@pytest.mark.parametrize("preset", tomllib.loads(find_shipped("recipe", "mlperf-large").read_text())["presets"])
+def test_every_preset_of_a_shipped_recipe_has_a_tiny_scale(preset: str) -> None:
+    """Their schedules begin a warm-up before the first step."""
+    recipe, _ = load_tiny("mlperf-large", [f"preset={preset}"])
+    assert sum(phase.steps or 0 for phase in recipe.train.phases) <= 14

@@ -1,9 +1,12 @@
 """Job files of Azure ML: what is put in, how often commands are started, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.azure_job import of_job
+from bertwright.translate.azure_job import AZUREML, of_job, within
+from bertwright.translate.launchers import Launch
 from bertwright.translate.text import start_line, text
 from bertwright.translate.translation import Translation, translate
 
@@ -109,3 +112,56 @@ def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
     with pytest.raises(RecipeError) as caught:
         of_job("environment_variables:\n  HF_TOKEN: planted: planted\n")
     assert "planted" not in str(caught.value) and "line 2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "outer", "nodes", "processes", "by"),
+    [
+        (Launch(1, 4, "torchrun"), Launch(), 1, 4, "torchrun"),
+        (Launch(), Launch(2, 8, "srun"), 2, 8, "srun"),
+        (Launch(1, 4, "torchrun"), Launch(2, 8, "srun"), 1, 4, "torchrun"),
+        (Launch(), Launch(2, 8, AZUREML), 2, 8, AZUREML),
+        (Launch(1, 4, "torchrun"), Launch(2, 8, AZUREML), 2, 4, AZUREML),
+        (Launch(3, 1, "torchrun"), Launch(2, 8, AZUREML), 3, 8, AZUREML),
+    ],
+)
+def test_a_command_says_its_processes_and_the_file_everything_else(
+    own: Launch, outer: Launch, nodes: int, processes: int, by: str
+) -> None:
+    own, outer = replace(own, machine=(("own", "1"),)), replace(outer, machine=(("outer", "2"),))
+    made = within(own, outer)
+    assert (made.nodes, made.processes, made.by) == (nodes, processes, by)
+    assert ("own", "1") in made.machine or not own.by
+    assert (("outer", "2") in made.machine) == (by == AZUREML or not own.by)
+
+
+def test_variables_of_the_file_are_set_before_those_of_the_command() -> None:
+    first, second = of_job("command: A=1 run.sh; run.sh\nenvironment_variables: {A: 0, B: x}\n")
+    assert (first.variables, second.variables) == ({"A": "1", "B": "x"}, {"A": "0", "B": "x"})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "processes"),
+    [("{type: mpi, process_count_per_instance: 4}", 4), ("{type: PyTorch}", 1), ("{process_count_per_instance: 2}", 2)],
+)
+def test_equal_processes_are_of_pytorch_or_mpi(distribution: str, processes: int) -> None:
+    (command,) = of_job(f"command: run.sh\ndistribution: {distribution}\nresources: {{instance_count: 3}}\n")
+    assert (command.launch.nodes, command.launch.processes) == (3, processes)
+    for wrong in ("0", "-1", "true", "1.5", "two"):
+        with pytest.raises(RecipeError, match="process_count_per_instance"):
+            of_job(f"command: run.sh\ndistribution: {{process_count_per_instance: {wrong}}}\n")
+
+
+def test_the_machine_is_what_the_file_says_of_it() -> None:
+    resources = "{instance_type: Standard_X, shm_size: 8g}"
+    job = f"command: run.sh\nexperiment_name: e\nlimits: {{timeout: 60}}\nresources: {resources}\n"
+    (command,) = of_job(job)
+    said = {"vm_size": "Standard_X", "shm_size": "8g", "timeout": "60", "experiment": "e"}
+    assert dict(command.launch.machine) == said and dict(of_job("command: run.sh")[0].launch.machine) == {}
+
+
+@pytest.mark.parametrize("style", ["|", ">"])
+def test_a_line_is_that_of_the_file(style: str) -> None:
+    (block,) = of_job(f"# first\ncommand: {style}\n  run.sh\n")
+    (plain,) = of_job("# first\n\ncommand: run.sh\n")
+    assert (block.line, plain.line) == (3, 3)

@@ -86,3 +86,44 @@ def test_launchers_that_are_not_understood_are_told(line: str, said: str) -> Non
     with pytest.raises(RecipeError) as error:
         strip_launchers(tuple(line.split()))
     assert str(error.value).startswith(said)
+
+
+def test_the_machine_is_described_by_every_launcher_in_front() -> None:
+    """The innermost that says a number of processes starts them; interpreters say nothing."""
+    line = "srun -N 2 -p gpu torchrun --nproc_per_node 4 --role=x python -u x.py"
+    launch, rest = strip_launchers(tuple(line.split()))
+    assert (launch.nodes, launch.processes, rest) == (2, 4, ("x.py",))
+    assert launch.machine == (("p", "gpu"), ("role", "x")) and launch.ranks == 8
+    assert strip_launchers(("python", "x.py"))[0].by == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "rest"),
+    [
+        ("srun -- x.sh -n 3", ("x.sh", "-n", "3")),
+        ("accelerate launch --num_processes 2 x.py launch", ("x.py", "launch")),
+        ("/usr/bin/python3 x.py", ("x.py",)),
+        ("python -m torch.distributed.run x.py --nproc_per_node 9", ("x.py", "--nproc_per_node", "9")),
+    ],
+)
+def test_what_follows_the_launcher_is_the_programs(line: str, rest: tuple[str, ...]) -> None:
+    launch, words = strip_launchers(tuple(line.split()))
+    assert words == rest and launch.nodes == 1 and launch.processes in (1, 2)
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "1.5", "auto", "", "$N"])
+def test_a_number_of_processes_is_a_whole_one_above_0(count: str) -> None:
+    with pytest.raises(RecipeError, match="Write the number"):
+        strip_launchers(("torchrun", f"--nproc_per_node={count}", "x.py"))
+
+
+@pytest.mark.parametrize("end", [";", "&&", "||", "|", "|&", "&"])
+def test_commands_end_at_an_operator(end: str) -> None:
+    assert [command.words for command in of_script(f"a 1 {end} b 2")] == [("a", "1"), ("b", "2")]
+
+
+def test_lines_are_counted_where_they_begin() -> None:
+    commands = of_script("a\n\nb \\\n  c \\\n  d\ne; f\ng \\")
+    assert [(command.words, command.line) for command in commands] == [
+        (("a",), 1), (("b", "c", "d"), 3), (("e",), 6), (("f",), 6), (("g",), 7)
+    ]  # fmt: skip

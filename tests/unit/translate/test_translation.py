@@ -9,6 +9,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
+from bertwright.translate.secrets import without_secrets
 from bertwright.translate.shell import of_script, of_words
 from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import Translation, translate
@@ -248,3 +249,55 @@ def test_the_trainers_steps_stand_before_its_epochs() -> None:
     for typed, wanted in (("--max_steps 100", {"steps": 100}), ("--max_steps -1 --num_train_epochs 2", {"epochs": 2})):
         (phase,) = translated(f"python pretrain_glue.py --output_dir o {typed}").phases
         assert {name: key.value for name, key in phase.items() if name in ("steps", "epochs")} == wanted
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        (
+            f"python run_pretraining.py {NEEDED} --train_batch_size 0 --learning_rate 6e-3 --max_seq_length 128",
+            "batch_size 0",
+        ),
+        (f"python run_pretraining.py {NEEDED} --train_batch_size=-8", "batch_size=-8"),
+        (
+            "python run_pretrain_mlperf.py --input_dir d --output_dir o --train_batch_size 0 --max_steps 9",
+            "batch_size 0",
+        ),
+        ("python pretrain_glue.py --output_dir o --per_device_train_batch_size 0", "batch_size 0"),
+        ("python pretrain_glue.py --output_dir o --gradient_accumulation_steps 0", "steps 0"),
+    ],
+)
+def test_a_batch_without_sequences_is_refused_by_its_option(line: str, option: str) -> None:
+    """The global batch is a divisor of other numbers."""
+    with pytest.raises(RecipeError, match=option):
+        translated(line)
+
+
+def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:
+    for script in ("", "cd x\nrm -r y; curl z; pip install a\nconda activate b; build.sh"):
+        with pytest.raises(RecipeError, match="no command"):
+            translate(of_script(script), strict=False)
+    with pytest.raises(RecipeError, match="line 1: cd"):
+        translate(of_script("cd x"))  # alone, it may be a mistake
+
+
+def test_a_start_that_is_given_leaves_no_question_but_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "manifest.json").write_text("{}")
+    phase = f"python run_pretraining.py {NEEDED} --phase2"
+    assert not translated(f"{phase} --init_checkpoint {tmp_path}/model_save").open
+    (question,) = translated(f"python run_pretraining.py {NEEDED} --init_checkpoint gone").open
+    assert "gone" in question
+
+
+def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:
+    line = "python run_pretraining.py --input_dir $IN --config_file $C/c.json --output_dir o --do_train"
+    questions = translated(line).open
+    assert [question.partition(" = ")[0] for question in questions] == ["model.config", "data"]
+
+
+def test_secret_variables_are_hidden_and_others_stay() -> None:
+    (command,) = of_words(["HF_TOKEN=planted", "DATA=/data", "run.sh", "--password", "planted", "--seed", "1"])
+    found = without_secrets(command)
+    assert "planted" not in repr(found) and found.variables["DATA"] == "/data" and found.words[-2:] == ("--seed", "1")
+    assert without_secrets(found) == found

@@ -18,7 +18,14 @@ def nothing(command: Command, name: str) -> Iterator[Key]:
 def batch(command: Command, name: str) -> Iterator[Key]:
     """Sequences of one process and update, as the global batch."""
     why = f"{command.source(name)}{_times(command.launch.ranks, 'processes')}"
-    yield Key(f"{PHASE}batch", int(command.number(name)) * command.launch.ranks, why)
+    yield Key(f"{PHASE}batch", _counted(command, name) * command.launch.ranks, why)
+
+
+def _counted(command: Command, name: str) -> int:
+    """Return the value of an option that is at least 1; raise `RecipeError` if it is less."""
+    if (count := int(command.number(name, 1))) < 1:
+        raise RecipeError(f"{command.source(name)}: with {count} nothing would be trained on. Give 1 or more.")
+    return count
 
 
 def _times(count: int, what: str) -> str:
@@ -38,7 +45,7 @@ def micro_batch(command: Command, name: str) -> Iterator[Key]:
 
 def device_batch(command: Command, name: str) -> Iterator[Key]:
     """The Trainer's sequences per device and forward pass, as micro-batch and global batch."""
-    size, passes = int(command.number(_DEVICE)), int(command.number("gradient_accumulation_steps", 1))
+    size, passes = _counted(command, _DEVICE), _counted(command, "gradient_accumulation_steps")
     ranks = command.launch.ranks
     why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
     yield Key(f"{PHASE}batch", size * passes * ranks, why)
@@ -47,20 +54,20 @@ def device_batch(command: Command, name: str) -> Iterator[Key]:
 
 def global_batch(command: Command, name: str) -> Iterator[Key]:
     """A batch that is the global batch in the original too."""
-    yield Key(f"{PHASE}batch", command[name], f"{command.source(name)}, of all devices together")
+    yield Key(f"{PHASE}batch", _counted(command, name), f"{command.source(name)}, of all devices together")
 
 
 def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
     """An interval in sequences, as one in steps."""
     key = command.program.original(name)
     if key and command.number(name) > 0:
-        batch = int(command.number("train_batch_size")) * command.launch.ranks
+        batch = _counted(command, "train_batch_size") * command.launch.ranks
         yield Key(key.keys[0], max(1, round(command.number(name) / batch)), f"{command.source(name)} / {batch}")
 
 
 def end_after(command: Command, name: str) -> Iterator[Key]:
     """Number of sequences after which training ends although its schedule is longer."""
-    batch = int(command.number("train_batch_size")) * command.launch.ranks
+    batch = _counted(command, "train_batch_size") * command.launch.ranks
     if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
         yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
 

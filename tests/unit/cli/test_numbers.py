@@ -1,0 +1,144 @@
+"""Numbers for people: units change where the digits would, and columns keep their sides."""
+
+from typing import Any
+
+import pytest
+
+from bertwright.cli.formatting import columns, losses, number, progress_words, row_line, time_left
+from bertwright.cli.plan_text import _amount, _large, _quoted, aligned, giga, seconds
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (None, "?"),
+        (0, "0.0 MB"),
+        (160_000, "0.2 MB"),
+        (999_999, "1.0 MB"),
+        (1_000_000, "1 MB"),
+        (99_400_000, "99 MB"),
+        (99_500_000, "0.1 GB"),
+        (1_540_000_000, "1.5 GB"),
+        (1_234_500_000_000, "1,234.5 GB"),
+    ],
+)
+def test_bytes(size: float | None, said: str) -> None:
+    assert giga(size) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.000_12, "0.12 ms"), (0.035, "35 ms"), (0.9994, "999 ms"), (0.9995, "1 s"), (2.44, "2.44 s"), (999.4, "999 s")],
+)
+def test_seconds(value: float, said: str) -> None:
+    assert seconds(value) == said
+    assert seconds(1234.4) == "1,234 s"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "?"),
+        (0, "0"),
+        (999.4, "999"),
+        (999.5, "1 k"),
+        (12_345, "12.3 k"),
+        (999_400, "999 k"),
+        (999_500, "1 M"),
+        (1.25e6, "1.25 M"),
+        (3.14e9, "3.14 G"),
+        (2e12, "2 T"),
+        (4321e12, "4.32e+03 T"),
+    ],
+)
+def test_counts(value: float | None, said: str) -> None:
+    assert _large(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.0001, "under 0.001"),
+        (0.001, "0.001"),
+        (0.01234, "0.0123"),
+        (99.94, "99.9"),
+        (99.95, "100"),
+        (1234.5, "1,234"),
+    ],
+)
+def test_amounts(value: float, said: str) -> None:
+    assert _amount(value) == said
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (None, "NaN"),
+        (0, "0:00:00"),
+        (59.6, "0:01:00"),
+        (750, "0:12:30"),
+        (3600, "1:00:00"),
+        (86_399, "23:59:59"),
+        (86_400, "1d 00:00"),
+        (3 * 86_400 + 4 * 3600 + 5 * 60 + 59, "3d 04:05"),
+        (1000 * 86_400, "1,000d 00:00"),
+    ],
+)
+def test_time_left(left: float | None, said: str) -> None:
+    assert time_left(left) == said
+
+
+def test_keys_for_a_shell_are_quoted_where_it_would_read_them_otherwise() -> None:
+    assert _quoted("train.engine=zero") == "train.engine=zero"
+    for key in ('train.precision={kind="bf16"}', "a=[1]", "a=b c"):
+        assert _quoted(key) == f"'{key}'"
+
+
+def test_tables_have_words_on_the_left_and_numbers_on_the_right() -> None:
+    rows = [("a", "1", "10"), ("long", "200", "3")]
+    assert list(aligned(("name", "n", "of"), rows)) == ["name    n  of", "a       1  10", "long  200   3"]
+    assert columns(("name", "n", "of"), rows) == ["name  n    of", "a     1    10", "long  200   3"]
+    assert list(aligned(("name", "n"), [("x", "")])) == ["name  n", "x"], "no blanks at the end"
+
+
+ROW: dict[str, Any] = {
+    "phase": 1,
+    "step": 12_000,
+    "mlm_loss": 2.34567,
+    "mlm_accuracy": 0.456,
+    "learning_rate": 0.000123,
+    "tokens_per_second": 12_345.6,
+    "data_wait_share": 0.034,
+    "remaining_seconds": 750,
+}
+
+
+def test_a_row_has_its_numbers_under_their_titles() -> None:
+    """10 columns; a score that the run lacks is a dash, and a number that is none NaN."""
+    cells = row_line({**ROW, "nsp_loss": 0.5, "heldout_mlm_loss": 2.5, "heldout_mlm_accuracy": 0.5}).split()
+    assert cells == ["1", "12,000", "2.346", "2.500", "50.0%", "–", "1.2e-04", "12,346", "3%", "0:12:30"]
+    cells = row_line({**ROW, "mlm_loss": None, "heldout_nsp_accuracy": 0.75}).split()
+    assert cells[2:6] == ["NaN", "–", "–", "75.0%"]
+    assert row_line({**ROW, "heldout_nsp_accuracy": 0.75, "heldout_sop_accuracy": 0.8}).split()[5] == "80.0%"
+
+
+def test_the_first_loss_is_the_one_that_is_shown() -> None:
+    classes = {"step": 1, "classification_loss": 0.25, "mlm_loss": 9.0}
+    assert losses(classes) == [0.25]
+    assert losses({**classes, "heldout_mlm_loss": 3.0}) == [0.25]
+    assert losses({**classes, "heldout_classification_loss": None}) == [0.25, None]
+
+
+def test_the_words_of_a_bar_have_what_is_known() -> None:
+    words = progress_words(ROW).split(", ")
+    assert len(words) == 4 and "0:12:30" in words[0] and " to " not in words[0]
+    assert words[1].endswith("2.346") and words[2].startswith("45.6%") and words[3].startswith("12,346 ")
+    more = {**ROW, "remaining_low_seconds": 60, "remaining_high_seconds": 120, "tflops_per_second": 1.234}
+    said = progress_words(more)
+    assert "(0:01:00 to 0:02:00)" in said and "1.23 " in said
+    assert progress_words({**ROW, "tflops_per_second": 0.004}) == progress_words(ROW), "it would be shown as 0"
+    assert progress_words({**ROW, "tflops_per_second": 0.005}) != progress_words(ROW)
+    without = {name: value for name, value in ROW.items() if name != "mlm_accuracy"}
+    assert "%" not in progress_words(without) and "%" not in progress_words({**ROW, "mlm_accuracy": None})
+    assert "NaN" in progress_words({**ROW, "tokens_per_second": None})
+    assert number(None, "{:.1f}") == "NaN" and number(0.0, "{:.1f}") == "0.0"

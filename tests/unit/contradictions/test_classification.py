@@ -1,0 +1,97 @@
+"""A recipe that classifies texts refuses each setting that would have no effect on it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.contradictions.test_sections import PHASE, keys
+
+from bertwright.contradictions.classification import idle_corpus, of_classification
+from bertwright.core.artifact import MANIFEST
+from bertwright.corpus.config import CorpusConfig
+from bertwright.evaluate.config import EvaluateConfig
+from bertwright.examples.config import ExamplesConfig
+from bertwright.train.config import TrainConfig
+from bertwright.vocab.config import VocabConfig
+
+
+def mistakes(
+    *phases: dict[str, Any],
+    examples: dict[str, Any] | None = None,
+    evaluate: dict[str, Any] | None = None,
+    **keys_: Any,
+) -> list[tuple[str, str]]:
+    """The refused keys and why, for phases that read the folder "texts" unless they say otherwise."""
+    values = [{**PHASE, "data": "texts", **phase} for phase in phases or ({},)]
+    objective = {"kind": "classification", "task": "cola"}
+    train = TrainConfig.model_validate({"phases": values, "objective": objective, **keys_})
+    return list(of_classification(train, EvaluateConfig(**(evaluate or {})), ExamplesConfig(**(examples or {}))))
+
+
+def wrong(*phases: dict[str, Any], **given: Any) -> list[str]:
+    """The refused keys of `mistakes`."""
+    return keys(mistakes(*phases, **given))
+
+
+def test_labelled_texts_are_enough() -> None:
+    assert wrong() == wrong({}, {"length": 32}) == []
+
+
+def test_every_phase_reads_the_same_labelled_texts(tmp_path: Path) -> None:
+    assert wrong({"data": None}) == ["train.phases.0.data"]
+    assert wrong({}, {"data": "other"}) == ["train.phases.1.data"]
+    assert wrong({}, {"data": None}) == ["train.phases.1.data"]
+    ((_, text),) = mistakes({}, {"data": "other"})
+    assert text.endswith("give texts"), "the data of the first phase"
+    (tmp_path / MANIFEST).write_text("{}")
+    assert wrong({"data": tmp_path}) == ["train.phases.0.data"], "running text"
+
+
+@pytest.mark.parametrize(
+    ("phase", "key"),
+    [
+        ({"masking": {"rate": 0.2}}, "masking"),
+        ({"document_range": [0.0, 0.5]}, "document_range"),
+        ({"document_range": [0.5, 1.0]}, "document_range"),
+        ({"quarantine": True}, "quarantine"),
+        ({"target_accuracy": 0.7}, "target_accuracy"),
+    ],
+)
+def test_what_a_phase_says_about_running_text_is_refused(phase: dict[str, Any], key: str) -> None:
+    assert wrong({}, phase) == [f"train.phases.1.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("examples", "passes", 3),
+        ("examples", "plan", "doc-sentences"),
+        ("examples", "short_seq_prob", 0.2),
+        ("examples", "random_next_prob", 0.4),
+        ("examples", "random_label", "google"),
+        ("examples", "seed", 5),
+        ("evaluate", "mask_rate", 0.2),
+        ("evaluate", "cloze", ("the [MASK] .",)),
+    ],
+)
+def test_settings_of_running_text_and_of_masked_tokens_are_refused(section: str, key: str, value: object) -> None:
+    given: Any = {section: {key: value}}
+    assert wrong(**given) == [f"{section}.{key}"]
+
+
+def test_settings_that_labelled_texts_have_too_are_accepted() -> None:
+    assert wrong(examples={"heldout": 0.2}, evaluate={"samples": 2, "max_sequences": 9}) == []
+
+
+def test_a_classifier_takes_all_layers_and_the_weights_alone() -> None:
+    assert wrong({"restart_bias_correction": False}, init_from="stock") == ["train.phases.0.restart_bias_correction"]
+    assert wrong(init_from="stock") == wrong({}, {"restart_bias_correction": False}, init_from="stock") == []
+    assert wrong(init_from="stock", init_layers=(1,)) == ["train.init_layers"]
+
+
+def test_a_corpus_is_for_a_vocabulary_that_is_not_given() -> None:
+    corpus = CorpusConfig.model_validate({"source": "sample", "language": "hu"})
+    given = VocabConfig(file=Path("vocab.txt"))
+    assert keys(idle_corpus(corpus, VocabConfig())) == keys(idle_corpus(None, given)) == []
+    assert keys(idle_corpus(corpus, given)) == ["corpus"]
+    assert keys(idle_corpus(None, VocabConfig())) == ["vocab.file"]

@@ -1,0 +1,100 @@
+"""The folders that training starts from or reads: which are accepted, and the key of each that is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.contradictions.test_sections import keys, train
+
+from bertwright.contradictions.folders import wrong_folder, wrong_folders
+from bertwright.core.artifact import MANIFEST, seal
+from bertwright.core.config import Identity
+
+
+def artifact(folder: Path, stage: str, **config: Any) -> Path:
+    """A finished folder of a stage, without files."""
+    folder.mkdir(parents=True)
+    seal(folder, Identity(stage, 1, config, {}), {}, 0.0)
+    return folder
+
+
+def examples(folder: Path, plan: str) -> Path:
+    return artifact(folder, "examples", examples={"plan": plan})
+
+
+def phases(*data: Path | None, **more: Any) -> list[dict[str, Any]]:
+    return [{"data": each, **more} for each in data]
+
+
+PAIRS, OTHER_PAIRS, SINGLE, OTHER_SINGLE = "next-sentence", "sentence-order", "doc-sentences", "full-sentences"
+
+
+@pytest.mark.parametrize(
+    ("made", "here", "fits"),
+    [
+        (PAIRS, PAIRS, True),
+        (SINGLE, SINGLE, True),
+        (SINGLE, OTHER_SINGLE, True),  # neither has labels
+        (PAIRS, OTHER_PAIRS, False),
+        (PAIRS, SINGLE, False),
+        (SINGLE, PAIRS, False),
+    ],
+)
+def test_labelled_pairs_are_only_for_training_on_the_same_labels(
+    made: str, here: str, fits: bool, tmp_path: Path
+) -> None:
+    folder = examples(tmp_path / "examples", made)
+    found = list(wrong_folders(train(*phases(None, folder)), here))
+    assert keys(found) == ([] if fits else ["train.phases.1.data"])
+    assert all(made in text and here in text for _, text in found)
+
+
+def test_every_phase_is_checked_and_one_without_data_ends_nothing(tmp_path: Path) -> None:
+    corpus, right = artifact(tmp_path / "corpus", "corpus"), examples(tmp_path / "examples", SINGLE)
+    gone = tmp_path / "gone"
+    given = phases(gone, None, corpus, right, gone)
+    assert keys(wrong_folders(train(*given), SINGLE)) == [f"train.phases.{index}.data" for index in (0, 2, 4)]
+
+
+def test_a_run_folder_is_no_data_and_its_examples_are_pointed_to(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.toml").write_text("")
+    ((key, before),) = wrong_folders(train(*phases(run)), SINGLE)
+    examples(run / "examples", SINGLE)
+    ((_, after),) = wrong_folders(train(*phases(run)), SINGLE)
+    assert key == "train.phases.0.data" and str(run / "examples") in after
+    assert before.startswith(after) and before != after, "before they are finished that is said, too"
+
+
+def test_files_have_no_documents_to_take_a_share_of_and_a_folder_of_ours_no_damaged_files(tmp_path: Path) -> None:
+    files, ours = tmp_path / "files", examples(tmp_path / "examples", SINGLE)
+    files.mkdir()
+    share, damaged = {"document_range": [0.0, 0.5]}, {"quarantine": True}
+    assert keys(wrong_folders(train(*phases(files, **share)), SINGLE)) == ["train.phases.0.document_range"]
+    assert keys(wrong_folders(train(*phases(ours, **share)), SINGLE)) == []
+    assert keys(wrong_folders(train(*phases(ours, **damaged)), SINGLE)) == ["train.phases.0.quarantine"]
+    assert keys(wrong_folders(train(*phases(files, **damaged)), SINGLE)) == []
+
+
+def test_training_starts_from_a_training_or_a_checkpoint(tmp_path: Path) -> None:
+    for stage, accepted in (("train", True), ("checkpoint", True), ("examples", False), ("export", False)):
+        folder = artifact(tmp_path / stage, stage)
+        assert keys(wrong_folders(train(init_from=folder), SINGLE)) == ([] if accepted else ["train.init_from"])
+        assert keys(wrong_folders(train(init_from=folder, init_layers=(1,)), SINGLE)) == [], "a teacher's folder"
+
+
+def test_why_a_folder_will_not_do(tmp_path: Path) -> None:
+    corpus = artifact(tmp_path / "corpus", "corpus")
+    assert wrong_folder(corpus, "corpus") == wrong_folder(corpus, "vocab", "corpus") == ""
+    assert "'corpus'" in wrong_folder(corpus, "vocab", "train")
+    assert MANIFEST in wrong_folder(tmp_path / "gone", "train")
+    stock = tmp_path / "stock"
+    stock.mkdir()
+    (stock / "config.json").write_text("{}")
+    for stages, there in (("train", "checkpoint"), True), (("examples",), False):
+        text = wrong_folder(stock, *stages)
+        assert f"model.config={stock / 'config.json'}" in text and ("train.init_layers" in text) == there
+    # A folder of ours may hold a config.json, too.
+    (corpus / "config.json").write_text("{}")
+    assert wrong_folder(corpus, "corpus") == ""

@@ -1,0 +1,169 @@
+"""Another network to start from or to learn from: which are accepted, and the key of each that is not.
+
+The folders hold what `transformers` writes, but for the weights, which no check reads.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.contradictions.test_folders import artifact
+from tests.unit.contradictions.test_sections import keys, train
+
+from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.modern.network import ModernConfig
+from bertwright.train.config import TrainConfig
+from bertwright.vocab.config import VocabConfig
+
+BERT = {
+    "vocab_size": 6,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 32,
+}
+MODERN = {**BERT, "model_type": "modernbert", "global_attn_every_n_layers": 2, "local_attention": 8}
+ENTRIES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a")
+
+
+def stock(folder: Path, entries: tuple[str, ...] = ENTRIES, **changes: Any) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", **BERT, **changes}))
+    (folder / "vocab.txt").write_text("\n".join(entries) + "\n")
+    (folder / "model.safetensors").touch()
+    return folder
+
+
+def checkpoint(folder: Path, **changes: Any) -> Path:
+    """A checkpoint whose network was read from a file."""
+    network = BertConfig(**{**BERT, **changes}).model_dump(mode="json")
+    return artifact(folder, "checkpoint", model={"config": "bert.json"}, network=network)
+
+
+def classifier(**changes: Any) -> BertConfig:
+    return BertConfig(**{**BERT, "next_sentence": False, "labels": ("poor", "fine"), **changes})
+
+
+OTHER = {
+    "num_hidden_layers": 4,
+    "hidden_size": 12,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+    "num_attention_heads": 6,
+    "layer_norm_eps": 1e-6,
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_start_of_another_size_or_number_is_refused_naming_both(name: str, tmp_path: Path) -> None:
+    same, other = checkpoint(tmp_path / "same"), checkpoint(tmp_path / "other", **{name: OTHER[name]})
+    network = BertConfig(**BERT)
+    assert keys(wrong_pretrained(train(init_from=same), network)) == []
+    ((key, text),) = wrong_pretrained(train(init_from=other), network)
+    assert key == "train.init_from" and f"{name} is {OTHER[name]} in {other} and {getattr(network, name)} in" in text
+
+
+def test_a_classifier_may_start_from_a_folder_of_transformers(tmp_path: Path) -> None:
+    same, other = stock(tmp_path / "same"), stock(tmp_path / "other", hidden_size=12)
+    assert keys(wrong_pretrained(train(init_from=same), classifier())) == []
+    assert keys(wrong_pretrained(train(init_from=other), classifier())) == ["train.init_from"]
+    assert keys(wrong_pretrained(train(init_from=tmp_path / "gone"), classifier())) == ["train.init_from"]
+    assert keys(wrong_pretrained(train(init_from=other), BertConfig(**BERT))) == [], "`wrong_folders` refuses it"
+
+
+def test_another_family_is_refused_naming_the_kind_to_set(tmp_path: Path) -> None:
+    folder = stock(tmp_path / "modern", **MODERN)
+    first, *_ = wrong_pretrained(train(init_from=folder), classifier())
+    assert first[0] == "train.init_from" and "model.kind=modern" in first[1]
+
+
+def test_a_modernbert_reads_other_lengths_than_it_learnt_but_attends_alike(tmp_path: Path) -> None:
+    """Its positions are rotations, which have no weights; the windows of its layers are not seen in the weights."""
+    longer = stock(tmp_path / "longer", **{**MODERN, "max_position_embeddings": 64})
+    windows = stock(tmp_path / "windows", **{**MODERN, "local_attention": 16})
+    every = stock(tmp_path / "every", **{**MODERN, "global_attn_every_n_layers": 1})
+    theta = stock(tmp_path / "theta", **{**MODERN, "global_rope_theta": 20_000.0})
+    near = stock(tmp_path / "near", **{**MODERN, "local_rope_theta": 20_000.0})
+    values = {key: value for key, value in MODERN.items() if key != "model_type"}
+    network = ModernConfig(**{**values, "labels": ("poor", "fine")})
+    assert keys(wrong_pretrained(train(init_from=longer), network)) == []
+    for name, folder in (
+        ("local_attention", windows),
+        ("global_attn_every_n_layers", every),
+        ("global_rope_theta", theta),
+        ("local_rope_theta", near),
+    ):
+        ((_, text),) = wrong_pretrained(train(init_from=folder), network)
+        assert text.startswith(f"{name} is ")
+
+
+def test_nothing_is_compared_without_a_start_or_with_chosen_layers(tmp_path: Path) -> None:
+    other, network = checkpoint(tmp_path / "other", hidden_size=12), BertConfig(**BERT)
+    assert keys(wrong_pretrained(train(), network)) == []
+    assert keys(wrong_pretrained(train(init_from=other, init_layers=(1, 2)), network)) == []
+    assert keys(wrong_init_layers(train(), network)) == keys(wrong_init_layers(train(init_from=other), network)) == []
+
+
+@pytest.mark.parametrize(
+    ("layers", "fits"),
+    [((1, 4), True), ((4, 4), True), ((1, 5), False), ((1,), False), ((1, 2, 3), False)],
+)
+def test_as_many_layers_are_chosen_as_the_network_has_among_those_there_are(
+    layers: tuple[int, ...], fits: bool, tmp_path: Path
+) -> None:
+    folder = stock(tmp_path / "deep", num_hidden_layers=4)
+    found = list(wrong_init_layers(train(init_from=folder, init_layers=layers), BertConfig(**BERT)))
+    assert keys(found) == ([] if fits else ["train.init_layers"])
+    assert all("2 numbers from 1 to 4" in text for _, text in found)
+
+
+def test_chosen_layers_are_as_wide_and_have_as_many_heads(tmp_path: Path) -> None:
+    folder = stock(tmp_path / "deep", num_hidden_layers=4)
+    chosen = train(init_from=folder, init_layers=(1, 4))
+    ((key, width),) = wrong_init_layers(chosen, BertConfig(**{**BERT, "hidden_size": 12}))
+    assert key == "train.init_layers" and "are 24 wide" in width and "12" in width
+    ((key, heads),) = wrong_init_layers(chosen, BertConfig(**{**BERT, "num_attention_heads": 6}))
+    assert key == "train.init_layers" and "3 attention heads" in heads and "[model] 6" in heads
+    chosen = train(init_from=tmp_path / "gone", init_layers=(1, 4))
+    assert keys(wrong_init_layers(chosen, BertConfig(**BERT))) == ["train.init_from"]
+
+
+def learning(teacher: Path, *phases: dict[str, Any], **keys_: Any) -> TrainConfig:
+    objective = {"kind": "distillation", "teacher": teacher, **keys_}
+    return train(*(phases or ({},)), objective=objective)
+
+
+def test_a_teacher_that_fits_is_accepted_and_one_that_is_not_there_refused(tmp_path: Path) -> None:
+    network, folder = BertConfig(**BERT), stock(tmp_path / "teacher")
+    assert keys(wrong_teacher(learning(folder), network, VocabConfig(), pairs=True)) == []
+    assert keys(wrong_teacher(train(), network, VocabConfig(), pairs=True)) == []
+    gone = learning(tmp_path / "gone")
+    assert keys(wrong_teacher(gone, network, VocabConfig(), pairs=True)) == ["train.objective.teacher"]
+
+
+def test_a_micro_batch_that_is_searched_for_does_not_count_the_teacher(tmp_path: Path) -> None:
+    given = learning(stock(tmp_path / "teacher"), {"micro_batch": 2}, {"micro_batch": "auto"})
+    assert keys(wrong_teacher(given, BertConfig(**BERT), VocabConfig(), True)) == ["train.phases.1.micro_batch"]
+
+
+def test_a_teacher_reads_each_length_and_both_segments(tmp_path: Path) -> None:
+    network = BertConfig(**{**BERT, "max_position_embeddings": 64})
+    folder = stock(tmp_path / "teacher", type_vocab_size=1)
+    lengths = ({"length": 32}, {"length": 33})
+    alone = wrong_teacher(learning(folder, *lengths), network, VocabConfig(), pairs=False)
+    assert keys(alone) == ["train.phases.1.length"]
+    assert keys(wrong_teacher(learning(folder), network, VocabConfig(), pairs=True)) == ["train.objective.teacher"]
+    imported = learning(folder, {"data": tmp_path})  # files may hold pairs
+    assert keys(wrong_teacher(imported, network, VocabConfig(), pairs=False)) == ["train.objective.teacher"]
+
+
+def test_the_given_vocabulary_is_the_teachers(tmp_path: Path) -> None:
+    network, folder = BertConfig(**BERT), stock(tmp_path / "teacher")
+    same, other = VocabConfig(file=folder / "vocab.txt"), tmp_path / "vocab.txt"
+    other.write_text("\n".join((*ENTRIES[:-1], "b")) + "\n")
+    assert keys(wrong_teacher(learning(folder), network, same, pairs=True)) == []
+    given = wrong_teacher(learning(folder), network, VocabConfig(file=other), pairs=True)
+    assert keys(given) == ["train.objective.teacher"]

@@ -1,0 +1,287 @@
+"""Each rule between sections: the combination that it refuses, and its nearest neighbours, which it accepts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from bertwright.contradictions.sections import (
+    in_parts,
+    missing_without_corpus,
+    one_segment,
+    pairs_unseen,
+    too_many_ranks,
+    unfixed,
+    without_kernel,
+    wrong_groups,
+    wrong_lengths,
+)
+from bertwright.core.artifact import MANIFEST
+from bertwright.examples.config import ExamplesConfig
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.config import ModelConfig
+from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.optim.config import OptimConfig
+from bertwright.train.config import TrainConfig
+from bertwright.vocab.config import VocabConfig
+
+PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-3, "steps": 3}
+MODEL: Any = TypeAdapter(ModelConfig)
+OPTIM: Any = TypeAdapter(OptimConfig)
+NETWORK = {
+    "vocab_size": 40,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
+
+
+def train(*phases: dict[str, Any], **keys: Any) -> TrainConfig:
+    """Training of one phase for each dictionary, which replaces keys of `PHASE`; `keys` are of `[train]`."""
+    return TrainConfig.model_validate({"phases": [{**PHASE, **phase} for phase in phases or ({},)], **keys})
+
+
+def model(**keys: Any) -> ModelConfig:
+    return MODEL.validate_python({"size": "tiny", **keys})
+
+
+def optim(**keys: Any) -> OptimConfig:
+    return OPTIM.validate_python({"kind": "adamw", **keys})
+
+
+def keys(mistakes: Any) -> list[str]:
+    return [key for key, _ in mistakes]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder that is not one of the project's."""
+    (tmp_path / "files").mkdir()
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """A folder that has a manifest."""
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / MANIFEST).write_text("{}")
+    return tmp_path / "ours"
+
+
+def test_a_recipe_without_a_corpus_names_its_vocabulary_and_the_data_of_every_phase(files: Path, ours: Path) -> None:
+    vocab = VocabConfig(file=files / "vocab.txt")
+    assert keys(missing_without_corpus(vocab, train({"data": files}, {"data": files}))) == []
+    assert keys(missing_without_corpus(VocabConfig(), train({"data": files}))) == ["vocab.file"]
+    found = missing_without_corpus(vocab, train({"data": files}, {}, {"data": ours}))
+    assert keys(found) == ["train.phases.1.data", "train.phases.2.data"]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "scored", "positions", "wrong"),
+    [
+        ((16, 32), 0, 32, []),
+        ((16, 32), 16, 32, []),
+        ((16, 33), 0, 32, ["train.phases.1.length"]),
+        ((16, 32), 24, 32, ["evaluate.length"]),
+        ((40, 16, 40), 0, 32, ["train.phases.0.length", "train.phases.2.length"]),
+        # Held out are sequences of the phases' lengths; 48 is of no phase, and longer than the model reads.
+        ((16, 32), 48, 32, ["evaluate.length", "evaluate.length"]),
+    ],
+)
+def test_lengths_fit_the_positions_and_a_scored_length_is_one_of_a_phase(
+    lengths: tuple[int, ...], scored: int, positions: int, wrong: list[str]
+) -> None:
+    assert keys(wrong_lengths(train(*({"length": n} for n in lengths)), scored, positions)) == wrong
+
+
+def test_the_lengths_to_choose_from_are_said_once_each_and_in_order() -> None:
+    ((_, text),) = wrong_lengths(train({"length": 32}, {"length": 16}, {"length": 32}), 24, 512)
+    assert "[16, 32]" in text
+
+
+@pytest.mark.parametrize("kind", ["modern", "distilbert"])
+def test_pairs_need_a_family_with_segments(kind: str) -> None:
+    for plan in ("next-sentence", "sentence-order"):
+        assert keys(pairs_unseen(model(kind=kind), ExamplesConfig(plan=plan))) == ["model.kind"]  # type: ignore[arg-type]
+        assert not keys(pairs_unseen(model(), ExamplesConfig(plan=plan)))  # type: ignore[arg-type]
+    assert not keys(pairs_unseen(model(kind=kind), ExamplesConfig(plan="doc-sentences")))
+
+
+def test_one_segment_embedding_is_too_few_for_pairs_and_for_data_that_may_have_them(files: Path) -> None:
+    """Whether files of examples hold pairs is known only once they are read."""
+    pairs, single = ExamplesConfig(), ExamplesConfig(plan="doc-sentences")
+    one, two = (BertConfig(**NETWORK, type_vocab_size=number) for number in (1, 2))
+    given = train({"data": files})
+    assert keys(one_segment(model(), one, train(), pairs)) == ["model.config"]
+    assert keys(one_segment(model(), one, given, single)) == ["model.config"]
+    assert not keys(one_segment(model(), one, train(), single))
+    assert not keys(one_segment(model(), two, given, pairs))
+    ((_, with_pairs),), ((_, without),) = (one_segment(model(), one, given, each) for each in (pairs, single))
+    assert "examples.plan" in with_pairs and "examples.plan" not in without, "it is no remedy where it is set already"
+    other = DistilBertConfig(vocab_size=40, dim=8, n_layers=1, n_heads=2, hidden_dim=16)
+    assert not keys(one_segment(model(), other, train(), pairs)), "`pairs_unseen` refuses these"
+
+
+SEQUENCES = {"attention": "sequences"}
+HIDDEN = {"objective": {"kind": "distillation", "teacher": "teacher"}}
+SOFT = {"objective": {"kind": "distillation", "teacher": "teacher", "hidden_weight": 0}}
+PACKED = {"packing": True}
+
+
+@pytest.mark.parametrize("graph", ["compiled", "ortmodule"])
+@pytest.mark.parametrize(
+    ("phase", "settings", "wrong"),
+    [
+        ({}, {}, []),
+        ({}, SEQUENCES, ["train.attention"]),
+        ({}, {"attention": "padded"}, []),
+        ({}, HIDDEN, ["train.objective.hidden_weight"]),
+        ({}, SOFT, []),
+        ({**PACKED, "micro_batch": 0}, {}, ["train.phases.0.micro_batch"]),
+        ({**PACKED, "micro_batch": "auto"}, {}, ["train.phases.0.micro_batch"]),
+        ({**PACKED, "micro_batch": 1}, {}, []),
+        ({"micro_batch": 0}, {}, []),
+        ({"micro_tokens": 64}, {}, ["train.phases.0.micro_tokens"]),
+    ],
+)
+def test_a_graph_of_fixed_shapes_needs_passes_of_one_shape(
+    graph: str, phase: dict[str, Any], settings: dict[str, Any], wrong: list[str]
+) -> None:
+    assert keys(unfixed(train(phase, graph=graph, **settings), model())) == wrong
+    assert keys(unfixed(train(phase, graph="eager", **settings), model())) == []
+
+
+def test_each_phase_is_checked_for_fixed_shapes() -> None:
+    assert keys(unfixed(train({}, PACKED, {"micro_tokens": 64}, graph="compiled"), model())) == [
+        "train.phases.1.micro_batch",
+        "train.phases.2.micro_tokens",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ({"precision": "bf16"}, "train.precision"),
+        ({"precision": "tf32"}, "train.precision"),
+        ({"attention": "varlen"}, "train.attention"),
+        ({"device": "cuda"}, "train.device"),
+        ({"checkpoint_activations": True}, "train.checkpoint_activations"),
+        ({"objective": {"kind": "classification", "task": "cola"}}, "train.objective"),
+    ],
+)
+def test_onnx_runtime_refuses_what_a_compiled_graph_accepts(settings: dict[str, Any], wrong: str) -> None:
+    assert keys(unfixed(train(graph="ortmodule", **settings), model())) == [wrong]
+    assert keys(unfixed(train(graph="compiled", **settings), model())) == []
+
+
+def test_onnx_runtime_trains_the_families_that_have_biases_in_their_norms() -> None:
+    found = {kind: keys(unfixed(train(graph="ortmodule"), model(kind=kind))) for kind in ("bert", "distilbert")}
+    assert found == {"bert": [], "distilbert": []}
+    assert keys(unfixed(train(graph="ortmodule"), model(kind="modern"))) == ["model.kind"]
+    assert keys(unfixed(train(graph="compiled"), model(kind="modern"))) == []
+
+
+@pytest.mark.parametrize(
+    ("attention", "precision", "dropout", "wrong"),
+    [
+        ("varlen", "fp32", None, 1),
+        ("varlen", "tf32", None, 1),
+        ("varlen", "bf32", None, 1),
+        ("varlen", "bf16", None, 0),
+        ("varlen", "fp16", 0.0, 0),
+        ("varlen", "bf16", 0.1, 1),
+        ("varlen", "fp32", 0.1, 2),
+        ("padded", "fp32", 0.1, 0),
+        ("auto", "fp32", 0.1, 0),
+    ],
+)
+def test_the_kernel_for_gpus_takes_half_precision_and_keeps_all_attention_weights(
+    attention: str, precision: str, dropout: float | None, wrong: int
+) -> None:
+    found = without_kernel(train(attention=attention, precision=precision), model(attention_dropout=dropout))
+    assert keys(found) == ["train.attention"] * wrong
+
+
+ZERO3 = {"kind": "deepspeed", "stage": 3}
+LOW = {"kind": "bf16", "weights": "bf16"}
+LAMB = {"kind": "lamb"}
+CLIP = {"kind": "lamb", "clip_before_reduction": True}
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "optimizer", "wrong"),
+    [
+        ("fsdp", {}, {}, []),
+        ("deepspeed", {}, {}, []),
+        ("zero", {"averaging": "ema", "precision": LOW, "graph": "compiled"}, CLIP, []),
+        # An average of weights needs entire weights: fsdp and stage 3 shard them, stages 1 and 2 do not.
+        ("fsdp", {"averaging": "ema"}, {}, ["train.averaging"]),
+        ("fsdp", {"averaging": {"kind": "last", "every": 2}}, {}, ["train.averaging"]),
+        (ZERO3, {"averaging": "ema"}, {}, ["train.averaging"]),
+        ({"kind": "deepspeed", "stage": 2}, {"averaging": "ema"}, {}, []),
+        (ZERO3, {}, {}, []),
+        # DeepSpeed keeps the float32 weights of fp16 as shards.
+        ("deepspeed", {"averaging": "ema", "precision": "fp16"}, {}, ["train.averaging"]),
+        ("deepspeed", {"precision": "fp16"}, {}, []),
+        ("fsdp", {"precision": "bf16"}, {}, []),
+        ("fsdp", {"precision": LOW}, {}, ["train.precision"]),
+        ("deepspeed", {"precision": LOW}, {}, ["train.precision"]),
+        ("fsdp", {"precision": "fp8"}, {}, ["train.precision"]),
+        ("fsdp", {"graph": "compiled"}, {}, ["train.graph"]),
+        ("fsdp", {}, LAMB, []),
+        ("deepspeed", {}, LAMB, ["optim.kind"]),
+        ("deepspeed", {}, {"kind": "muon"}, ["optim.kind"]),
+        ("fsdp", {}, CLIP, ["optim.clip_before_reduction"]),
+    ],
+)
+def test_engines_that_shard_tensors_refuse_what_needs_entire_ones(
+    engine: Any, settings: dict[str, Any], optimizer: dict[str, Any], wrong: list[str]
+) -> None:
+    found = list(in_parts(train(engine=engine, **settings), optim(**optimizer)))
+    assert keys(found) == wrong
+    assert all("train.engine=zero" in text for _, text in found)
+
+
+def test_a_micro_batch_that_is_searched_for_is_refused_in_its_phase_where_tensors_are_sharded() -> None:
+    phases: tuple[dict[str, Any], ...] = ({"micro_batch": 4}, {"micro_batch": "auto"})
+    assert keys(in_parts(train(*phases, engine="fsdp"), optim())) == ["train.phases.1.micro_batch"]
+    assert keys(in_parts(train(*phases, engine="ddp"), optim())) == []
+
+
+def test_the_key_of_a_pattern_is_split_from_its_message() -> None:
+    network = BertConfig(**NETWORK)
+    assert keys(wrong_groups(optim(groups=[{"pattern": "*.bias", "weight_decay": 0}]), network)) == []
+    ((key, text),) = wrong_groups(optim(groups=[{"pattern": "no.such", "weight_decay": 0}]), network)
+    assert key == "optim.groups.0.pattern" and text.startswith("'no.such'")
+
+
+@pytest.mark.parametrize(
+    ("phase", "ranks", "wrong"),
+    [
+        ({"batch": 8}, 8, []),
+        ({"batch": 8}, 9, ["train.phases.0.batch"]),
+        ({"batch": 8, "micro_batch": 2}, 4, []),
+        ({"batch": 8, "micro_batch": 2}, 5, ["train.phases.0.batch"]),
+        ({"batch": 8, "micro_batch": "auto"}, 8, []),
+        ({"batch": 8, "batch_warmup": [[0, 4], [2, 8]]}, 4, []),
+        ({"batch": 8, "batch_warmup": [[0, 4], [2, 8]]}, 5, ["train.phases.0.batch_warmup"]),
+    ],
+)
+def test_each_rank_has_at_least_one_micro_batch_of_every_step(
+    phase: dict[str, Any], ranks: int, wrong: list[str]
+) -> None:
+    assert keys(too_many_ranks(train(phase), ranks)) == wrong
+
+
+def test_the_product_of_micro_batch_and_ranks_is_said() -> None:
+    ((_, text),) = too_many_ranks(train({"batch": 8, "micro_batch": 3}), 4)
+    assert text.startswith("8 ") and "3 x 4 ranks = 12" in text
+    ((_, text),) = too_many_ranks(train({"batch": 8}), 11)
+    assert text.startswith("8 ") and "11 ranks = 11" in text and " x " not in text
+
+
+def test_the_engine_for_one_process_refuses_several() -> None:
+    assert keys(too_many_ranks(train(engine="single"), 2)) == ["train.engine"]
+    assert keys(too_many_ranks(train(engine="single"), 1)) == []

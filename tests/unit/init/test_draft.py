@@ -1,0 +1,151 @@
+"""Each key of a draft from one answer or fact at a time, with invented sizes of the text."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.draft import Asked, PhaseDraft, draft
+from bertwright.init.facts import Facts
+
+SHORT, LONG = PhaseDraft(128, 1.0, 10**8, 1.0), PhaseDraft(512, 0.1, 10**7, 2.0)
+
+
+def keys(
+    text: int | None = 10**9,
+    *,
+    machine: str = "2-cores",
+    quality: Quality = "classic",
+    language: str = "hu",
+    size: str = "mini",
+    phases: Any = (SHORT,),
+) -> dict[str, str]:
+    """The values by section and key; of several phases those of the last."""
+    asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), Facts(1, text, 1), machine_named(machine))
+    return {
+        f"{header.strip('[]')}.{key}": value for header, lines in draft(asked, size, phases) for key, value, _ in lines
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "entries", "heldout"),
+    [
+        (2 * 10**8, "32_000", "0.005"),
+        (2 * 10**8 - 1, "16_000", "0.01"),
+        (2 * 10**7, "16_000", "0.01"),
+        (2 * 10**7 - 1, "8_000", "0.05"),
+        (2 * 10**6, "8_000", "0.05"),
+        (2 * 10**6 - 1, "4_000", "0.05"),
+        (None, "8_000", "0.05"),
+    ],
+)
+def test_a_small_text_has_fewer_entries_and_holds_out_more(text: int | None, entries: str, heldout: str) -> None:
+    found = keys(text)
+    assert (found["vocab.size"], found["examples.heldout"]) == (entries, heldout)
+
+
+def test_scripts_of_many_characters_have_16000_entries_at_least() -> None:
+    for language in ("ja", "ko", "zh"):
+        assert keys(10**6, language=language)["vocab.size"] == "16_000"
+        assert keys(10**9, language=language)["vocab.size"] == "32_000"
+
+
+@pytest.mark.parametrize(
+    ("quality", "text", "passes"),
+    [
+        ("classic", 10**9, "10"),
+        ("classic", 2 * 10**9 - 1, "10"),
+        ("classic", 2 * 10**9, "4"),
+        ("quick", 10**6, "4"),
+        ("best", 10**6, "1"),
+    ],
+)
+def test_a_text_is_cut_anew_less_often_where_there_is_much_of_it(quality: Quality, text: int, passes: str) -> None:
+    found = keys(text, quality=quality)
+    assert found["examples.passes"] == passes
+    assert ("examples.plan" in found) == (quality == "best")
+
+
+@pytest.mark.parametrize(
+    ("quality", "family", "rate", "unit", "schedule"),
+    [
+        ("quick", None, "0.25", None, None),
+        ("classic", None, None, '"words"', None),
+        ("best", '"modern"', "0.3", '"words"', '{kind = "wsd", decay = 0.15}'),
+    ],
+)
+def test_what_the_quality_decides(
+    quality: Quality, family: str | None, rate: str | None, unit: str | None, schedule: str | None
+) -> None:
+    found = keys(quality=quality)
+    assert found.get("model.kind") == family and found.get("train.phases.schedule") == schedule
+    assert (found.get("train.phases.masking.rate"), found.get("train.phases.masking.unit")) == (rate, unit)
+    assert (found.get("model.max_positions"), found.get("model.dropout")) == (
+        ("128", "0.0") if quality == "quick" else (None, None)
+    )
+
+
+def test_positions_of_a_first_look_are_those_of_its_longest_phase() -> None:
+    phases = (LONG, PhaseDraft(128, 0.9, 10**8, 12.0))
+    assert keys(quality="quick", phases=phases)["model.max_positions"] == "512"
+
+
+@pytest.mark.parametrize(
+    ("machine", "precision", "attention", "device", "multiple"),
+    [
+        ("2-cores", None, None, '"cpu"', None),
+        ("h100", '"bf16"', '"varlen"', None, "64"),
+        ("t4", '"fp16"', None, None, "64"),
+        ("k80", None, None, None, "64"),
+    ],
+)
+def test_what_the_machine_computes_with(
+    machine: str, precision: str | None, attention: str | None, device: str | None, multiple: str | None
+) -> None:
+    """A T4 has tensor cores for float16 alone, and a K80 none. The kernel for GPUs is for the quality "best"."""
+    found = keys(machine=machine, quality="best")
+    assert (found.get("train.precision"), found.get("train.attention")) == (precision, attention)
+    assert (found.get("train.device"), found.get("model.pad_vocab_to_multiple_of")) == (device, multiple)
+    assert "train.attention" not in keys(machine=machine)
+
+
+def batch(tokens: int, length: int = 128, **given: Any) -> int:
+    """The batch of a phase of which `tokens` are expected; its key has twice as many."""
+    return int(keys(phases=(PhaseDraft(length, 1.0, 2 * tokens, 1.0),), **given)["train.phases.batch"].replace("_", ""))
+
+
+@pytest.mark.parametrize(
+    ("size", "least"), [("tiny", 16), ("mini", 16), ("small", 32), ("medium", 64), ("base", 128), ("large", 256)]
+)
+def test_a_batch_doubles_while_50000_updates_are_left(size: str, least: int) -> None:
+    """An update of the doubled batch reads 2 x batch x 128 tokens."""
+    enough = 50_000 * 2 * least * 128
+    assert batch(0, size=size) == batch(enough - 1, size=size) == least
+    assert batch(enough, size=size) == batch(2 * enough - 1, size=size) == 2 * least
+    assert batch(2 * enough, size=size) == 4 * least
+    assert batch(10**15, size=size) == 4096
+
+
+def test_long_sequences_are_fewer_and_every_rank_has_as_many() -> None:
+    assert batch(0, 512, size="base") == 32 and batch(0, 1024, size="mini") == 8, "and no fewer than 8"
+    assert batch(0, 512, machine="8xh100") == 8 and batch(0, machine="3xh100", size="mini") == 18
+    assert batch(0, 1024, machine="12xh100") == 12
+
+
+@pytest.mark.parametrize(
+    ("length", "size", "micro_batch"), [(128, "large", "32"), (128, "tiny", "16"), (512, "large", "8")]
+)
+def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(length: int, size: str, micro_batch: str) -> None:
+    phases = (PhaseDraft(length, 1.0, 10**6, 1.0),)
+    assert keys(size=size, phases=phases)["train.phases.micro_batch"] == micro_batch
+    assert keys(size=size, phases=phases, machine="h100")["train.phases.micro_batch"] == '"auto"'
+
+
+def test_a_phase_has_its_budget_and_the_rate_of_its_size() -> None:
+    phases = (PhaseDraft(128, 1.0, 1_230_000, 1.23456),)
+    rates = {size: keys(size=size, phases=phases)["train.phases.learning_rate"] for size in ("tiny", "base", "large")}
+    assert {size: float(rate) for size, rate in rates.items()} == {"tiny": 1e-3, "base": 4e-4, "large": 2e-4}
+    found = keys(phases=phases)
+    assert (found["train.phases.tokens"], found["train.phases.hours"]) == ("1_230_000", "1.23")
+    assert (found["train.phases.length"], found["model.size"]) == ("128", '"mini"')

@@ -1,0 +1,87 @@
+"""What SkyPilot is given: the machine, what is installed on it, what it runs, and the commands that look after it."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bertwright._version import __version__
+from bertwright.launch.config import load_place
+from bertwright.launch.job import Job, load_job
+from bertwright.launch.skypilot import SkypilotPlace
+
+MIRROR = "train.mirror=s3://b/f"
+
+
+def place(*settings: str) -> SkypilotPlace:
+    loaded = load_place("skypilot", "", settings)
+    assert isinstance(loaded, SkypilotPlace)
+    return loaded
+
+
+def job(*overrides: str) -> Job:
+    return load_job(Path("smoke"), overrides, None)
+
+
+def task(*settings: str, overrides: tuple[str, ...] = ()) -> Any:
+    return yaml.safe_load(place(*settings).describe(job(*overrides)).files["task.yaml"])
+
+
+def test_the_machine_is_what_was_asked_for_and_no_more() -> None:
+    assert task()["resources"] == {"cpus": "8+", "memory": "32+", "disk_size": 256}
+    asked = ("accelerators=H100:8", "cloud=aws/us-east-1", "spot=true", 'cpus="64"', "memory=512+", "disk=500")
+    assert task(*asked, overrides=(MIRROR,))["resources"] == {
+        "cpus": "64",
+        "memory": "512+",
+        "disk_size": 500,
+        "accelerators": "H100:8",
+        "infra": "aws/us-east-1",
+        "use_spot": True,
+    }
+
+
+@pytest.mark.parametrize(("accelerators", "ranks"), [("", 1), ("L4:1", 1), ("H100:8", 8)])
+def test_a_gpu_is_a_rank_and_one_rank_needs_no_torchrun(accelerators: str, ranks: int) -> None:
+    first, enter, *commands = task(f'accelerators="{accelerators}"', "restarts=5")["run"].splitlines()
+    assert first == "set -e" and enter.endswith("bertwright/bin/activate")
+    whole = "bertwright run runs/smoke/launch/recipe.toml --out runs/smoke"
+    if ranks == 1:
+        assert commands == [whole]
+    else:
+        prepare, train, finish = map(shlex.split, commands)
+        assert prepare == [*shlex.split(whole), "--until", "examples"] and finish == shlex.split(whole)
+        assert train[:6] == ["torchrun", "--standalone", "--nproc-per-node", "8", "--max-restarts", "5"]
+
+
+def test_this_version_is_installed_with_what_the_recipe_needs() -> None:
+    assert f"'bertwright[azure,formats,hf,s3]=={__version__}'" in task()["setup"]
+    assert "[azure,formats,hf,s3,sentencepiece]" in task(overrides=('vocab.trainer.kind="sentencepiece"',))["setup"]
+
+
+def test_the_recipe_is_copied_to_where_the_command_reads_it() -> None:
+    found = task('environment={A="1"}')
+    assert found["file_mounts"] == {"~/runs/smoke/launch/recipe.toml": "./runs/smoke/launch/recipe.toml"}
+    assert found["envs"] == {"A": "1"} and found["name"] == "smoke"
+
+
+def test_a_spot_machine_is_a_managed_job_and_another_a_cluster() -> None:
+    """A managed job begins again on another machine; its machine is given back without being asked."""
+    cluster, spot = place(), place("spot=true")
+    (command,) = cluster.describe(job()).commands
+    assert shlex.split(command) == ["sky", "launch", "--cluster", "smoke", "runs/smoke/launch/task.yaml"]
+    (command,) = spot.describe(job(MIRROR)).commands
+    assert shlex.split(command) == ["sky", "jobs", "launch", "runs/smoke/launch/task.yaml"]
+    assert cluster.looked_after(job()) == {
+        "status": "sky queue smoke",
+        "logs": "sky logs smoke",
+        "stop": "sky cancel --all smoke",
+    }
+    assert spot.looked_after(job(MIRROR)) == {
+        "status": "sky jobs queue",
+        "logs": "sky jobs logs --name smoke",
+        "stop": "sky jobs cancel --name smoke",
+    }
+    assert "sky down smoke" in cluster.describe(job()).note
+    assert "sky down" not in spot.describe(job(MIRROR)).note and "train.mirror" in spot.describe(job(MIRROR)).note

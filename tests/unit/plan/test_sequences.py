@@ -1,0 +1,41 @@
+"""Lengths of examples: their mean and deviation, by hand from the distributions that they stand for."""
+
+import math
+
+import pytest
+
+from bertwright.plan.sequences import Sequences
+
+
+def test_guessed_lengths_are_full_or_uniform_below() -> None:
+    """With a mean of three quarters half of the sequences are full, and the others uniform from 0 to the length."""
+    found = Sequences.guessed((5, 6), 96, 128)
+    square = 0.5 * 128**2 + 0.5 * 128**2 / 3
+    assert found.per_pass == (5, 6) and found.mean_length == 96
+    assert found.deviation == pytest.approx(math.sqrt(square - 96**2))
+
+
+def test_guessed_lengths_of_full_sequences_do_not_differ() -> None:
+    assert Sequences.guessed((), 128, 128).deviation == 0
+
+
+def test_guessed_lengths_below_half_are_uniform() -> None:
+    """None are full: the mean square is that of the uniform distribution, a third of the length's square."""
+    assert Sequences.guessed((), 64, 128).deviation == pytest.approx(128 / math.sqrt(12))
+    assert Sequences.guessed((), 40, 128).deviation == pytest.approx(math.sqrt(128**2 / 3 - 40**2))
+
+
+def test_counted_lengths_stand_in_the_middle_of_their_bins() -> None:
+    """Four bins of 32 tokens, whose middles are 16, 48, 80 and 112."""
+    counts = {"lengths": [1, 0, 0, 3], "mean_length": 88.0}
+    found = Sequences.counted([7, 8], counts, 128)
+    assert (found.per_pass, found.mean_length) == ((7, 8), 88.0)
+    assert found.deviation == pytest.approx(math.sqrt((16**2 + 3 * 112**2) / 4 - 88**2))
+
+
+def test_no_counted_lengths_deviate_by_nothing() -> None:
+    assert Sequences.counted([], {"lengths": [0, 0], "mean_length": 0}, 128).deviation == 0
+
+
+def test_a_mean_beyond_the_middles_of_the_bins_has_no_negative_variance() -> None:
+    assert Sequences.counted([1], {"lengths": [0, 4], "mean_length": 128}, 128).deviation == 0

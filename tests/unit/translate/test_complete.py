@@ -1,0 +1,121 @@
+"""What no command says is filled in with what was published, and what excludes another key is left out."""
+
+from typing import Any
+
+import pytest
+
+from bertwright.translate.command import Key
+from bertwright.translate.complete import complete
+from bertwright.translate.draft import Account, Draft
+
+PUBLISHED = {
+    128: {"batch": 65536, "learning_rate": 6e-3, "warmup": 0.2843, "steps": 7038},
+    512: {"batch": 32768, "learning_rate": 4e-3, "warmup": 0.128, "steps": 1563},
+}
+"""NVIDIA's two phases (DeepLearningExamples, BERT, configurations.yml)."""
+
+
+def phase(**values: Any) -> dict[str, Key]:
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    return {name: Key(name, value, f"--{name}") for name, value in named.items()}
+
+
+def completed(keys: dict[str, Any] | None = None, **draft: Any) -> Draft:
+    made = Draft(keys={name: Key(name, value, f"--{name}") for name, value in (keys or {}).items()}, **draft)
+    complete(made)
+    return made
+
+
+def values(keys: dict[str, Key]) -> dict[str, Any]:
+    return {name: key.value for name, key in keys.items()}
+
+
+def test_without_any_phase_it_is_the_first_one_that_was_published() -> None:
+    made = completed({"vocab.file": "v.txt"})
+    assert [values(each) for each in made.phases] == [{"length": 128, **PUBLISHED[128]}]
+    assert values(made.keys) == {"vocab.file": "v.txt", "model.size": "large", "optim.kind": "lamb"}
+    assert all(key.why.startswith("not said") for key in made.phases[0].values())
+
+
+@pytest.mark.parametrize(
+    ("length", "nearest"), [(64, 128), (128, 128), (300, 128), (330, 512), (512, 512), (1024, 512)]
+)
+def test_a_prepared_length_that_nothing_trains_on_gets_the_nearest_published_numbers(length: int, nearest: int) -> None:
+    (made,) = completed(prepared=[phase(length=length)]).phases
+    assert values(made) == {"length": length, **PUBLISHED[nearest], "schedule": "poly_nvidia"}
+    assert made["length"].why == "--length" and f"{nearest}" in made["batch"].why
+
+
+def test_a_prepared_length_completes_the_phases_that_train_on_it_and_replaces_nothing() -> None:
+    prepared = phase(length=128, masking__rate=0.15, batch=1)
+    made = completed(prepared=[prepared], phases=[phase(length=128, batch=64), phase(length=512, batch=32)])
+    assert [values(each) for each in made.phases] == [
+        {"length": 128, "batch": 64, "masking.rate": 0.15},
+        {"length": 512, "batch": 32},
+    ]
+
+
+def test_what_was_prepared_is_no_phase_where_files_are_trained_on() -> None:
+    made = completed(prepared=[phase(length=128)], phases=[phase(length=512, data="hdf5")])
+    assert [each["length"].value for each in made.phases] == [512]
+
+
+def test_phases_are_in_the_order_of_their_lengths_unless_their_files_are_given() -> None:
+    made = completed(phases=[phase(length=512), phase(length=128)])
+    assert [each["length"].value for each in made.phases] == [128, 512]
+    made = completed(phases=[phase(length=512, data="a"), phase(length=128, data="b")])
+    assert [each["length"].value for each in made.phases] == [512, 128]
+
+
+def test_examples_are_made_from_the_source_and_files_of_them_are_left_out() -> None:
+    made = completed({"corpus.source": "a.txt"}, phases=[phase(length=128, data="hdf5", masking__rate=0.2)])
+    assert values(made.phases[0]) == {"length": 128, "masking.rate": 0.2}
+    assert values(made.keys)["corpus.language"] == "en"
+    assert len(made.remarks) == 1 and made.remarks[0].startswith("--data:")
+    assert values(completed({"corpus.source": "a", "corpus.language": "hu"}).keys)["corpus.language"] == "hu"
+
+
+def test_files_of_examples_are_masked_already() -> None:
+    made = completed(phases=[phase(length=128, data="hdf5", masking__rate=0.2, masking__unit="words")])
+    assert values(made.phases[0]) == {"length": 128, "data": "hdf5"} and made.remarks == []
+
+
+def test_a_vocabulary_is_trained_or_given() -> None:
+    both = {"vocab.file": "v.txt", "vocab.size": 30522, "vocab.trainer": "wordpiece", "vocab.lower_case": True}
+    assert "vocab.file" not in completed(both).keys
+    given = {key: value for key, value in both.items() if key != "vocab.size"}
+    assert set(completed({**given, "vocab.unused": 2}).keys) >= {"vocab.file", "vocab.lower_case"}
+    assert not {"vocab.trainer", "vocab.unused"} & set(completed({**given, "vocab.unused": 2}).keys)
+
+
+def test_a_network_is_a_size_or_a_file() -> None:
+    made = completed({"model.size": "base", "model.config": "c.json"})
+    assert "model.size" not in made.keys and made.keys["model.config"].value == "c.json"
+    assert completed({"model.size": "base"}).keys["model.size"].value == "base"
+
+
+def test_only_lamb_has_a_switch_for_its_bias_correction() -> None:
+    switch = {"optim.bias_correction": False}
+    assert "optim.bias_correction" in completed(switch).keys
+    assert "optim.bias_correction" not in completed({**switch, "optim.kind": "adamw"}).keys
+
+
+def test_an_option_says_why_nothing_is_left_of_it() -> None:
+    accounts = [
+        Account("--a", ("vocab.file",), "as it is"),
+        Account("--b", ("train.phases.0.masking.rate",), "as it is"),
+        Account("--c", ("optim.bias_correction",), "as it is"),
+        Account("--d", ("train.phases.0.length", "model.size"), "as it is"),
+        Account("--e", ("train.unknown",), "as it is"),
+        Account("--f", (), "no effect"),
+        Account("--g", ("train.phases.0.data",), "as it is"),
+    ]
+    keys = {"vocab.file": "v", "vocab.size": 9, "optim.kind": "adamw", "optim.bias_correction": True}
+    keys |= {"model.size": "base", "model.config": "c"}
+    made = completed(keys, phases=[phase(length=128, data="d", masking__rate=0.1)], accounts=accounts)
+    found = {account.option: account for account in made.accounts}
+    assert [found[f"--{name}"].keys for name in "abcefg"] == [(), (), (), (), (), ("train.phases.0.data",)]
+    assert found["--d"] == Account("--d", ("train.phases.0.length",), "as it is")
+    assert found["--f"].note == "no effect" and found["--g"].note == "as it is"
+    whys = {found[f"--{name}"].note for name in "abce"}
+    assert len(whys) == 4 and "as it is" not in whys

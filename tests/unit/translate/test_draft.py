@@ -1,0 +1,120 @@
+"""Keys of several commands in one draft: which value counts, and what is remarked on."""
+
+from typing import Any
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.translate.arguments import settings
+from bertwright.translate.command import Command
+from bertwright.translate.draft import Account, Draft, merged
+from bertwright.translate.launchers import Launch
+from bertwright.translate.program import Option, Program, Remark
+
+
+def command(line: str = "", phase: str = "training", recipe: dict[str, Any] | None = None, **keys: Any) -> Command:
+    """A command of an invented program, whose options have no keys of their own."""
+    options = {"a": Option(type="int"), "b": Option(type="int", default=2), "out": Option()}
+    values: dict[str, Any] = {"title": "it", "scripts": ("it.py",), "explained": (), "phase": phase}
+    program = Program(**values, options=options, recipe=recipe or {}, **keys)
+    return Command(program, settings(program, tuple(line.split()), {}), Launch(), f"it.py {line}")
+
+
+def drafted(*commands: Command) -> Draft:
+    draft = Draft()
+    for each in commands:
+        draft.add(each)
+    return draft
+
+
+PHASE = "train.phases.0."
+
+
+def test_each_training_command_is_a_phase_and_each_preparing_one_a_length() -> None:
+    train = {f"{PHASE}length": 128, "train.seed": 1}
+    data = {f"{PHASE}length": 512}
+    draft = drafted(command(recipe=train), command(recipe=data), command(phase="data", recipe=data))
+    assert [phase["length"].value for phase in draft.phases] == [128, 512]
+    assert [phase["length"].value for phase in draft.prepared] == [512] and draft.value("train.seed") == 1
+    assert drafted(command(phase="data", recipe={"corpus.language": "hu"})).prepared == [], "it decides no length"
+    assert draft.value("train.unknown") is None
+
+
+def test_of_a_value_for_the_whole_run_the_first_command_counts_and_the_contradiction_is_told() -> None:
+    first, second = {"train.seed": [1, "--seed 1"]}, {"train.seed": [2, "--seed 2"], "optim.kind": ["lamb", "--lamb"]}
+    draft = drafted(command(recipe=first), command(recipe=second))
+    assert draft.value("train.seed") == 1 and draft.value("optim.kind") == "lamb"
+    (remark,) = draft.remarks
+    assert remark.startswith("--seed 2 contradicts --seed 1") and "train.seed" in remark
+    assert drafted(command(recipe=first), command(recipe=first)).remarks == [], "it says the same"
+    prepared = drafted(command(phase="data", recipe=first), command(recipe=second))
+    assert (prepared.value("train.seed"), prepared.remarks) == (2, []), "no phase was trained with the first"
+    other = drafted(command(recipe={"vocab.size": 1}), command(recipe={"vocab.size": 2}))
+    assert (other.value("vocab.size"), other.remarks) == (2, [])
+
+
+@pytest.mark.parametrize("key", ["train.init_from", "train.init_layers"])
+def test_a_later_phase_goes_on_from_the_one_before_it(key: str) -> None:
+    assert drafted(command(), command(recipe={key: "x"})).value(key) is None
+    assert drafted(command(recipe={key: "x"}), command()).value(key) == "x"
+
+
+A, B, C = ({"path": name, "lines": "sentences"} for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        (A, B, [A, B]),
+        ([A, B], [B, C], [A, B, C]),
+        (A, A, A),
+        ([A, B], B, [A, B]),
+        ("dump.bz2", A, A),  # the second reads what the first wrote
+        (A, "dump.bz2", "dump.bz2"),
+    ],
+)
+def test_sources_of_one_form_are_read_together(first: Any, second: Any, both: Any) -> None:
+    found = drafted(*(command(phase="data", recipe={"corpus.source": [each, "w"]}) for each in (first, second)))
+    assert found.value("corpus.source") == both
+
+
+def test_every_option_that_was_given_has_one_account() -> None:
+    draft = drafted(command("--a 1"), command("--a 1 --b 3"))
+    assert draft.accounts == [Account("--a 1", (), ""), Account("--b 3", (), "")], "and defaults have none"
+
+
+def test_arguments_of_a_script_are_accounted_for_where_nothing_reads_them() -> None:
+    draft = drafted(command("--a 1"))
+    script = command("--a 1 --b 3 --out o", phase="data")
+    draft.tell_script(script, passed={"a", "out"})
+    assert [account.option for account in draft.accounts] == ["--b 3"], "--a is told by what it is passed to"
+    assert draft.accounts[0].note
+
+
+@pytest.mark.parametrize(
+    ("remark", "line", "fits"),
+    [
+        ({}, "", True),
+        ({"said": ("a",)}, "--a 1", True),
+        ({"said": ("a",)}, "--a 1 --b 1", True),
+        ({"said": ("a", "b")}, "--a 1", False),
+        ({"unsaid": ("a",)}, "--b 1", True),
+        ({"unsaid": ("a", "b")}, "--b 1", False),
+        ({"equal": {"b": 2}}, "", True),
+        ({"equal": {"b": 2, "a": 1}}, "--a 3", False),
+        ({"other": {"b": 2}}, "", False),
+        ({"other": {"b": 2}}, "--b 3", True),
+    ],
+)
+def test_a_remark_has_conditions(remark: dict[str, Any], line: str, fits: bool) -> None:
+    given = command(line, remarks=(Remark(says="wrong there", **remark),))
+    assert drafted(given, given).remarks == (["wrong there"] if fits else []), "and is made once"
+    draft = Draft()
+    draft.tell_script(given, set())
+    assert draft.remarks == (["wrong there"] if fits else [])
+
+
+def test_dotted_keys_are_tables_and_one_of_them_excludes_what_is_below_it() -> None:
+    assert merged({"a.b": 1, "a.c.d": 2, "e": [3]}) == {"a": {"b": 1, "c": {"d": 2}}, "e": [3]}
+    with pytest.raises(RecipeError, match=r"^a\.b\.c: b "):
+        merged({"a.b": 1, "a.b.c": 2})

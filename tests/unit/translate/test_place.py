@@ -1,0 +1,69 @@
+"""The place of a launch: which options of launchers become its keys, and which are left over."""
+
+from typing import Any
+
+import pytest
+
+from bertwright.translate.launchers import strip_launchers
+from bertwright.translate.place import place_of, unplaced
+
+
+def place(line: str, gpus: bool = True) -> dict[str, Any]:
+    return place_of(strip_launchers(tuple(line.split()))[0], gpus)
+
+
+def left(line: str) -> list[str]:
+    return unplaced(strip_launchers(tuple(line.split()))[0])
+
+
+@pytest.mark.parametrize("line", ["python x.py", "torchrun --nproc_per_node 1 x.py", "mpirun -n 1 x.py", "bash x.sh"])
+def test_a_single_process_needs_no_place(line: str) -> None:
+    assert place(line) == {}
+
+
+def test_several_machines_meet_at_the_address_that_was_said_or_at_the_first() -> None:
+    both = {"kind": "torchrun", "nodes": 2, "ranks": 4}
+    front = "torchrun --nnodes 2 --nproc_per_node 4"
+    assert place(f"{front} x.py") == {**both, "rendezvous": "node1:29500"}
+    assert place(f"{front} --master_addr a x.py") == {**both, "rendezvous": "a:29500"}
+    assert place(f"{front} --master_port 7 x.py") == {**both, "rendezvous": "node1:7"}
+    front = "accelerate launch --num_machines 2 --num_processes 8 --main_process_ip b --main_process_port 9"
+    assert place(f"{front} x.py") == {**both, "rendezvous": "b:9"}
+
+
+def test_tasks_of_slurm_are_gpus_or_ranks() -> None:
+    line = "srun -N 2 --ntasks-per-node=4 x.py"
+    assert place(line) == {"kind": "slurm", "nodes": 2, "gpus": 4}
+    assert place(line, gpus=False) == {"kind": "slurm", "nodes": 2, "ranks": 4}
+
+
+def test_a_single_task_may_have_several_gpus() -> None:
+    """torchrun below it starts a rank for each of them."""
+    assert place("srun -N 2 --gpus-per-node=8 x.py") == {"kind": "slurm", "nodes": 2, "gpus": 8}
+    assert place("srun -N 2 --gpus-per-node=v100:4 x.py")["gpus"] == 4
+    assert place("srun -N 2 --gpus-per-node=$N x.py")["gpus"] == 1
+    assert place("srun -N 2 --gpus-per-node=8 x.py", gpus=False) == {"kind": "slurm", "nodes": 2, "ranks": 1}
+    assert place("srun -N 2 --gpus-per-node=8 --ntasks-per-node=2 x.py")["gpus"] == 2
+
+
+def test_long_and_short_options_of_slurm_are_keys_of_a_place() -> None:
+    for line in (
+        "srun -N 1 -p a -t 1:00 -A me -c 6",
+        "srun -N 1 --partition=a --time=1:00 --account me --cpus-per-task 6",
+    ):
+        found = place(f"{line} --mem=64G x.py")
+        fixed = {"kind": "slurm", "nodes": 1, "gpus": 1}
+        assert found == fixed | {"partition": "a", "time": "1:00", "account": "me", "memory": "64G", "cpus": 6}
+        assert left(f"{line} --mem=64G x.py") == []
+
+
+def test_what_only_the_job_knows_is_left_over() -> None:
+    line = "srun -N 1 -c $CPUS x.py"
+    assert "cpus" not in place(line) and left(line) == ["c $CPUS"]
+
+
+def test_an_option_that_no_key_takes_is_left_over() -> None:
+    assert left("mpirun -n 2 -x A=b x.py") == ["x A=b"]
+    assert left("torchrun --nnodes 2 --nproc_per_node 4 --master_addr a --master_port 7 x.py") == []
+    assert left("srun -N 2 --gpus-per-node=8 x.py") == ["gpus_per_node 8"]
+    assert left("mpirun -n 2 python x.py") == left("python x.py") == []
