@@ -83,6 +83,9 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         plain = option.lstrip("-").replace("-", "_")
         if (following := launcher.takes(plain)) is None:
             raise RecipeError(f"{name} has no option {option}{_nearest(launcher, plain)}.")
+        # MPI takes a variable and its value as two words or, with an equals sign, as one.
+        if plain in launcher.pairs and "=" in "".join(words[at + 1 : at + 2]):
+            following = 1
         end = at + 1 + (0 if equals else following)
         value = value if equals else " ".join(words[at + 1 : end])
         if plain in (*launcher.ranks, *launcher.processes, *launcher.nodes):

@@ -53,6 +53,7 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
         ("python -m torch.distributed.launch --nproc_per_node=8 x.py", 1, 8, ("x.py",)),
         ("torchrun --nnodes 2 --nproc-per-node 8 --master_addr h x.py", 2, 8, ("x.py",)),
         ("mpirun --allow-run-as-root -n 16 -x A=b -mca btl tcp python x.py", 1, 16, ("x.py",)),
+        ("mpirun -genv A=b -n 4 -genv C d -env E f python x.py", 1, 4, ("x.py",)),
         ("mpiexec -np 32 -ppn 8 python x.py", 4, 8, ("x.py",)),
         ("mpiexec -np 2 -ppn 4 python x.py", 1, 2, ("x.py",)),
         ("srun -N 4 -n 1 python x.py", 1, 1, ("x.py",)),

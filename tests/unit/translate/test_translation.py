@@ -190,10 +190,12 @@ def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     wget https://me:S3cret2@host/dump.bz2
     export INPUT=https://me:S3cret3@host/data?sig=S3cret4
     mpirun -n 2 -x HF_TOKEN=S3cret5 -x PGPASSWORD=S3cret6 -x api_key=S3cret7 \\
+        -genv AWS_SECRET S3cret8 -env DB_PASSWORD S3cret9 -env MY_KEY=S3cret10 -genv OMP_NUM_THREADS 4 \\
         python run_pretraining.py {NEEDED} --input_dir=$INPUT
     """
     translation = translate(of_script(script), strict=False)
-    assert translation.left == ("line 2: az", "line 3: wget")
+    assert translation.left == ("line 2: az", "line 3: wget") and translation.launch.ranks == 2
+    assert dict(translation.launch.machine)["genv"] == "OMP_NUM_THREADS 4"
     assert "S3cret" not in text(translation) + place_text(translation) + json.dumps(translation.facts())
     assert translation.phases[0]["data"].value == "https://host/data" and "is left out here" in translation.open[-1]
     plain = translated(f"python run_pretraining.py {NEEDED} --max_seq_length 128")
