@@ -71,6 +71,24 @@ def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tu
 
 
 @pytest.mark.parametrize(
+    ("line", "uncounted"),
+    [
+        ("deepspeed x.py", "deepspeed without --num_gpus"),
+        ("deepspeed --num_nodes 2 --hostfile h x.py", "deepspeed without --num_gpus"),
+        ("srun -N 2 --ntasks-per-node 1 deepspeed x.py", "deepspeed without --num_gpus"),
+        ("accelerate launch --multi_gpu x.py", "accelerate without --num_processes"),
+        ("mpirun --allow-run-as-root python x.py", "mpirun without -n"),
+        ("mpirun -ppn 1 deepspeed --num_gpus 8 x.py", None),
+        ("python x.py", None),
+    ],
+)
+def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted: str | None) -> None:
+    launch, words = strip_launchers(tuple(line.split()))
+    assert words == ("x.py",) and (launch.uncounted.option if launch.uncounted else None) == uncounted
+    assert (launch.ranks is None) == (uncounted is not None)
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("torchrun --nproc_per_nod 8 x.py", "torchrun has no option --nproc_per_nod; did you mean --nproc_per_node?"),

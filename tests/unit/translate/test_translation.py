@@ -184,6 +184,27 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
     assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
 
 
+@pytest.mark.parametrize(
+    ("command", "one", "micro"),
+    [
+        (f"run_pretraining.py {NEEDED} --train_batch_size 64 --gradient_accumulation_steps 2", 64, 32),
+        (f"run_pretraining.py {NEEDED}", 32, 32),
+        ("pretrain_glue.py --output_dir o --gradient_accumulation_steps 2", 16, 8),
+    ],
+)
+def test_a_batch_of_an_unknown_number_of_processes_is_left_open(command: str, one: int, micro: int) -> None:
+    translation = translated(f"deepspeed {command}")
+    (phase,) = translation.phases
+    assert "batch" not in phase and translation.place == {}
+    assert phase["micro_batch"].value == micro
+    assert ("deepspeed without --num_gpus", ()) in [account[:2] for account in translation.accounts]
+    (said,) = [sentence for sentence in translation.open if sentence.startswith("batch of the phase")]
+    assert f"Set it to {one} (the" in said and "a process for each GPU of a node" in said
+    assert "--set ranks=NUMBER" in text(translation)
+    counted = translated(f"deepspeed --num_gpus 2 {command}")
+    assert counted.phases[0]["batch"].value == 2 * one and not counted.open
+
+
 def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     script = f"""
     az login --service-principal -p S3cret1

@@ -16,9 +16,10 @@ def nothing(command: Command, name: str) -> Iterator[Key]:
 
 
 def batch(command: Command, name: str) -> Iterator[Key]:
-    """Sequences of one process and update, as the global batch."""
-    why = f"{command.source(name)}{_times(command.launch.ranks, 'processes')}"
-    yield Key(f"{PHASE}batch", int(command.number(name)) * command.launch.ranks, why)
+    """Sequences of one process and update, as the global batch; no key if the number of processes is not known."""
+    if (ranks := command.launch.ranks) is not None:
+        why = f"{command.source(name)}{_times(ranks, 'processes')}"
+        yield Key(f"{PHASE}batch", int(command.number(name)) * ranks, why)
 
 
 def _times(count: int, what: str) -> str:
@@ -39,9 +40,9 @@ def micro_batch(command: Command, name: str) -> Iterator[Key]:
 def device_batch(command: Command, name: str) -> Iterator[Key]:
     """The Trainer's sequences per device and forward pass, as micro-batch and global batch."""
     size, passes = int(command.number(_DEVICE)), int(command.number("gradient_accumulation_steps", 1))
-    ranks = command.launch.ranks
-    why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
-    yield Key(f"{PHASE}batch", size * passes * ranks, why)
+    if (ranks := command.launch.ranks) is not None:
+        why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
+        yield Key(f"{PHASE}batch", size * passes * ranks, why)
     yield Key(f"{PHASE}micro_batch", size, command.source(_DEVICE))
 
 
@@ -53,14 +54,16 @@ def global_batch(command: Command, name: str) -> Iterator[Key]:
 def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
     """An interval in sequences, as one in steps."""
     key = command.program.original(name)
-    if key and command.number(name) > 0:
-        batch = int(command.number("train_batch_size")) * command.launch.ranks
+    if key and command.number(name) > 0 and (ranks := command.launch.ranks) is not None:
+        batch = int(command.number("train_batch_size")) * ranks
         yield Key(key.keys[0], max(1, round(command.number(name) / batch)), f"{command.source(name)} / {batch}")
 
 
 def end_after(command: Command, name: str) -> Iterator[Key]:
     """Number of sequences after which training ends although its schedule is longer."""
-    batch = int(command.number("train_batch_size")) * command.launch.ranks
+    if (ranks := command.launch.ranks) is None:
+        return
+    batch = int(command.number("train_batch_size")) * ranks
     if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
         yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
 
