@@ -205,6 +205,46 @@ def test_a_batch_of_an_unknown_number_of_processes_is_left_open(command: str, on
     assert counted.phases[0]["batch"].value == 2 * one and not counted.open
 
 
+@pytest.mark.parametrize("action", ["create_hdf5_files", "create_tfrecord_files"])
+def test_examples_of_bertprep_have_its_length_if_none_is_given(action: str) -> None:
+    command = f"python bertPrep.py --action {action} --dataset wikicorpus_en"
+    for words, predictions in (("", 20), (" --max_predictions_per_seq 80", 80)):
+        (phase,) = translated(command + words).phases
+        assert (phase["length"].value, phase["masking.max_predictions"].value) == (512, predictions)
+    (phase,) = translated(f"{command} --max_seq_length 128 --masked_lm_prob 0.2").phases
+    assert (phase["length"].value, phase["masking.rate"].value) == (128, 0.2)
+
+
+def test_an_action_of_bertprep_that_makes_no_examples_prepares_no_length() -> None:
+    options = "--max_seq_length 512 --max_predictions_per_seq 80 --masked_lm_prob 0.2"
+    translation = translated(f"python bertPrep.py --action sharding --dataset wikicorpus_en {options}")
+    (phase,) = translation.phases
+    assert phase["length"].value == 128 and "masking.rate" not in phase, "nothing says a length, so it is the default"
+    assert {option for option, keys, _ in translation.accounts if not keys} >= {
+        *("--max_seq_length 512", "--max_predictions_per_seq 80", "--masked_lm_prob 0.2")
+    }
+
+
+@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("every", [False, True])
+def test_a_command_of_any_program_is_translated_or_refused(name: str, every: bool) -> None:
+    program = programs()[name]
+    words = [program.scripts[0]]
+    for option, known in program.options.items():
+        if option in program.unnamed or not (known.required or every):
+            continue
+        example = {"int": "8", "float": "0.5", "switch": "true", "flag": ""}.get(known.type, "x")
+        words += [f"--{option}", *([known.choices[0] if known.choices else example] if example else [])]
+    places = [place for place in program.positions if any(program.options[n].required for n in place.split())]
+    variables = {option: "x" for option in program.unnamed if program.options[option].required}
+    (command,) = of_words([*words, *("x" for _ in places)])
+    try:
+        translation = translate([command._replace(variables=variables)])
+    except RecipeError:
+        return
+    assert text(translation) and start_line(translation, "r.toml") and translation.recipe
+
+
 def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     script = f"""
     az login --service-principal -p S3cret1

@@ -112,6 +112,22 @@ def length(command: Command, name: str) -> Iterator[Key]:
     yield Key(f"{PHASE}masking.random_tokens", "all", "special and unused entries too, as there")
 
 
+def length_of_action(command: Command, name: str) -> Iterator[Key]:
+    """The length of bertPrep.py, which only its actions that make examples read."""
+    if _makes_examples(command):
+        yield from length(command, name)
+
+
+def masking_of_action(command: Command, name: str) -> Iterator[Key]:
+    """A masking option of bertPrep.py, which only its actions that make examples read."""
+    if (key := command.program.original(name)) and _makes_examples(command):
+        yield Key(key.keys[0], command[name], command.source(name))
+
+
+def _makes_examples(command: Command) -> bool:
+    return str(command["action"]).startswith("create_")
+
+
 def long(command: Command, name: str) -> Iterator[Key]:
     """Phase 2, whose length only the data's folder states."""
     if command[name]:
