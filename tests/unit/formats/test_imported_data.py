@@ -399,6 +399,47 @@ def test_files_with_and_without_masks_are_no_set(
         prepared(two_phases, tmp_path / "run", *data([mixed, converted("datasets")[1]]))
 
 
+def without_predictions(every: Instances) -> Instances:
+    """The same examples, none of which has a prediction."""
+    none = every.positions[:0], every.labels[:0], 0 * every.cu_predictions
+    return Instances(every.originals(), every.cu_seqlens, every.second, *none, every.next_sentence_labels)
+
+
+@pytest.mark.parametrize("bare", [0, 1])
+def test_a_block_without_predictions_is_legal_among_others(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, bare: int
+) -> None:
+    first, second = converted("datasets")
+    entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
+    every = contents(first, entries)
+    half = len(every) // 2
+    blocks = [every.take(slice(0, half)), every.take(slice(half, len(every)))]
+    blocks[bare] = without_predictions(blocks[bare])
+    target = tmp_path / "some"
+    target.mkdir()
+    datasets.write(target / "data-00000-of-00001.arrow", iter(blocks), Shape(None, None, static=True))
+    folder = prepared(two_phases, tmp_path / "run", *data([target, second]))
+    facts = read_json(folder.path / "examples" / "imported/0/facts.json")
+    assert (facts["examples"], facts["predictions"]) == (len(every), len(blocks[1 - bare].labels)) and facts["static"]
+    whole = loaders_of(folder, f"train.phases.0.batch={len(every)}")[0]
+    assert as_drawn(whole.step(0)) == as_rows(concatenate(blocks))
+
+
+def test_a_whole_file_without_predictions_is_told(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
+) -> None:
+    first, second = converted("datasets")
+    entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
+    target = tmp_path / "none"
+    target.mkdir()
+    blocks = [without_predictions(contents(first, entries))] * 2
+    file = target / "data-00000-of-00001.arrow"
+    datasets.write(file, iter(blocks), Shape(None, None, static=True))
+    number = f"{sum(map(len, blocks)):,}"
+    with pytest.raises(DataError, match=rf"{file}: none of its {number} examples has a prediction.*folders of their"):
+        prepared(two_phases, tmp_path / "run", *data([target, second]))
+
+
 def test_which_files_a_phase_trains_on(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
 ) -> None:
