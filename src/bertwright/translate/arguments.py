@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -118,7 +119,10 @@ def _value(option: Option, name: str, text: str) -> Value:
             case "int":
                 return int(text)
             case "float":
-                return float(text)
+                number = float(text)
+                if not math.isfinite(number):
+                    raise ValueError
+                return number
             case "flag":
                 return True
             case "switch":

@@ -67,6 +67,20 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
             "line 1: precision fp64: give one of fp16, fp32, not 'fp64'.",
         ),
         ("PRECISION=bf17 DATASET_DIR=d OUTPUT_DIR=o run.sh", "line 1: PRECISION bf17: give one of fp32, avx-fp32"),
+        (
+            f"python run_pretraining.py {NEEDED} --learning_rate nan",
+            "line 1: learning_rate nan: give a number, not 'nan'.",
+        ),
+        ("python pretrain_glue.py --output_dir o --warmup_steps inf", "line 1: warmup_steps inf: give a number"),
+        (
+            f"python run_pretraining.py {NEEDED} --train_batch_size 0",
+            "--train_batch_size 0: a batch of 0 sequences trains nothing. Give 1 or more.",
+        ),
+        (
+            "python pretrain_glue.py --output_dir o --per_device_train_batch_size -1",
+            "--per_device_train_batch_size -1: a batch of -1 sequences trains nothing.",
+        ),
+        ("bash run_pretraining.sh 0 6e-3 fp16 8 0.1 10 20", "--train_batch_size=0: a batch of 0 sequences"),
         ("python3 sharding.py", "line 1: the Hungarian recipe's sharding.py needs --input_file\n"),
         ("bash", "line 1: bash: no program follows. Give its command line."),
     ],

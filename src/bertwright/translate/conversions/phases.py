@@ -19,7 +19,14 @@ def batch(command: Command, name: str) -> Iterator[Key]:
     """Sequences of one process and update, as the global batch; no key if the number of processes is not known."""
     if (ranks := command.launch.ranks) is not None:
         why = f"{command.source(name)}{_times(ranks, 'processes')}"
-        yield Key(f"{PHASE}batch", int(command.number(name)) * ranks, why)
+        yield Key(f"{PHASE}batch", _sequences(command, name) * ranks, why)
+
+
+def _sequences(command: Command, name: str) -> int:
+    """Return a number of sequences; raise `RecipeError` if there are none."""
+    if (sequences := int(command.number(name))) < 1:
+        raise RecipeError(f"{command.source(name)}: a batch of {sequences} sequences trains nothing. Give 1 or more.")
+    return sequences
 
 
 def _times(count: int, what: str) -> str:
@@ -28,7 +35,7 @@ def _times(count: int, what: str) -> str:
 
 def micro_batch(command: Command, name: str) -> Iterator[Key]:
     """Sequences of one process and update, divided by its number of forward passes."""
-    batch, passes = int(command.number("train_batch_size")), int(command.number(name, 1))
+    batch, passes = _sequences(command, "train_batch_size"), int(command.number(name, 1))
     if passes < 1 or batch % passes:
         raise RecipeError(
             f"{command.source(name)}: train_batch_size {batch} is not divided by {passes}, and the original stops. "
@@ -39,7 +46,7 @@ def micro_batch(command: Command, name: str) -> Iterator[Key]:
 
 def device_batch(command: Command, name: str) -> Iterator[Key]:
     """The Trainer's sequences per device and forward pass, as micro-batch and global batch."""
-    size, passes = int(command.number(_DEVICE)), int(command.number("gradient_accumulation_steps", 1))
+    size, passes = _sequences(command, _DEVICE), int(command.number("gradient_accumulation_steps", 1))
     if (ranks := command.launch.ranks) is not None:
         why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
         yield Key(f"{PHASE}batch", size * passes * ranks, why)
@@ -55,7 +62,7 @@ def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
     """An interval in sequences, as one in steps."""
     key = command.program.original(name)
     if key and command.number(name) > 0 and (ranks := command.launch.ranks) is not None:
-        batch = int(command.number("train_batch_size")) * ranks
+        batch = _sequences(command, "train_batch_size") * ranks
         yield Key(key.keys[0], max(1, round(command.number(name) / batch)), f"{command.source(name)} / {batch}")
 
 
@@ -63,7 +70,7 @@ def end_after(command: Command, name: str) -> Iterator[Key]:
     """Number of sequences after which training ends although its schedule is longer."""
     if (ranks := command.launch.ranks) is None:
         return
-    batch = int(command.number("train_batch_size")) * ranks
+    batch = _sequences(command, "train_batch_size") * ranks
     if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
         yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
 
