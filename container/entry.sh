@@ -14,6 +14,9 @@ case "${OUTPUT_DIR:+set} ${DATASET_DIR:+set} ${1-}" in
 esac
 
 recipe=$OUTPUT_DIR/$(basename "${SCRIPT:-run_bert_pretrain_phase1.sh}" .sh).toml
+# The first process of a container ignores signals that it has no trap for, and `run` would begin all the same.
+trap 'exit 75' TERM HUP USR1 USR2
+trap 'exit 130' INT
 # Written once: a container that is started again goes on with the same recipe.
 [ -f "$recipe" ] || bertwright translate --environment --out "$recipe"
 [ ! -f "$DATASET_DIR/vocab.txt" ] || set -- "vocab.file=$DATASET_DIR/vocab.txt" "$@"

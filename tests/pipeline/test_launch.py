@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.pipeline.command import ENVIRONMENT, PROGRAM
+from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT
 from tests.pipeline.conftest import Call
 
 FEW = ("train.phases.0.steps=2", "train.phases.1.steps=2")
@@ -70,10 +70,15 @@ def test_without_slurm_nothing_is_submitted(
     assert none.code == 2 and "has no job: there is no" in none.err and "Submit first (--submit)" in none.err
 
 
-def test_a_signal_is_handed_on_and_the_exit_code_is_that_of_the_run(small_recipe: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["local", pytest.param("torchrun", marks=pytest.mark.slow)])
+def test_a_signal_is_handed_on_and_the_exit_code_is_that_of_the_run(
+    target: str, small_recipe: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
-    words = ["launch", "local", str(small_recipe), "train.phases.0.steps=4000", "--out", str(out), "--submit"]
-    process = subprocess.Popen([*PROGRAM, *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    words = ["launch", target, str(small_recipe), "train.phases.0.steps=4000", "--out", str(out), "--submit"]
+    # torchrun's ranks meet at an address of this machine.
+    environment = ENVIRONMENT if target == "local" else ENVIRONMENT | {"PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen([*PROGRAM, *words], env=environment, stderr=subprocess.DEVNULL)
     metrics = out / "train" / "metrics.jsonl"
     until = time.monotonic() + 120
     while not metrics.is_file() and time.monotonic() < until:

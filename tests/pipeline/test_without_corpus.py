@@ -73,7 +73,7 @@ def recipe(finished: Path, small_recipe: Path, tmp_path_factory: pytest.TempPath
 def test_the_road_without_a_corpus(recipe: Path, finished: Path, tmp_path: Path, call: Call) -> None:
     out = tmp_path / "run"
     checked = call("check", recipe)
-    assert checked.code == 0 and "held out: 1 files for testing" in " ".join(checked.out.split())
+    assert checked.code == 0 and "held out: 1 file for testing (" in " ".join(checked.out.split())
     done = call("run", recipe, "--out", out)
     assert done.code == 0, done.err
     assert not (out / "corpus").exists()

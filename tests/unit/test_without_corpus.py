@@ -161,6 +161,7 @@ def test_files_for_testing_are_what_is_held_out(
         assert told["examples"] == tests.total() == counts["heldout"]["rows"][f"{length}"][0] and told["share"] is None
         assert told["files"] and counts["heldout"]["sequences"][f"{length}"]["label_share"] is not None
     assert any("train.phases.0.data: " in each and " examples are held out, " in each for each in notes.said)
+    assert any("train.phases.0.data: not trained on: " in each and " for testing (" in each for each in notes.said)
     assert not any("cannot be told" in each for each in notes.said)
 
 
@@ -402,7 +403,9 @@ def test_check_says_what_is_held_out(converted: Callable[[Kind], list[Path]], re
     verdicts = check_recipe(Recipe.load(path), tmp_path / "run", list(STAGES))
     assert not [verdict for verdict in verdicts if verdict.level == "error"]
     said = {f"{verdict.about}: {verdict.sentence}" for verdict in verdicts}
-    assert "train.phases.0.data: held out: 1 files for testing" in said
+    (test,) = (file.name for file in converted("hdf5")[0].rglob("*_test_*"))
+    (held,) = (sentence for sentence in said if sentence.startswith("train.phases.0.data: held out: "))
+    assert "held out: 1 file for testing (" in held and held.endswith(f"{test})")
     assert "train.phases.1.data: held out: examples.heldout=0.2 of them" in said
 
 

@@ -86,7 +86,7 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
             yield _labelled(phase, recipe)
             continue
         # Imported here: the formats need numpy, which recipes without such data do not.
-        from bertwright.formats.imported.phase_files import find, find_tests
+        from bertwright.formats.imported.phase_files import find, find_tests, listed
 
         key = f"{phase.key}.data"
         try:
@@ -103,9 +103,10 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
         if data.incomplete:
             yield warning(key, f"{data.folder} has {data.incomplete}.", "Fetch the others if they are wanted.")
         if recipe.corpus is None:
-            files = sum(len(test.files) for test in tests)
-            held = f"{files:,} files for testing" if tests else f"examples.heldout={recipe.examples.heldout:g} of them"
-            yield ok(key, f"held out: {held}")
+            share = f"examples.heldout={recipe.examples.heldout:g} of them"
+            yield ok(key, f"held out: {listed(phase, tests) if tests else share}")
+        if unused := [test_set for test_set in data.aside if test_set not in tests]:
+            yield ok(key, f"not trained on: {listed(phase, unused)}")
 
 
 def _labelled(phase: ImportedData, recipe: Recipe) -> Verdict:

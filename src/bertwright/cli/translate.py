@@ -51,6 +51,11 @@ def translate(
         if file and file.exists():
             raise RecipeError(f"{option} {file} exists already. Give the name of a new file, or remove it first.")
     translation = translated(_commands(words or [], script, environment), strict=not script)
+    if place and (uncounted := translation.launch.uncounted):
+        raise RecipeError(
+            f"--place {place}: {uncounted.option} starts {uncounted.starts}, and a place needs their number. Add it to "
+            "the command."
+        )
     if place and not translation.place:
         raise RecipeError(f"--place {place}: one process trains, so there is no place to write. Leave it out.")
     names = str(out or "RECIPE"), str(place or "")

@@ -18,7 +18,11 @@ _NAME = r"[A-Za-z_][\w-]*"
 _GIVEN = r"(?![\"']?\$)"
 _ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}(?=[^\s;&|])")
 _OPTION = re.compile(rf"(?:^|\s)--({_NAME})\s+{_GIVEN}[^\s;&|-]")
+# Docker's `--env NAME` takes the value from the environment and has none after it, so only `-env` counts in a text.
+_VARIABLE = re.compile(rf"(?:^|\s)(?:-env|--?genv)\s+({_NAME})\s+{_GIVEN}[^\s;&|]")
 _NAME_ALONE = re.compile(rf"--({_NAME})")
+_SETS_VARIABLE = re.compile(r"--?g?env")
+"""MPI's options that are followed by the name of a variable and, as the next word, its value."""
 _WHOLE = re.compile(rf"(-{{0,2}}({_NAME})=)(.+)", re.DOTALL)
 _SCHEME = "(?:bearer|basic|token|digest)"
 _HEADER = re.compile(
@@ -43,7 +47,7 @@ def secret_in(text: str, before: str = "") -> str:
     if has_address(text):
         return "an address with a password, a token or a query"
     words = f"{before} {text}" if _asks(before) else text
-    for pattern, form in ((_ASSIGNED, "{}=..."), (_OPTION, "--{} ...")):
+    for pattern, form in ((_ASSIGNED, "{}=..."), (_OPTION, "--{} ..."), (_VARIABLE, "-env {} ...")):
         if named := [name for name in pattern.findall(words) if is_secret(name)]:
             return f"{form.format(named[0])}, a secret by its name"
     return "a header that says who asks (Authorization, Bearer)" if _HEADER.search(text) else ""
@@ -52,8 +56,8 @@ def secret_in(text: str, before: str = "") -> str:
 def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a command with `HIDDEN` for each secret, and addresses without user name, password and query."""
     return tuple(
-        HIDDEN if _asks(before) and not word.startswith("-") else _hidden(word)
-        for before, word in zip(("", *words), words, strict=False)
+        HIDDEN if _sets(option, before) or (_asks(before) and not word.startswith("-")) else _hidden(word)
+        for option, before, word in zip(("", "", *words), ("", *words), words, strict=False)
     )
 
 
@@ -66,6 +70,11 @@ def _asks(word: str) -> bool:
     """Whether a word of a command is an option whose value (the next word) is a secret."""
     name = _NAME_ALONE.fullmatch(word)
     return name is not None and is_secret(name[1])
+
+
+def _sets(option: str, name: str) -> bool:
+    """Whether two words of a command set a variable that is a secret to the next word."""
+    return _SETS_VARIABLE.fullmatch(option) is not None and "=" not in name and is_secret(name)
 
 
 def _hidden(word: str) -> str:

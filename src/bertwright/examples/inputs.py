@@ -38,8 +38,8 @@ class ImportedSets(Protocol):
     def inputs(self) -> Mapping[str, str]:
         """The fingerprints of the files, as inputs of the examples artifact."""
 
-    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
-        """The import tasks, and the function that runs one."""
+    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig, log: Log) -> Step:
+        """The import tasks, and the function that runs one. Logs which files are not trained on."""
 
     def join(
         self, draft: Path, tasks: Sequence[Task], config: ExamplesConfig, entries: Sequence[str], log: Log

@@ -82,7 +82,7 @@ def _make(
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
     steps: list[Step] = [(prepare_shard, tasks)]
     if imported:  # first, because external files may be rejected
-        steps.insert(0, imported.step(parts, vocab, Vocabulary(**vocabulary), config))
+        steps.insert(0, imported.step(parts, vocab, Vocabulary(**vocabulary), config, log))
     work_through(steps, executor, share, log)
     share.complete("examples", draft, [task.facts for _, of_step in steps for task in of_step])
     if taken := hold_one_out(tasks):

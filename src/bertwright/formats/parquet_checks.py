@@ -70,6 +70,14 @@ class Batches:
     def __iter__(self) -> Iterator[Any]:
         yield from self.parquet.iter_batches(self.rows, columns=list(self.names))
 
+    def from_row(self, first: int) -> tuple[int, Iterator[Any]]:
+        """Return the batches from the row group with the row `first` on, and the number of its first row."""
+        metadata, at, group = self.parquet.metadata, 0, 0
+        while group < metadata.num_row_groups and at + metadata.row_group(group).num_rows <= first:
+            at, group = at + metadata.row_group(group).num_rows, group + 1
+        groups = list(range(group, metadata.num_row_groups))
+        return at, self.parquet.iter_batches(self.rows, row_groups=groups, columns=list(self.names))
+
 
 @contextmanager
 def open_parquet_lists(file: Path, names: Sequence[str]) -> Iterator[Batches]:

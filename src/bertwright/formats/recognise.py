@@ -45,6 +45,8 @@ class FileSet:
     """Number of examples in the valid files; None when only reading them shows it."""
     parts: int | None
     """Expected number of files, if names end in `-of-<parts>`."""
+    aside: tuple[FileSet, ...] = ()
+    """Sets found in the same place that are not for training, if this one was chosen for training."""
 
     @property
     def trains(self) -> bool:

@@ -147,10 +147,24 @@ class ContainerPlace(Section):
 
 
 _HANDING_ON = """\
-run() { "$@" & p=$!; while :; do wait $p; code=$?; kill -0 $p 2>/dev/null || return $code; done; }
-trap "kill -TERM \\$p" TERM INT"""
-"""A shell that receives a signal would exit and leave its command to be killed. This function forwards the signal and
-waits until everything is saved; a `wait` interrupted by a signal does not return the command's status."""
+s=0 p=
+stop() { s=$1 i=1; [ -z "$p" ] || kill -TERM "$p" 2>/dev/null; }
+trap "stop 75" TERM HUP USR1 USR2
+trap "stop 130" INT
+run() {
+[ $s = 0 ] || exit $s
+"$@" & p=$!
+[ $s = 0 ] || kill -TERM $p 2>/dev/null
+code=127
+while :; do i=0; wait $p; c=$?; [ $c = 127 ] || code=$c; [ $i = 1 ] || break; done
+p=
+case $s:$1:$code in 0:*) ;; *:torchrun:1|*:75|*:1[2-9]?|*:2??|*:-1) code=$s ;; esac
+return $code; }"""
+"""A shell that receives a signal would exit and leave its command to be killed. This function forwards the signal,
+waits until everything is saved, and starts nothing afterwards. A `wait` that a signal interrupts does not return the
+command's status, so it is repeated; a shell that has collected it already answers 127, or bash 255. After a signal
+torchrun ends with 1, and a program that had no handler yet with 143. All these become 75, or 130 after Ctrl-C, as when
+bertwright itself is stopped."""
 
 
 def _path(here: str) -> str:

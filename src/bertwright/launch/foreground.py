@@ -4,29 +4,58 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from bertwright.core.signals import handed_on
+from bertwright.core.signals import Stopped, handed_on
 
 _PROGRAMS = {
     "bertwright": (sys.executable, "-m", "bertwright.cli"),
     "torchrun": (sys.executable, "-m", "torch.distributed.run"),
 }
 """Programs to run with this interpreter, even where the shell uses another environment."""
+_TORCHRUN = "torchrun"
+_FAILED = 1
+"""Exit code of torchrun whenever it does not finish; after a signal, its ranks have saved and ended with 75."""
+_UNHEARD = (signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that end torchrun at once, so that its ranks are left behind."""
 
 
 def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run each command to completion and forward signals; raise `SystemExit` with the code of the first that fails."""
-    for line in commands:
-        program, *arguments = shlex.split(line)
-        command = [*_PROGRAMS.get(program, (program,)), *arguments]
-        # A separate process group: Ctrl-C reaches only this process, which forwards it once.
-        process = subprocess.Popen(command, env={**os.environ, **environment}, process_group=0)
-        with handed_on(process.send_signal):
+    """Run each command to completion and forward signals; raise `SystemExit` with the code of the first that fails.
+
+    After a signal no further command starts. The code is then 75, or 130 after SIGINT, unless a command has reported
+    an error of its own.
+    """
+    heard: list[int] = []
+    running: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def tell(number: int) -> None:
+        for program, process in running[-1:]:
+            process.send_signal(signal.SIGTERM if program == _TORCHRUN and number in _UNHEARD else number)
+
+    def hand_on(number: int) -> None:
+        heard.append(number)
+        tell(number)
+
+    # Around all commands: a signal between two of them, or while one starts, must not leave a process behind.
+    with handed_on(hand_on):
+        for line in commands:
+            if heard:
+                raise SystemExit(Stopped(heard[0]).exit_code)
+            program, *arguments = shlex.split(line)
+            command = [*_PROGRAMS.get(program, (program,)), *arguments]
+            # A separate process group: Ctrl-C reaches only this process, which forwards it once.
+            process = subprocess.Popen(command, env={**os.environ, **environment}, process_group=0)
+            running.append((program, process))
+            for number in tuple(heard):  # it arrived while the command started
+                tell(number)
             code = process.wait()
-        _leave_if(code)
+            if heard and (-code in heard or (program == _TORCHRUN and code in (_FAILED, -signal.SIGTERM))):
+                code = Stopped(heard[0]).exit_code
+            _leave_if(code)
 
 
 def run_on_terminal(line: str) -> None:

@@ -119,7 +119,8 @@ def _value(option: Option, name: str, text: str) -> Value:
             case "int":
                 return int(text)
             case "float":
-                if not math.isfinite(number := float(text)):
+                number = float(text)
+                if not math.isfinite(number):
                     raise ValueError
                 return number
             case "flag":

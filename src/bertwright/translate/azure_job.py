@@ -153,4 +153,5 @@ def within(own: Launch, outer: Launch) -> Launch:
         return own if own.by or not outer.by else outer
     nodes = own.nodes if own.nodes > 1 else outer.nodes
     processes = own.processes if own.processes > 1 else outer.processes
-    return replace(outer, nodes=nodes, processes=processes, machine=(*outer.machine, *own.machine))
+    machine = (*outer.machine, *own.machine)
+    return replace(outer, nodes=nodes, processes=processes, machine=machine, uncounted=own.uncounted)

@@ -38,6 +38,8 @@ class Draft:
     accounts: list[Account] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What is wrong or contradictory in the original commands."""
+    open: list[str] = field(default_factory=list)
+    """What the commands do not state and only the user knows."""
 
     def add(self, command: Command) -> None:
         """Add the settings of a command; a value that contradicts an earlier command's is remarked on."""
@@ -53,12 +55,29 @@ class Draft:
                 original = command.program.original(name)
                 names = tuple(dict.fromkeys(key.key for key in made))
                 self._tell(Account(setting.text, names, original.note if original else ""))
+        self._tell_uncounted(command, phase)
         for remark in _remarks(command):
             self.remark(remark)
         if command.program.phase == "training":
             self.phases.append(phase)
         elif phase:
             self.prepared.append(phase)
+
+    def _tell_uncounted(self, command: Command, phase: dict[str, Key]) -> None:
+        """Tell that the number of processes is not known, and which batch is missing for that reason."""
+        if not (uncounted := command.launch.uncounted) or command.program.phase != "training":
+            return
+        unknown = "how many those are, only the machine knows"
+        self._tell(Account(uncounted.option, (), f"It starts {uncounted.starts}; {unknown}."))
+        # The Trainer counts the sequences of a pass, the others those of an update.
+        passes = command.number("per_device_train_batch_size") * command.number("gradient_accumulation_steps", 1)
+        one = int(command.number("train_batch_size", passes))
+        if "batch" not in phase:
+            self.open.append(
+                f"batch of the phase of length {phase['length'].value}: {uncounted.option} starts {uncounted.starts}, "
+                f"and {unknown}. Set it to {one} (the sequences of one process and update) times the "
+                "processes, or add the number to the command and translate again."
+            )
 
     def tell_script(self, command: Command, passed: set[str]) -> None:
         """Account for the arguments of a script that are not `passed` on to the commands it starts."""

@@ -9,11 +9,12 @@ from bertwright.translate.complete import PUBLISHED, UNSAID
 from bertwright.translate.draft import Draft
 
 
-def faults(draft: Draft, ranks: int) -> Iterator[str]:
+def faults(draft: Draft, ranks: int | None) -> Iterator[str]:
     """Yield contradictions between a phase's numbers, or with the numbers its learning rate was published for."""
     for number, phase in enumerate(draft.phases):
         yield from _rate_falls_at_once(number, phase)
-        yield from _another_batch(number, phase, ranks)
+        if ranks is not None:
+            yield from _another_batch(number, phase, ranks)
         yield from _few_predictions(number, phase)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
@@ -27,6 +28,8 @@ class Launcher(Section):
     values: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    uncounted: str = ""
+    """What it starts if no number of processes is given, if that depends on the machine; empty: one process."""
 
     def takes(self, option: str) -> int | None:
         """Return how many words follow an option; None if there is no such option."""
@@ -37,22 +40,33 @@ class Launcher(Section):
         return 1 if option in (*self.ranks, *self.processes, *self.nodes, *self.values) else None
 
 
+class Uncounted(NamedTuple):
+    """A launcher that is given no number of processes and starts as many as the machine has room for."""
+
+    option: str
+    """The launcher and the option that would give the number, such as "deepspeed without --num_gpus"."""
+    starts: str
+    """What it starts instead."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """The number of processes that a command is started with."""
 
     nodes: int = 1
     processes: int = 1
-    """Processes per node."""
+    """Processes per node, unless `uncounted`."""
     by: str = ""
     """What starts several processes or describes the machine: its table in `launchers.toml`."""
     machine: tuple[tuple[str, str], ...] = ()
     """Options of launchers that describe the machine, without dashes, each with its value."""
+    uncounted: Uncounted | None = None
+    """Set if the command does not determine the number of processes."""
 
     @property
-    def ranks(self) -> int:
-        """Number of processes on all nodes."""
-        return self.nodes * self.processes
+    def ranks(self) -> int | None:
+        """Number of processes on all nodes; None if only the machine knows it."""
+        return None if self.uncounted else self.nodes * self.processes
 
 
 @cache
@@ -83,6 +97,9 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         plain = option.lstrip("-").replace("-", "_")
         if (following := launcher.takes(plain)) is None:
             raise RecipeError(f"{name} has no option {option}{_nearest(launcher, plain)}.")
+        # MPI takes a variable and its value as two words or, with an equals sign, as one.
+        if plain in launcher.pairs and "=" in "".join(words[at + 1 : at + 2]):
+            following = 1
         end = at + 1 + (0 if equals else following)
         value = value if equals else " ".join(words[at + 1 : end])
         if plain in (*launcher.ranks, *launcher.processes, *launcher.nodes):
@@ -96,8 +113,19 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         stated = any(option in said for option in launcher.processes)
         nodes, processes = _spread(name, ranks, processes if stated else 0, nodes)
     rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
-    by = launcher.table if said or machine else launch.by
-    return Launch(nodes, processes, by, (*launch.machine, *machine)), rest
+    uncounted = _uncounted(launcher, name, said, launch)
+    by = launcher.table if said or machine or uncounted else launch.by
+    return Launch(nodes, processes, by, (*launch.machine, *machine), uncounted), rest
+
+
+def _uncounted(launcher: Launcher, name: str, said: dict[str, int], launch: Launch) -> Uncounted | None:
+    counting = (*launcher.ranks, *launcher.processes)
+    if not said.keys().isdisjoint(counting):
+        return None
+    if not launcher.uncounted:
+        return launch.uncounted
+    dashes = "--" if len(counting[0]) > 1 else "-"
+    return Uncounted(f"{PurePosixPath(name).name} without {dashes}{counting[0]}", launcher.uncounted)
 
 
 def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int]:

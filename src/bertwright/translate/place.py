@@ -34,7 +34,10 @@ PORT = {"master_port", "main_process_port"}
 
 
 def place_of(launch: Launch, gpus: bool) -> dict[str, Any]:
-    """Return the settings of a place that starts as many processes, on GPUs if `gpus`; empty for a single process."""
+    """Return the settings of a place that starts as many processes, on GPUs if `gpus`; empty for a single process, and
+    for a number that only the machine knows."""
+    if launch.uncounted:
+        return {}
     said = dict(launch.machine)
     if launch.by == "srun":
         alone = launch.processes == 1 and gpus

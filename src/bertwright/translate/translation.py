@@ -62,7 +62,8 @@ class Translation:
 
     @property
     def place(self) -> dict[str, Any]:
-        """The place to start it at, as settings of `bertwright launch`; empty for a single process."""
+        """The place to start it at, as settings of `bertwright launch`; empty for a single process, and for a number
+        of processes that only the machine knows."""
         return place_of(self.launch, gpus=self.sections.get("train.device", Key("", "auto")).value != "cpu")
 
     def facts(self) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         raise RecipeError(f"{'; '.join(done)}: nothing of this decides what is trained. Give the command that trains.")
     complete(draft)
     remarks = (*draft.remarks, *faults(draft, launch.ranks))
-    opened = (*_open(draft, trained), *([LEFT_OUT] if hidden else []))
+    opened = (*draft.open, *_open(draft, trained, launch), *([LEFT_OUT] if hidden else []))
     return Translation(
         draft.keys, tuple(draft.phases), tuple(draft.accounts), remarks, opened, tuple(done), tuple(left), launch, out,
     )  # fmt: skip
@@ -158,8 +159,13 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     raise RecipeError("\n".join(f"line {shell.line}: {sentence}" for sentence in fewest.splitlines()))
 
 
-def _open(draft: Draft, trained: list[Command]) -> Iterator[str]:
+def _open(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]:
     """Yield what the commands leave undecided."""
+    if launch.uncounted:
+        yield (
+            f"{launch.uncounted.option} starts {launch.uncounted.starts}. Start the run with as many ranks: bertwright "
+            "launch torchrun RECIPE --set ranks=NUMBER."
+        )
     if len(trained) == 1 and trained[0]["phase2"] and "train.init_from" not in draft.keys:
         yield (
             "Phase 2 goes on from phase 1's weights and moments: set train.init_from to the train folder of the run "

@@ -46,6 +46,8 @@ def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
     assert f"bertwright launch torchrun RECIPE --place {place} --out o" in " ".join(printed.replace("#", "").split())
     with pytest.raises(RecipeError, match="one process trains"):
         call("--place", str(tmp_path / "other.toml"), *COMMAND)
+    with pytest.raises(RecipeError, match="a process for each GPU of a node, and a place needs their number"):
+        call("--place", str(tmp_path / "other.toml"), "--", "deepspeed", *COMMAND[2:])
 
 
 def test_a_script_that_is_too_long_is_not_cut(tmp_path: Path) -> None:

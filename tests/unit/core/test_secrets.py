@@ -18,6 +18,8 @@ HEADER = "a header that says who asks (Authorization, Bearer)"
         ("--env=HF_TOKEN=planted", f"HF_TOKEN=..., {NAMED}"),
         ("huggingface-cli login --token planted", f"--token ..., {NAMED}"),
         ("mysql --password 'planted' db", f"--password ..., {NAMED}"),
+        ("mpirun -n 2 -genv HF_TOKEN planted run", f"-env HF_TOKEN ..., {NAMED}"),
+        ("mpirun -env MY_SECRET 'planted' run", f"-env MY_SECRET ..., {NAMED}"),
         ("curl -H 'Authorization: Bearer planted' host", HEADER),
         ("curl -H 'authorization: planted' host", HEADER),
         ('curl -H "Proxy-Authorization: Basic cGxhbnRlZA==" host', HEADER),
@@ -38,6 +40,9 @@ def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
         "login --token $HF_TOKEN",
         "login --token --quiet",
         "login --token",
+        "mpirun -genv HF_TOKEN $HF_TOKEN run",
+        "mpirun -genv OMP_NUM_THREADS 4 run",
+        "docker run --env HF_TOKEN image",
         "curl -H 'Authorization: Bearer $HF_TOKEN' host",
         'curl -H "Authorization: $HEADER" host',
         "the bearer of this letter",
@@ -75,3 +80,14 @@ def test_secrets_of_a_command_are_hidden() -> None:
         *(f"Authorization: Bearer {HIDDEN}", "https://host/a"),
     )
     assert hidden_value("HF_TOKEN", "planted") == HIDDEN and hidden_value("DATA", "a") == "a"
+
+
+@pytest.mark.parametrize("option", ["-genv", "--genv", "-env", "--env"])
+def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(option: str) -> None:
+    secret = ("mpirun", option, "API_TOKEN", "planted", option, "DB_PASSWORD", "-planted")
+    plain = (option, "OMP_NUM_THREADS", "4", "run", "--max-tokens", "x")
+    assert hidden_words(secret + plain) == (
+        *("mpirun", option, "API_TOKEN", HIDDEN, option, "DB_PASSWORD", HIDDEN),
+        *plain,
+    )
+    assert hidden_words((option, "API_TOKEN=planted", "run")) == (option, f"API_TOKEN={HIDDEN}", "run")

@@ -6,6 +6,7 @@ from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.instances import concatenate
+from bertwright.formats import parquet_checks
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.datasets.documents import open_rows
 from bertwright.formats.errors import ShardError
@@ -218,6 +219,42 @@ def test_token_ids_in_parquet_are_running_text(tmp_path):
     read = [documents.read(*piece) for piece in documents.pieces(500)]
     assert len(read) > 5 and [len(row) for row in rows] == np.concatenate([block.lengths for block in read]).tolist()
     assert np.concatenate([block.ids for block in read]).tolist() == [number for row in rows for number in row]
+
+
+@pytest.mark.parametrize("group", [37, 1000])
+def test_running_text_in_parquet_is_decoded_once_however_many_pieces_it_is_read_in(tmp_path, monkeypatch, group):
+    """Each piece decoded the file from its beginning."""
+    rows = [[5 + (7 * row + i) % 90 for i in range(20 + row % 30)] for row in range(200)]
+    pq.write_table(pa.table({"input_ids": rows}), tmp_path / "a.parquet", row_group_size=group)
+    documents = open_rows(tmp_path / "a.parquet")
+    pieces = documents.pieces(500)
+    monkeypatch.setattr(parquet_checks, "_AT_ONCE", 200)  # several batches in a piece
+    decoded, real = [], pq.ParquetFile.iter_batches
+
+    def counting(self, *words, **options):
+        for batch in real(self, *words, **options):
+            decoded.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counting)
+    read = [documents.read(*piece) for piece in pieces]
+    assert len(read) > 5 and sum(decoded) == len(rows)
+    assert np.concatenate([block.ids for block in read]).tolist() == [number for row in rows for number in row]
+    decoded.clear()
+    for first, stop in (pieces[4], pieces[1], pieces[6], pieces[-1]):
+        block = documents.read(first, stop)
+        assert block.lengths.tolist() == [len(row) for row in rows[first:stop]]
+        assert block.ids.tolist() == [number for row in rows[first:stop] for number in row]
+    assert sum(decoded) < 2 * len(rows) + group % len(rows)
+
+
+def test_a_file_that_is_replaced_between_two_pieces_is_read_anew(tmp_path):
+    for value in (7, 8):
+        pq.write_table(pa.table({"input_ids": [[value] * 30] * 40}), tmp_path / "new.parquet")
+        (tmp_path / "new.parquet").rename(tmp_path / "a.parquet")
+        documents = open_rows(tmp_path / "a.parquet")
+        assert set(documents.read(0, 10).ids.tolist()) == {value}
+    assert set(documents.read(10, 40).ids.tolist()) == {8}
 
 
 def test_a_small_parquet_file_cannot_unfold_to_any_size(tmp_path):

@@ -1,7 +1,9 @@
 import io
 import re
+import struct
 import subprocess
 import sys
+import tracemalloc
 
 import h5py
 import numpy as np
@@ -265,6 +267,51 @@ def test_a_run_of_absurd_length_is_refused_before_memory_is_taken(tmp_path, chun
         (tmp_path / "p.hdf5").write_bytes(data)
     with pytest.raises(ShardError, match="row 0, declares 4,294,967,295 values"):
         list(hdf5_varlen.read(tmp_path / "p.hdf5"))
+
+
+def hostile_descriptors(file, count, descriptor):
+    """A file of `count` rows, where `descriptor(row)` is length, heap and object of each run of every column."""
+    with h5py.File(file, "w") as handle:
+        for key, dtype in hdf5_varlen.DTYPES.items():
+            handle.create_dataset(key, (count,), h5py.vlen_dtype(np.dtype(dtype)), chunks=(count,))
+            stored = b"".join(struct.pack("<IQI", *descriptor(row)) for row in range(count))
+            handle[key].id.write_direct_chunk((0,), stored)
+        handle.create_dataset("next_sentence_labels", data=np.zeros(count, "i1"))
+
+
+def read_in_memory(file):
+    """The error that reading a file ends with, and the most memory that it took meanwhile (bytes)."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ShardError) as error:
+            for _ in hdf5_varlen.read(file, VOCABULARY):
+                pass
+        return error.value, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_runs_that_share_an_object_are_refused_before_they_are_read(tmp_path):
+    """A megabyte of descriptors of one object would unfold to gigabytes."""
+    hostile_descriptors(tmp_path / "v.hdf5", 4000, lambda row: (30_000, 4096, 1))
+    error, most = read_in_memory(tmp_path / "v.hdf5")
+    assert error.file == tmp_path / "v.hdf5" and most < 10 * 2**20
+    assert "input_ids declares runs of 240,000,000 bytes" in error.fault and "share their values" in error.fault
+
+
+def test_heaps_inside_one_another_are_refused(tmp_path):
+    """Each of them was kept whole: a megabyte of thousands took gigabytes."""
+    file, count = tmp_path / "v.hdf5", 2000
+    hostile_descriptors(file, count, lambda row: (0, 0, 0))
+    start, size = file.stat().st_size, 2**20
+    hostile_descriptors(file, count, lambda row: (1, start + 56 * row, 1))
+    assert file.stat().st_size == start
+    # A heap of two values, and of an object that takes everything up to the end of the file.
+    form = "<4sB3xQHHxxxxQ8xHHxxxxQ"
+    heaps = [struct.pack(form, b"GCOL", 1, size - 56 * row, 1, 1, 2, 2, 1, 2**40) for row in range(count)]
+    file.write_bytes(file.read_bytes() + b"".join(heaps).ljust(size, b"\0"))
+    error, most = read_in_memory(file)
+    assert error.file == file and "They overlap" in error.fault and most < 10 * 2**20
 
 
 def test_names_tell_the_truth():

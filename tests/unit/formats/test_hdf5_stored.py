@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bertwright.formats.errors import ShardError
+from bertwright.formats.hdf5.heaps import Heaps
 from bertwright.formats.hdf5.runs import Runs
 from bertwright.formats.hdf5.stored import Mapped, Stored
 
@@ -48,7 +49,7 @@ def test_runs_are_those_of_h5py(tmp_path, settings, userblock):
         for row, run in enumerate(runs):
             column[row] = run
     with h5py.File(tmp_path / "f") as handle, Mapped(tmp_path / "f") as mapped:
-        found = Runs(mapped, handle["x"], "x", {})
+        found = Runs(mapped, handle["x"], "x", Heaps(mapped, userblock))
         for start, stop in ((0, 20), (5, 9), (17, 40)):
             flat, lengths = found.rows(start, stop)
             assert lengths.tolist() == [len(run) for run in runs[start:stop]]

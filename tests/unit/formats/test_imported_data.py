@@ -13,20 +13,25 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 from tests.unit.examples.made import rows_of
+from tests.unit.formats.samples import VOCABULARY, sample
 
 from bertwright import Recipe, cli, run
+from bertwright.check.data import imported_data
 from bertwright.cli.batch_text import describe_batch
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
+from bertwright.examples.config import ImportedData
 from bertwright.examples.imported import ImportedLoader
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import tasks
+from bertwright.formats.imported.phase_files import find, not_trained_on
 from bertwright.formats.known import format_of
+from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.recognise import recognise
 from bertwright.formats.tfrecord import records
 from bertwright.pipeline.run_folder import RunFolder
@@ -397,6 +402,78 @@ def test_files_with_and_without_masks_are_no_set(
     shutil.copy(converted("datasets")[0] / "train" / "data-00000-of-00002.arrow", mixed / "data-00001-of-00001.arrow")
     with pytest.raises(DataError, match=r"example 0 and those after it have masks, the first file of the set has none"):
         prepared(two_phases, tmp_path / "run", *data([mixed, converted("datasets")[1]]))
+
+
+HUB = [*(f"train-0000{n}-of-00002" for n in range(2)), "test-00000-of-00001", "validation-00000-of-00001"]
+
+
+def test_files_of_the_hub_that_are_not_trained_on_are_named(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
+) -> None:
+    entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
+    first, second = converted("lddl")
+    every, hub = contents(first, entries), tmp_path / "hub"
+    hub.mkdir()
+    for number, name in enumerate(HUB):
+        rows = every.take(slice(number, len(every), len(HUB)))
+        lddl.write(hub / f"{name}.parquet", iter([rows]), Shape(None, None, static=True), entries)
+    names = "2 files for testing (test-00000-of-00001.parquet, validation-00000-of-00001.parquet)"
+    recipe = Recipe.load(two_phases, data([hub, second]))
+    said = [f"{verdict.about}: {verdict.text}" for verdict in imported_data(recipe)]
+    assert f"train.phases.0.data: not trained on: {names}" in said
+    notes = Notes()
+    prepared(two_phases, tmp_path / "run", *data([hub, second]), log=notes)
+    assert f"examples: train.phases.0.data: not trained on: {names}" in notes.said
+
+
+def test_of_many_files_that_are_not_trained_on_some_are_named(tmp_path: Path) -> None:
+    for name in ("train-00000-of-00001", *(f"test-{n:05}-of-00012" for n in range(12))):
+        lddl.write(tmp_path / f"{name}.parquet", iter([sample(3)]), Shape(32, 5, static=True), VOCABULARY)
+    phase = ImportedData(0, tmp_path, 32, MaskingConfig(), False, None)
+    sentence = not_trained_on(phase, find(phase))
+    assert "12 files for testing (test-00000-of-00012.parquet, " in sentence
+    assert sentence.endswith("test-00009-of-00012.parquet and 2 more)")
+
+
+def without_predictions(every: Instances) -> Instances:
+    """The same examples, none of which has a prediction."""
+    none = every.positions[:0], every.labels[:0], 0 * every.cu_predictions
+    return Instances(every.originals(), every.cu_seqlens, every.second, *none, every.next_sentence_labels)
+
+
+@pytest.mark.parametrize("bare", [0, 1])
+def test_a_block_without_predictions_is_legal_among_others(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, bare: int
+) -> None:
+    first, second = converted("datasets")
+    entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
+    every = contents(first, entries)
+    half = len(every) // 2
+    blocks = [every.take(slice(0, half)), every.take(slice(half, len(every)))]
+    blocks[bare] = without_predictions(blocks[bare])
+    target = tmp_path / "some"
+    target.mkdir()
+    datasets.write(target / "data-00000-of-00001.arrow", iter(blocks), Shape(None, None, static=True))
+    folder = prepared(two_phases, tmp_path / "run", *data([target, second]))
+    facts = read_json(folder.path / "examples" / "imported/0/facts.json")
+    assert (facts["examples"], facts["predictions"]) == (len(every), len(blocks[1 - bare].labels)) and facts["static"]
+    whole = loaders_of(folder, f"train.phases.0.batch={len(every)}")[0]
+    assert as_drawn(whole.step(0)) == as_rows(concatenate(blocks))
+
+
+def test_a_whole_file_without_predictions_is_told(
+    two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
+) -> None:
+    first, second = converted("datasets")
+    entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
+    target = tmp_path / "none"
+    target.mkdir()
+    blocks = [without_predictions(contents(first, entries))] * 2
+    file = target / "data-00000-of-00001.arrow"
+    datasets.write(file, iter(blocks), Shape(None, None, static=True))
+    number = f"{sum(map(len, blocks)):,}"
+    with pytest.raises(DataError, match=rf"{file}: none of its {number} examples has a prediction.*folders of their"):
+        prepared(two_phases, tmp_path / "run", *data([target, second]))
 
 
 def test_which_files_a_phase_trains_on(

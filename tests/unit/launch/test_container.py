@@ -1,5 +1,6 @@
 """The script of a container: what is quoted, what is refused, and what is run for real."""
 
+import shutil
 import subprocess
 import time
 from dataclasses import replace
@@ -20,6 +21,8 @@ ECHO = """#!/bin/sh
 for word in "$@"; do echo "$word"; done > words
 exit "${CODE:-0}"
 """
+HEARING = ("env", "--default-signal")
+"""In front of a command: it hears all signals, also if these tests were started so that some are ignored (nohup)."""
 
 
 @pytest.fixture
@@ -75,6 +78,53 @@ def test_a_signal_reaches_the_command_that_runs_and_its_code_is_the_containers(h
     shell.terminate()
     assert shell.wait(20) == 75 and (here / "saved").exists()
     assert len(begun.read_text().splitlines()) == 2, "what follows is not begun"
+
+
+def stages(here: Path, bertwright: str, torchrun: str = "exit 0") -> list[str]:
+    """The command that the container runs, with these programs; each first writes down its verb."""
+    submit(place("ranks=2"), job(), SILENT)
+    for name, text in {"bertwright": bertwright, "torchrun": torchrun}.items():
+        (here / "bin" / name).write_text(f'#!/bin/sh\necho {name} "$@" >> begun\n{text}\n')
+        (here / "bin" / name).chmod(0o755)
+    return ["-c", (here / "words").read_text().partition("\n-c\n")[2]]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize(("signal", "code"), [("TERM", 75), ("HUP", 75), ("USR1", 75), ("INT", 130)])
+def test_a_signal_as_a_stage_ends_is_seen_before_the_next(shell: str, signal: str, code: int, here: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    command = stages(here, f"trap '' TERM; kill -{signal} $PPID; exit 0")
+    assert subprocess.run([*HEARING, shell, *command], check=False, timeout=60).returncode == code
+    assert len((here / "begun").read_text().splitlines()) == 1
+
+
+def test_a_signal_during_the_last_stage_does_not_undo_a_run_that_is_finished(here: Path) -> None:
+    last = """case "$*" in *--until*) ;; *) trap '' TERM; kill -TERM $PPID ;; esac; exit 0"""
+    assert subprocess.run([*HEARING, "sh", *stages(here, last)], check=False, timeout=60).returncode == 0
+    assert len((here / "begun").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("signal", "ends", "code"),
+    [
+        ("TERM", "exit 1", 75),  # what torchrun says after a signal, whatever its ranks did
+        ("INT", "exit 1", 130),
+        ("TERM", "trap - TERM; kill -TERM $$", 75),  # ended before it could set a handler
+        ("TERM", "exit 4", 4),
+    ],
+)
+def test_training_that_is_stopped_has_the_code_that_asks_to_run_it_again(
+    signal: str, ends: str, code: int, here: Path
+) -> None:
+    command = stages(here, "exit 0", f"trap '' TERM; kill -{signal} $PPID; {ends}")
+    assert subprocess.run([*HEARING, "sh", *command], check=False, timeout=60).returncode == code
+    assert len((here / "begun").read_text().splitlines()) == 2
+
+
+def test_training_that_fails_by_itself_keeps_its_code(here: Path) -> None:
+    assert subprocess.run([*HEARING, "sh", *stages(here, "exit 0", "exit 1")], check=False, timeout=60).returncode == 1
+    assert subprocess.run([*HEARING, "sh", *stages(here, "exit 75")], check=False, timeout=60).returncode == 75
 
 
 def test_its_exit_code_is_the_commands(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,16 @@
-"""Commands in the foreground: their order, environment and exit codes, with programs of this machine."""
+"""Commands that run one after another here: order, environment, signals and exit codes."""
 
+import os
+import shlex
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from bertwright._version import __version__
+from bertwright.core.signals import Stopped, end_on_signals
+from bertwright.launch import foreground
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 
 
@@ -44,3 +49,86 @@ def test_our_program_runs_with_this_interpreter_whatever_the_path_has(
     other.chmod(0o755)
     run_in_order(["bertwright --version"], {"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert __version__ in capfd.readouterr().out
+
+
+def program(monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:
+    """Make `name` a Python program; its parent, which runs the commands, is `parent`."""
+    start = "import os, signal, sys, time; parent = os.getppid()\n"
+    monkeypatch.setitem(foreground._PROGRAMS, name, (sys.executable, "-c", start + code))
+
+
+def ended(*commands: str) -> int | str | None:
+    with pytest.raises(SystemExit) as left:
+        run_in_order(commands, {})
+    return left.value.code
+
+
+WAITS = """
+signal.signal(signal.{heard}, lambda *_: sys.exit({code}))
+os.kill(parent, signal.{sent})
+time.sleep(60)
+"""
+"""A program that is told to stop, once its handler is set."""
+
+
+@pytest.mark.parametrize(
+    ("sent", "heard", "code", "becomes"),
+    [
+        ("SIGTERM", "SIGTERM", 1, 75),
+        ("SIGHUP", "SIGHUP", 1, 75),
+        ("SIGINT", "SIGINT", 1, 130),
+        ("SIGUSR1", "SIGTERM", 1, 75),  # torchrun has no handler for it, and would leave its ranks behind
+        ("SIGTERM", "SIGTERM", 0, 0),
+    ],
+)
+def test_torchrun_that_is_stopped_has_the_code_of_a_run_that_is_stopped(
+    sent: str, heard: str, code: int, becomes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(monkeypatch, "torchrun", WAITS.format(sent=sent, heard=heard, code=code))
+    if becomes:
+        assert ended("torchrun x") == becomes
+    else:
+        run_in_order(["torchrun x"], {})
+
+
+@pytest.mark.parametrize("code", [1, 6])
+def test_a_failure_without_a_signal_keeps_its_code(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(monkeypatch, "torchrun", f"sys.exit({code})")
+    assert ended("torchrun x") == code
+
+
+def test_a_run_that_is_stopped_keeps_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    program(monkeypatch, "bertwright", WAITS.format(sent="SIGUSR1", heard="SIGUSR1", code=4))
+    assert ended("bertwright x") == 4
+
+
+def test_a_program_that_had_no_handler_yet_was_stopped_and_did_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    program(monkeypatch, "bertwright", "os.kill(parent, signal.SIGTERM); time.sleep(60)")
+    assert ended("bertwright x") == 75
+
+
+def test_a_signal_as_a_command_ends_is_seen_before_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(parent, signal.SIGTERM)"
+    program(monkeypatch, "bertwright", f"{ignores}; sys.exit(0)")
+    assert ended("bertwright x", shlex.join(["touch", str(tmp_path / "begun")])) == 75
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_signal_while_a_command_starts_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Started(foreground.subprocess.Popen):  # type: ignore[name-defined, misc]
+        def __init__(self, *arguments: object, **options: object) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(foreground.subprocess, "Popen", Started)
+    try:
+        with end_on_signals():
+            assert ended("sleep 60") == 75
+        assert started[0].returncode == -signal.SIGTERM
+    except Stopped:
+        pytest.fail("the command is left behind")
+    finally:
+        started[0].kill()

@@ -53,6 +53,7 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
         ("python -m torch.distributed.launch --nproc_per_node=8 x.py", 1, 8, ("x.py",)),
         ("torchrun --nnodes 2 --nproc-per-node 8 --master_addr h x.py", 2, 8, ("x.py",)),
         ("mpirun --allow-run-as-root -n 16 -x A=b -mca btl tcp python x.py", 1, 16, ("x.py",)),
+        ("mpirun -genv A=b -n 4 -genv C d -env E f python x.py", 1, 4, ("x.py",)),
         ("mpiexec -np 32 -ppn 8 python x.py", 4, 8, ("x.py",)),
         ("mpiexec -np 2 -ppn 4 python x.py", 1, 2, ("x.py",)),
         ("srun -N 4 -n 1 python x.py", 1, 1, ("x.py",)),
@@ -67,6 +68,24 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
 def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tuple[str, ...]) -> None:
     launch, words = strip_launchers(tuple(line.split()))
     assert (launch.nodes, launch.processes, words) == (nodes, processes, rest)
+
+
+@pytest.mark.parametrize(
+    ("line", "uncounted"),
+    [
+        ("deepspeed x.py", "deepspeed without --num_gpus"),
+        ("deepspeed --num_nodes 2 --hostfile h x.py", "deepspeed without --num_gpus"),
+        ("srun -N 2 --ntasks-per-node 1 deepspeed x.py", "deepspeed without --num_gpus"),
+        ("accelerate launch --multi_gpu x.py", "accelerate without --num_processes"),
+        ("mpirun --allow-run-as-root python x.py", "mpirun without -n"),
+        ("mpirun -ppn 1 deepspeed --num_gpus 8 x.py", None),
+        ("python x.py", None),
+    ],
+)
+def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted: str | None) -> None:
+    launch, words = strip_launchers(tuple(line.split()))
+    assert words == ("x.py",) and (launch.uncounted.option if launch.uncounted else None) == uncounted
+    assert (launch.ranks is None) == (uncounted is not None)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,20 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
             "line 1: precision fp64: give one of fp16, fp32, not 'fp64'.",
         ),
         ("PRECISION=bf17 DATASET_DIR=d OUTPUT_DIR=o run.sh", "line 1: PRECISION bf17: give one of fp32, avx-fp32"),
+        (
+            f"python run_pretraining.py {NEEDED} --learning_rate nan",
+            "line 1: learning_rate nan: give a number, not 'nan'.",
+        ),
+        ("python pretrain_glue.py --output_dir o --warmup_steps inf", "line 1: warmup_steps inf: give a number"),
+        (
+            f"python run_pretraining.py {NEEDED} --train_batch_size 0",
+            "--train_batch_size 0: with 0 nothing would be trained on. Give 1 or more.",
+        ),
+        (
+            "python pretrain_glue.py --output_dir o --per_device_train_batch_size -1",
+            "--per_device_train_batch_size -1: with -1 nothing would be trained on.",
+        ),
+        ("bash run_pretraining.sh 0 6e-3 fp16 8 0.1 10 20", "--train_batch_size=0: with 0 nothing would be trained on"),
         ("python3 sharding.py", "line 1: the Hungarian recipe's sharding.py needs --input_file\n"),
         ("bash", "line 1: bash: no program follows. Give its command line."),
     ],
@@ -185,16 +199,79 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
     assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
 
 
+@pytest.mark.parametrize(
+    ("command", "one", "micro"),
+    [
+        (f"run_pretraining.py {NEEDED} --train_batch_size 64 --gradient_accumulation_steps 2", 64, 32),
+        (f"run_pretraining.py {NEEDED}", 32, 32),
+        ("pretrain_glue.py --output_dir o --gradient_accumulation_steps 2", 16, 8),
+    ],
+)
+def test_a_batch_of_an_unknown_number_of_processes_is_left_open(command: str, one: int, micro: int) -> None:
+    translation = translated(f"deepspeed {command}")
+    (phase,) = translation.phases
+    assert "batch" not in phase and translation.place == {}
+    assert phase["micro_batch"].value == micro
+    assert ("deepspeed without --num_gpus", ()) in [account[:2] for account in translation.accounts]
+    (said,) = [sentence for sentence in translation.open if sentence.startswith("batch of the phase")]
+    assert f"Set it to {one} (the" in said and "a process for each GPU of a node" in said
+    assert "--set ranks=NUMBER" in text(translation)
+    counted = translated(f"deepspeed --num_gpus 2 {command}")
+    assert counted.phases[0]["batch"].value == 2 * one and not counted.open
+
+
+@pytest.mark.parametrize("action", ["create_hdf5_files", "create_tfrecord_files"])
+def test_examples_of_bertprep_have_its_length_if_none_is_given(action: str) -> None:
+    command = f"python bertPrep.py --action {action} --dataset wikicorpus_en"
+    for words, predictions in (("", 20), (" --max_predictions_per_seq 80", 80)):
+        (phase,) = translated(command + words).phases
+        assert (phase["length"].value, phase["masking.max_predictions"].value) == (512, predictions)
+    (phase,) = translated(f"{command} --max_seq_length 128 --masked_lm_prob 0.2").phases
+    assert (phase["length"].value, phase["masking.rate"].value) == (128, 0.2)
+
+
+def test_an_action_of_bertprep_that_makes_no_examples_prepares_no_length() -> None:
+    options = "--max_seq_length 512 --max_predictions_per_seq 80 --masked_lm_prob 0.2"
+    translation = translated(f"python bertPrep.py --action sharding --dataset wikicorpus_en {options}")
+    (phase,) = translation.phases
+    assert phase["length"].value == 128 and "masking.rate" not in phase, "nothing says a length, so it is the default"
+    assert {option for option, keys, _ in translation.accounts if not keys} >= {
+        *("--max_seq_length 512", "--max_predictions_per_seq 80", "--masked_lm_prob 0.2")
+    }
+
+
+@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("every", [False, True])
+def test_a_command_of_any_program_is_translated_or_refused(name: str, every: bool) -> None:
+    program = programs()[name]
+    words = [program.scripts[0]]
+    for option, known in program.options.items():
+        if option in program.unnamed or not (known.required or every):
+            continue
+        example = {"int": "8", "float": "0.5", "switch": "true", "flag": ""}.get(known.type, "x")
+        words += [f"--{option}", *([known.choices[0] if known.choices else example] if example else [])]
+    places = [place for place in program.positions if any(program.options[n].required for n in place.split())]
+    variables = {option: "x" for option in program.unnamed if program.options[option].required}
+    (command,) = of_words([*words, *("x" for _ in places)])
+    try:
+        translation = translate([command._replace(variables=variables)])
+    except RecipeError:
+        return
+    assert text(translation) and start_line(translation, "r.toml") and translation.recipe
+
+
 def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     script = f"""
     az login --service-principal -p S3cret1
     wget https://me:S3cret2@host/dump.bz2
     export INPUT=https://me:S3cret3@host/data?sig=S3cret4
     mpirun -n 2 -x HF_TOKEN=S3cret5 -x PGPASSWORD=S3cret6 -x api_key=S3cret7 \\
+        -genv AWS_SECRET S3cret8 -env DB_PASSWORD S3cret9 -env MY_KEY=S3cret10 -genv OMP_NUM_THREADS 4 \\
         python run_pretraining.py {NEEDED} --input_dir=$INPUT
     """
     translation = translate(of_script(script), strict=False)
-    assert translation.left == ("line 2: az", "line 3: wget")
+    assert translation.left == ("line 2: az", "line 3: wget") and translation.launch.ranks == 2
+    assert dict(translation.launch.machine)["genv"] == "OMP_NUM_THREADS 4"
     assert "S3cret" not in text(translation) + place_text(translation) + json.dumps(translation.facts())
     assert translation.phases[0]["data"].value == "https://host/data" and "is left out here" in translation.open[-1]
     plain = translated(f"python run_pretraining.py {NEEDED} --max_seq_length 128")

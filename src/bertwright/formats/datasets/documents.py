@@ -23,8 +23,9 @@ from bertwright.examples.instances import Ints, ends, stretches
 from bertwright.formats.columns import Place
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, without_padding
 from bertwright.formats.datasets.row_batches import open_batches
+from bertwright.formats.datasets.row_stream import rows_of
 from bertwright.formats.documents import DocumentFormat, TokenDocuments
-from bertwright.formats.errors import ShardError
+from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.instance_checks import MAX_LENGTH
 
 _SHOWN = 1 << 18
@@ -102,18 +103,11 @@ class Rows:
 
     def _batches(self, first: int, stop: int) -> Iterator[tuple[Place, Any]]:
         """Yield the rows `first` to `stop`, checked, in the batches of the file."""
-        at = 0
-        with open_batches(self.file) as stream:
-            for batch in stream:
-                start, end = max(first - at, 0), min(stop - at, len(batch))
-                if start < end:
-                    part = batch.slice(start, end - start)
-                    part.validate(full=True)
-                    yield Place(self.file, at + start, None), part
-                at += len(batch)
-                # No need to read the rest of the file.
-                if at >= stop:
-                    return
+        for at, part in rows_of(self.file, first, stop):
+            # A range may end in a batch that is read already, outside the block that names the file.
+            with reading(self.file):
+                part.validate(full=True)
+            yield Place(self.file, at, None), part
 
 
 def open_rows(file: Path) -> Rows:

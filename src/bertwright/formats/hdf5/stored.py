@@ -41,9 +41,13 @@ class Mapped:
 
     def part(self, begin: int, size: int) -> bytes:
         """Return `size` bytes from `begin` on. Raises `ShardError` if the file does not have them."""
+        self.check(begin, size)
+        return self.bytes[begin : begin + size]
+
+    def check(self, begin: int, size: int) -> None:
+        """Raise `ShardError` if the file does not have `size` bytes from `begin` on."""
         if not 0 <= begin <= begin + size <= len(self.bytes):
             raise ShardError(self.file, f"{size:,} bytes at {begin:,} are declared; it has {len(self.bytes):,}")
-        return self.bytes[begin : begin + size]
 
 
 class Stored:

@@ -20,6 +20,7 @@ from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
+from bertwright.formats.hdf5.heaps import Heaps
 from bertwright.formats.hdf5.runs import Runs
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import CHUNK, new_hdf5
@@ -50,7 +51,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
     """As `Format.read`."""
     with open_hdf5(file) as handle, Mapped(file) as mapped:
         packed = _PACKED[0] in handle
-        heaps: dict[int, dict[int, bytes]] = {}
+        heaps = Heaps(mapped, int(handle.userblock_size))
         keys = [*DTYPES, *((*_PACKED, _LABELS) if packed else ())]
         runs = {key: Runs(mapped, dataset(file, handle, key, 1, ragged=True), key, heaps) for key in keys}
         single = None if packed else integers(mapped, handle, _LABELS, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
@@ -14,6 +15,9 @@ from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of
 from bertwright.formats.recognise import FileSet, recognise
+
+_NAMED = 10
+"""Maximum number of files to list by name."""
 
 
 def find(data: ImportedData) -> FileSet:
@@ -43,22 +47,37 @@ def find(data: ImportedData) -> FileSet:
             f"{data.key}.masking: the examples in {training.folder} have their masks already, so these settings would "
             "do nothing. Leave them out, or give examples without masks."
         )
-    return training
+    return replace(training, aside=tuple(file_set for file_set in sets if not file_set.trains))
 
 
 def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
-    """Return the sets next to `training` that are not for training and may be held out: of its length, or of unstated
-    length.
+    """Return the sets next to `training`, as `find` returns it, that are not for training and may be held out:
+    of its length, or of unstated length.
 
-    These are NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Reads only
-    the beginnings of files. Raises `DataError` if a file is damaged and `quarantine` is not set.
+    These are NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Raises
+    `DataError` if a file is damaged and `quarantine` is not set.
     """
-    lengths = (None, data.length)
-    sets = [test_set for test_set in recognise(data.path) if not test_set.trains and test_set.shape.length in lengths]
+    sets = [test_set for test_set in training.aside if test_set.shape.length in (None, data.length)]
     fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)
     for file_set in fitting:
         _refuse_faults(data, file_set)
     return fitting
+
+
+def not_trained_on(data: ImportedData, training: FileSet) -> str:
+    """Return a sentence that lists the files next to `training` that are not for training; empty if there are none."""
+    if not training.aside:
+        return ""
+    return f"{data.key}.data: not trained on: {listed(data, training.aside)}"
+
+
+def listed(data: ImportedData, sets: Sequence[FileSet]) -> str:
+    """Return the number of files in `sets` and their names, relative to the phase's path."""
+    files = [file for file_set in sets for file in file_set.files]
+    files += [error.file for file_set in sets for error in file_set.damaged]
+    names = [str(file.relative_to(data.path)) for file in files]
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{len(names):,} file{'s' if len(names) > 1 else ''} for testing ({', '.join(names[:_NAMED])}{more})"
 
 
 def known_by(data: ImportedData, training: FileSet, tests: Sequence[FileSet] = ()) -> dict[str, str]:

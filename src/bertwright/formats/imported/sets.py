@@ -13,7 +13,7 @@ from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.inputs import Step, Task
 from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.imported.join import join_imported
-from bertwright.formats.imported.phase_files import find, known_by
+from bertwright.formats.imported.phase_files import find, known_by, not_trained_on
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
 
 
@@ -38,8 +38,11 @@ class Sets:
         """The content hashes of their files."""
         return {name: content for data, file_set in self.chosen for name, content in known_by(data, file_set).items()}
 
-    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig) -> Step:
-        """Return a task for each file, or for each part of a file of tokenised documents."""
+    def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig, log: Log) -> Step:
+        """Return a task for each file, or for each part of a file of tokenised documents; log which are left aside."""
+        for data, file_set in self.chosen:
+            if sentence := not_trained_on(data, file_set):
+                log.say(f"examples: {sentence}")
         # One function for both kinds of data, so that a step has one list of tasks.
         return import_file, import_tasks(self.chosen, parts, vocab, vocabulary, config)
 

@@ -121,13 +121,13 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     # Ids beyond the vocabulary are not damage: `_check` explains them. Word pieces cannot be read without it.
     known = format_of(task.kind)
     entries = read_vocabulary(task.vocab.file("vocab.txt")) if known.reads_vocabulary else None
-    first, hashes = 0, np.zeros(0, np.uint64)
+    first, predictions, hashes = 0, 0, np.zeros(0, np.uint64)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
         # Skip empty blocks: `_check` needs the largest id, which they do not have.
         for block in filter(len, known.read(task.file, entries)):
             _check(task, block, first)
-            first += len(block)
+            first, predictions = first + len(block), predictions + len(block.labels)
             if part:
                 block, hashes = part.take(block)
             for name, values in {**_columns(block), **({HASHES: hashes} if part else {})}.items():
@@ -136,6 +136,7 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
             totals.update(
                 examples=len(block), tokens=len(block.token_ids), predictions=len(block.labels), labelled=labelled
             )
+        _check_masks(task, first, predictions)
         for handle in out.values():
             handle.flush()
             # The data must be on disk before the note that completes the part.
@@ -143,6 +144,15 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     heldout, files = part.write() if part else (None, list[Path]())
     facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
     return facts, [*(task.part(name) for name in kinds), *files]
+
+
+def _check_masks(task: ImportTask, examples: int, predictions: int) -> None:
+    """Reject a file without any prediction; a single example, or a block of them, may have none."""
+    if task.static and examples and not predictions:
+        raise DataError(
+            f"{task.data.key}.data: {task.file}: none of its {examples:,} examples has a prediction, but its set is of "
+            "examples with masks. Keep files with and without masks in folders of their own."
+        )
 
 
 def _columns(block: Instances) -> dict[str, NDArray[Any]]:
@@ -166,10 +176,9 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
             f"{example} {first + over[0]:,} has {lengths[over[0]]} tokens, more than {data.key}.length={data.length}. "
             "Give the length that the examples were made for."
         )
-    if task.static != bool(len(block.labels)):
-        masks = ("no masks", "masks") if task.static else ("masks", "none")
+    if len(block.labels) and not task.static:
         raise DataError(
-            f"{example} {first:,} and those after it have {masks[0]}, the first file of the set has {masks[1]}. "
+            f"{example} {first:,} and those after it have masks, the first file of the set has none. "
             "Keep files with and without masks in folders of their own."
         )
     other = "They were made with another vocabulary than this run's: give theirs as vocab.file."

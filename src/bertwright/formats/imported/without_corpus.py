@@ -30,7 +30,7 @@ from bertwright.examples.work import vocabulary_facts, work_through
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.heldout_join import held_out_of, join_heldout
 from bertwright.formats.imported.join import join_imported
-from bertwright.formats.imported.phase_files import find, find_tests, known_by
+from bertwright.formats.imported.phase_files import find, find_tests, known_by, not_trained_on
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
 from bertwright.formats.imported.text import count_text, rates, text_of
 from bertwright.formats.recognise import FileSet
@@ -85,6 +85,9 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
     facts = vocabulary_facts(stage.vocab)
     write_json(draft / "vocabulary.json", facts)
     vocabulary, entries = Vocabulary(**facts), tokenizer_of(stage.vocab).vocabulary
+    for data, file_set in stage.chosen:
+        if sentence := not_trained_on(data, file_set):
+            log.say(f"examples: {sentence}")
     tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
     work_through([(import_file, tasks)], executor, share, log)
     share.complete("examples", draft, [task.facts for task in tasks])

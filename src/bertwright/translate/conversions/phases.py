@@ -16,9 +16,10 @@ def nothing(command: Command, name: str) -> Iterator[Key]:
 
 
 def batch(command: Command, name: str) -> Iterator[Key]:
-    """Sequences of one process and update, as the global batch."""
-    why = f"{command.source(name)}{_times(command.launch.ranks, 'processes')}"
-    yield Key(f"{PHASE}batch", _counted(command, name) * command.launch.ranks, why)
+    """Sequences of one process and update, as the global batch; no key if the number of processes is not known."""
+    if (ranks := command.launch.ranks) is not None:
+        why = f"{command.source(name)}{_times(ranks, 'processes')}"
+        yield Key(f"{PHASE}batch", _counted(command, name) * ranks, why)
 
 
 def _counted(command: Command, name: str) -> int:
@@ -34,7 +35,7 @@ def _times(count: int, what: str) -> str:
 
 def micro_batch(command: Command, name: str) -> Iterator[Key]:
     """Sequences of one process and update, divided by its number of forward passes."""
-    batch, passes = int(command.number("train_batch_size")), int(command.number(name, 1))
+    batch, passes = _counted(command, "train_batch_size"), int(command.number(name, 1))
     if passes < 1 or batch % passes:
         raise RecipeError(
             f"{command.source(name)}: train_batch_size {batch} is not divided by {passes}, and the original stops. "
@@ -46,9 +47,9 @@ def micro_batch(command: Command, name: str) -> Iterator[Key]:
 def device_batch(command: Command, name: str) -> Iterator[Key]:
     """The Trainer's sequences per device and forward pass, as micro-batch and global batch."""
     size, passes = _counted(command, _DEVICE), _counted(command, "gradient_accumulation_steps")
-    ranks = command.launch.ranks
-    why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
-    yield Key(f"{PHASE}batch", size * passes * ranks, why)
+    if (ranks := command.launch.ranks) is not None:
+        why = f"{command.source(_DEVICE)}{_times(passes, 'passes')}{_times(ranks, 'processes')}"
+        yield Key(f"{PHASE}batch", size * passes * ranks, why)
     yield Key(f"{PHASE}micro_batch", size, command.source(_DEVICE))
 
 
@@ -60,14 +61,16 @@ def global_batch(command: Command, name: str) -> Iterator[Key]:
 def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
     """An interval in sequences, as one in steps."""
     key = command.program.original(name)
-    if key and command.number(name) > 0:
-        batch = _counted(command, "train_batch_size") * command.launch.ranks
+    if key and command.number(name) > 0 and (ranks := command.launch.ranks) is not None:
+        batch = _counted(command, "train_batch_size") * ranks
         yield Key(key.keys[0], max(1, round(command.number(name) / batch)), f"{command.source(name)} / {batch}")
 
 
 def end_after(command: Command, name: str) -> Iterator[Key]:
     """Number of sequences after which training ends although its schedule is longer."""
-    batch = _counted(command, "train_batch_size") * command.launch.ranks
+    if (ranks := command.launch.ranks) is None:
+        return
+    batch = _counted(command, "train_batch_size") * ranks
     if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
         yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
 
@@ -114,6 +117,22 @@ def length(command: Command, name: str) -> Iterator[Key]:
     yield Key(f"{PHASE}length", command[name], command.source(name))
     yield Key(f"{PHASE}masking.static", True, "masks that stay, as in its files")
     yield Key(f"{PHASE}masking.random_tokens", "all", "special and unused entries too, as there")
+
+
+def length_of_action(command: Command, name: str) -> Iterator[Key]:
+    """The length of bertPrep.py, which only its actions that make examples read."""
+    if _makes_examples(command):
+        yield from length(command, name)
+
+
+def masking_of_action(command: Command, name: str) -> Iterator[Key]:
+    """A masking option of bertPrep.py, which only its actions that make examples read."""
+    if (key := command.program.original(name)) and _makes_examples(command):
+        yield Key(key.keys[0], command[name], command.source(name))
+
+
+def _makes_examples(command: Command) -> bool:
+    return str(command["action"]).startswith("create_")
 
 
 def long(command: Command, name: str) -> Iterator[Key]:
