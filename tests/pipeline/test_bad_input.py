@@ -172,7 +172,7 @@ RECIPE_MISTAKES: dict[str, tuple[str, str, str]] = {
     "a choice that is none": (
         '"poly"',
         '"pol"',
-        "schedule: 'pol' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; did you mean 'poly'?",
+        "schedule: 'pol' is not one of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; did you mean 'poly'?",
     ),
     "a missing section": ("[model]", "[report]", "model: this key is required"),
     "not TOML": ("[vocab]", "[vocab", "not valid TOML"),

@@ -214,8 +214,8 @@ def test_a_manifest_names_no_file_outside_its_folder(name: str, finished: Path, 
     (run / MANIFEST).write_text(json.dumps(manifest))
     sealed(run, MANIFEST)
     done = call("inspect", run, "--verify")
-    assert done.code == 4 and f"{run / MANIFEST} is not what it should be: files" in done.err, done.err
-    assert "is no file inside the folder" in done.err and "\0" not in done.err
+    assert done.code == 4 and f"{run / MANIFEST} is not valid: files" in done.err, done.err
+    assert "is not a file inside the folder" in done.err and "\0" not in done.err
 
 
 RECIPES: dict[str, str] = {

@@ -16,9 +16,9 @@ PHASE = "train.phases.0"
 SHARE = "it is a share"
 
 MISTAKES = {
-    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
+    "optim.kind=adam": "optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
     f"{PHASE}.masking=0.15": (
-        f"{PHASE}.masking: is a section with keys of its own (rate, max_predictions, count, unit, ...), not a value; "
+        f"{PHASE}.masking: is a section with its own keys (rate, max_predictions, count, unit, ...), not a single value; "
         f"write for example {PHASE}.masking.rate=0.15"
     ),
     f"{PHASE}.masking.rate=15": (
@@ -50,18 +50,18 @@ MISTAKES = {
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
     ),
     f"{PHASE}.schedule=exponential": (
-        f"{PHASE}.schedule: 'exponential' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
-        "take one of these"
+        f"{PHASE}.schedule: 'exponential' is not one of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
+        "use one of these"
     ),
-    "optim.weight_decay=0.1": "optim: needs a kind beside its other keys: one of 'lamb', 'adamw', 'muon'",
+    "optim.weight_decay=0.1": "optim: the key kind is missing; set it to one of 'lamb', 'adamw', 'muon'",
     'optim={kind="adamw", groups=3}': (
-        "optim.groups: is a list of sections, not 3; write [[optim.groups]] before each of them"
+        "optim.groups: is a list of sections, not 3; write [[optim.groups]] before each section"
     ),
     'optim={kind="adamw", groups=[{pattern="*", weight_decay=-1}]}': (
         "optim.groups.0.weight_decay: -1 must be 0 or more. It is described as: \"Replaces the optimizer's weight "
         'decay, also for biases and layer norms; if omitted, the usual decay applies."'
     ),
-    "train.averaging=swa": "train.averaging: 'swa' is none of 'none', 'ema', 'last'; take one of these",
+    "train.averaging=swa": "train.averaging: 'swa' is not one of 'none', 'ema', 'last'; use one of these",
     "export.name=../x": (
         "export.name: '../x' must match the pattern ^[A-Za-z0-9][A-Za-z0-9._-]*$. It is described as: "
         '"Name of the model in its model card."'
@@ -72,10 +72,10 @@ MISTAKES = {
         'trained model."'
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
-    "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
+    "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each section",
     "vocab.trainer=unigram": (
-        "vocab.trainer: is a section with keys of its own (kind, min_frequency, model, input_sentence_size, ...), not "
-        "a value; write for example vocab.trainer.kind=unigram"
+        "vocab.trainer: is a section with its own keys (kind, min_frequency, model, input_sentence_size, ...), not "
+        "a single value; write for example vocab.trainer.kind=unigram"
     ),
 }
 
@@ -116,13 +116,13 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
     ("written", "text"),
     [
         ("corpus:\n  source: sample", "Write a section as [corpus]."),
-        ("[corpus]\nlanguage: hu", "This is no YAML: write language = hu."),
+        ("[corpus]\nlanguage: hu", "This is TOML, not YAML: write language = hu."),
         ("[corpus]\nlanguage = hu", 'Write language = "hu".'),
         ("[corpus]\nlanguage = no", 'Write language = "no".'),
         ("[vocab]\nlower_case = True  # as before", "Write lower_case = true."),
         ("[vocab]\nfile = None", "Leave file out: there is no null in TOML."),
         ('[vocab]\nfile = "C:\\words\\vocab.txt"', "Put a text with backslashes in single quotes: '...'."),
-        ("[vocab", "Mend the line named there."),
+        ("[vocab", "Correct that line."),
     ],
 )
 def test_habits_from_elsewhere_are_told_in_the_line(written: str, text: str, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path
 def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
     whole: Callable[..., Recipe] = Recipe
     with pytest.raises(
-        RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
+        RecipeError, match=r"^Recipe: optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
     ):
         whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
 

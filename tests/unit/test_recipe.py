@@ -259,7 +259,7 @@ def test_a_model_without_a_kind_is_a_bert_with_the_fingerprint_of_before(load: L
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("model.kind=gpt",), "model: 'gpt' is none of 'bert', 'modern', 'distilbert'; take one of these"),
+        (("model.kind=gpt",), "model: 'gpt' is not one of 'bert', 'modern', 'distilbert'; use one of these"),
         (("model.kind=modrn",), "did you mean 'modern'?"),
         (("model.kind=distilbert", "model.size=large"), "model.size: 'large' is not 'tiny', 'mini', 'small', 'medium'"),
         (("model.kind=modern", "model.szie=tiny"), "model.szie: unknown key 'szie'; did you mean 'size'?"),

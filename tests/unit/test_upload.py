@@ -207,7 +207,7 @@ def test_what_comes_damaged_is_told(trained: Path, url: str, monkeypatch: pytest
     assert not system.exists(f"{root}/vocab/{MANIFEST}")
     words = trained / "vocab" / "vocab.txt"
     words.write_bytes(words.read_bytes()[::-1])
-    with pytest.raises(ArtifactError, match=r"vocab.txt is damaged: its SHA-256 is not the one in manifest.json"):
+    with pytest.raises(ArtifactError, match=r"vocab.txt is damaged: its SHA-256 differs from the one in manifest.json"):
         upload(trained, url, ["vocab"], SILENT)
 
 
@@ -329,7 +329,7 @@ def test_what_is_written_is_read_back(trained: Path, url: str, cut: str, monkeyp
         original(path, value[:-1] if path.endswith(cut) else value, **options)
 
     monkeypatch.setattr(type(system), "pipe_file", lambda self, path, value, **options: pipe_file(path, value))
-    with pytest.raises(DataError, match=rf"{cut} is damaged at {url}: it was sent, and read back"):
+    with pytest.raises(DataError, match=rf"{cut} is damaged at {url}: the content read back"):
         upload(trained, url, [], SILENT, verify=True)
 
 
@@ -349,9 +349,9 @@ def test_an_unfinished_training_goes_on_there_with_its_rows(trained: Path, url: 
 @pytest.mark.parametrize(
     ("address", "error", "why"),
     [
-        ("s3://who:secret@bucket/run", RecipeError, "the URL has a name and a password in front of its @"),
-        ("az://box/run?sig=secret", RecipeError, "the URL has a query behind a"),
-        ("runs/there", RecipeError, "the URL is no address: give one such as"),
+        ("s3://who:secret@bucket/run", RecipeError, "the URL contains a user name and a password before the @"),
+        ("az://box/run?sig=secret", RecipeError, "the URL contains a query after the"),
+        ("runs/there", RecipeError, "the URL is not an address: give one such as"),
         ("https://host/run", RecipeError, "a web server, which cannot be written to"),
         ("nonsense://host/run", DataError, "cannot read nonsense://host/run: Protocol not known"),
     ],

@@ -40,7 +40,7 @@ def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
     monkeypatch.setattr(stages, "run", refuse)
     assert call(monkeypatch, "run", small_recipe, "--out", tmp_path / "run") == 3
     err = capsys.readouterr().err
-    remedy = "See to the disk" if number in (errno.EIO, errno.ESTALE) else "Free space"
+    remedy = "Check the disk" if number in (errno.EIO, errno.ESTALE) else "Free space"
     assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. {remedy}" in err
 
 

@@ -352,7 +352,7 @@ def test_a_disk_that_fails_leaves_no_file_out(
     options = [*data([source, converted("tfrecord")[1]]), "train.phases.0.quarantine=true"]
     with monkeypatch.context() as patch:
         patch.setattr(records, "open_records", opened)
-        with pytest.raises(DataError, match=rf"{failing.name}: Stale file handle. See to the disk"):
+        with pytest.raises(DataError, match=rf"{failing.name}: Stale file handle. Check the disk"):
             prepared(two_phases, tmp_path / "run", *options)
     facts = read_json(prepared(two_phases, tmp_path / "run", *options).path / "examples/imported/0/facts.json")
     assert facts["quarantined"] == [] and failing.name in [each["file"] for each in facts["files"]]

@@ -149,5 +149,7 @@ def test_a_checkpoint_is_no_teacher(teacher: Path) -> None:
 
 def test_a_damaged_teacher_is_told(train: Train, teacher: Path) -> None:
     flip_a_bit(teacher / "model" / "model.safetensors")
-    with pytest.raises(ArtifactError, match=r"model.safetensors is damaged: its SHA-256 is not the one in manifest"):
+    with pytest.raises(
+        ArtifactError, match=r"model.safetensors is damaged: its SHA-256 differs from the one in manifest"
+    ):
         train(objective=objective(teacher))

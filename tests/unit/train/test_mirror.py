@@ -308,7 +308,7 @@ def test_passes_that_wait_are_one(train: Train, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("s3://who:secret@bucket/run", "name and a password in front of its @"),
+        ("s3://who:secret@bucket/run", "name and a password before the @"),
         ("https://account.blob/run?sig=secret", "query behind a \\?"),
         ("az://box/run?token=secret", "query behind a \\?"),
         ("runs/there", "is no address"),
