@@ -75,7 +75,7 @@ def test_what_is_finished_is_there_and_sent_once(
     sent = upload(trained, url, [], said)
     assert sent.parts == places and sent.there_before == 0
     assert sent.bytes == bytes_of(trained, *places) + plain_bytes(trained)
-    assert said.lines == [f"{trained} has no finished evaluate, export, which is left out"]
+    assert said.lines == [f"{trained} has no finished evaluate, export, which is not converted"]
     assert [shown for shown in said.shown if shown[0] == "upload"][-1] == ("upload", sent.bytes / 1e6, sent.bytes / 1e6)
     there = brought(url, tmp_path / "there")
     assert check_hashes(there) and (there / "recipe.toml").read_bytes() == (trained / "recipe.toml").read_bytes()

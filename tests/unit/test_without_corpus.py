@@ -413,5 +413,5 @@ def test_a_run_is_looked_at_as_any_other(
     assert not (folder.path / "corpus").exists() and "corpus" not in describe(folder.path)
     sealed, different = sealed_recipe(folder.path)
     assert sealed.corpus is None and not different
-    with pytest.raises(RecipeError, match="has no text of its own: every phase has its own data. Convert those"):
+    with pytest.raises(RecipeError, match="has no corpus: every phase has its own data. Convert those"):
         convert(folder.path, tmp_path / "out", Target("lddl"))

@@ -70,7 +70,7 @@ def test_an_empty_out_is_no_folder(
     code, _, err = failing("run", small_recipe, "--out=")
     assert code == 2 and not list(tmp_path.iterdir())
     assert err == (
-        "bertwright: --out is empty. Give the path of a folder, or leave --out away for the one that --help names.\n"
+        "bertwright: --out is empty. Give the path of a folder, or omit --out to use the default that --help shows.\n"
     )
 
 
