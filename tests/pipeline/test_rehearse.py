@@ -87,7 +87,7 @@ def test_a_recipe_is_rehearsed_to_its_end_with_what_is_prepared(small_recipe: Pa
     before = sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file())
     done = bertwright("run", small_recipe, "--rehearse", "--out", folder, "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out)["text"] == f"what is prepared in {folder} (corpus, vocab, examples)"
+    assert json.loads(done.out)["text"] == f"the finished stages in {folder} (corpus, vocab, examples)"
     parts = outcomes(done.out)
     assert {name for name in parts if parts[name] == "ok"} >= {
         "train",

@@ -223,7 +223,7 @@ RECIPES: dict[str, str] = {
     "deep tables": "[" + ".".join("a" * 2000) + "]\nb = 1",
     "NUL": '[corpus]\nsource = "a\\u0000b"',
     "a huge number": "[train]\nseed = 1" + "0" * 5000,
-    "beyond 64 bits": "[train]\nseed = 1" + "0" * 30,
+    "does not fit into 64 bits": "[train]\nseed = 1" + "0" * 30,
 }
 
 

@@ -18,8 +18,8 @@ SHARE = "it is a share"
 MISTAKES = {
     "optim.kind=adam": "optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
     f"{PHASE}.masking=0.15": (
-        f"{PHASE}.masking: is a section with its own keys (rate, max_predictions, count, unit, ...), not a single value; "
-        f"write for example {PHASE}.masking.rate=0.15"
+        f"{PHASE}.masking: is a section with its own keys (rate, max_predictions, count, unit, ...), not a "
+        f"single value; write for example {PHASE}.masking.rate=0.15"
     ),
     f"{PHASE}.masking.rate=15": (
         f"{PHASE}.masking.rate: 15 must be below 1: it is a share, 0.15 for 15 %. It is described as: "
@@ -37,14 +37,15 @@ MISTAKES = {
         f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
     f'{PHASE}.schedule={{kind="poly_nvidia", warmup_before=76}}': (
-        f"{PHASE}: schedule.warmup_before 76 counts steps of a warm-up: give warmup in steps, not as a share"
+        f"{PHASE}: schedule.warmup_before 76 is a number of warm-up steps: give warmup in steps, not as a share"
     ),
-    "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
-    "fp8=1": "fp8: unknown key 'fp8'; it is train.precision here.",
-    "fsdp=1": "fsdp: unknown key 'fsdp'; it is train.engine here.",
-    "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
+    "precision=bf16": "precision: unknown key 'precision'; it is called train.precision here.",
+    "fp8=1": "fp8: unknown key 'fp8'; it is called train.precision here.",
+    "fsdp=1": "fsdp: unknown key 'fsdp'; it is called train.engine here.",
+    "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is called {PHASE}.learning_rate here.",
     "train.weight_decay=0.1": (
-        "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."
+        "train.weight_decay: unknown key 'weight_decay'; it is called optim.weight_decay or "
+        "optim.groups.0.weight_decay here."
     ),
     f"{PHASE}.learning_rate=1e-4x": (
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
@@ -152,9 +153,9 @@ def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [f"train.init_from={tmp_path}"])
     assert str(caught.value) == (
-        f"command line: train.init_from: {tmp_path} is a folder of Hugging Face, whose weights are read with "
-        "train.init_layers alone. Give a "
-        f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json takes its architecture"
+        f"command line: train.init_from: {tmp_path} is a Hugging Face folder, and its weights are read only with "
+        "train.init_layers. Give a "
+        f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json uses only its architecture"
     )
 
 

@@ -86,7 +86,7 @@ def test_a_run_from_before_a_key_was_renamed_is_told_the_new_name(trained: Path)
     older = json.loads(manifest.read_text().replace('"static": false', '"frozen": false'))
     del older["sha256"]
     manifest.write_text(json.dumps({**older, "sha256": sha256_of(older)}))
-    with pytest.raises(ArtifactError, match=rf"{key}\.frozen: it is called {key}\.static now\. .* make the run anew"):
+    with pytest.raises(ArtifactError, match=rf"{key}\.frozen: it is called {key}\.static now\. .* make a new run"):
         sealed_recipe(trained)
 
 
