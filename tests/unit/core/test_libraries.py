@@ -29,5 +29,6 @@ def test_a_draft_begun_with_other_libraries_is_begun_anew(tmp_path: Path, monkey
     assert libraries(tmp_path, ["numpy"], said) == {"numpy": "99.0"}  # type: ignore[arg-type]
     assert not (tmp_path / ".parts").exists()
     assert said == [
-        f"{tmp_path.name} was started with other versions of libraries (numpy {version('numpy')} -> 99.0) and is started again"
+        f"{tmp_path.name} was started with other versions of libraries (numpy {version('numpy')} -> 99.0) and "
+        "is started again"
     ]

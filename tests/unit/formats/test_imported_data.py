@@ -437,7 +437,7 @@ def test_which_files_a_phase_trains_on(
         f"train.phases.0.data={tfrecord[0]}",
         "train.phases.0.document_range=[0.0, 0.5]",
     )
-    refused(RecipeError, "quarantine is about files named by data", "train.phases.0.quarantine=true")
+    refused(RecipeError, "quarantine applies to the files of data", "train.phases.0.quarantine=true")
     refused(
         RecipeError,
         r"train.phases.0.quarantine: .* is an examples folder",
@@ -451,5 +451,5 @@ def test_training_needs_what_was_brought_in(
 ) -> None:
     own = RunFolder(two_phases.parent / "own")
     recipe = Recipe.load(two_phases, data(converted("hdf5")))
-    with pytest.raises(ArtifactError, match=r"train.phases.0.data: .* holds nothing made of it"):
+    with pytest.raises(ArtifactError, match=r"train.phases.0.data: .* contains nothing made from it"):
         resolve_phases(recipe.train, own.artifact("examples"), own.artifact("vocab"))

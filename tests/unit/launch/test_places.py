@@ -154,7 +154,7 @@ def test_more_ranks_than_the_recipe_can_have_are_refused(
         place.describe(load_job(Path("smoke"), ["train.phases.0.batch=64", "train.engine=single"], None))
     said = str(caught.value)
     assert f"train.phases.0.batch: 64 is smaller than {ranks} ranks = {ranks}; raise it or use fewer" in said
-    assert f"train.engine: single is for one process, and {ranks} ranks train" in said
+    assert f"train.engine: single supports only one process, but {ranks} ranks train" in said
     assert said.endswith(f"\nThe place has {product}. Change it, or the recipe.")
 
 
