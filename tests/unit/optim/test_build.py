@@ -69,7 +69,7 @@ def test_the_scale_of_a_group_multiplies_the_rate_of_every_update() -> None:
         (
             ["mlm.*", "*.bias"],
             r"optim.groups.0.pattern 'mlm.\*' and optim.groups.1.pattern "
-            r"'\*.bias' both name mlm.*, but a tensor can have only one",
+            r"'\*.bias' both match mlm.*, but a tensor can have only one",
         ),
     ],
 )

@@ -190,7 +190,7 @@ def test_a_graph_that_cannot_be_had_is_never_another_one(monkeypatch: pytest.Mon
     with pytest.raises(RecipeError, match=r"no graph 'onnx'\. Use one of eager, compiled, ortmodule\."):
         wrap_graph(Small(), "onnx")  # type: ignore[arg-type]
     monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
-    with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or take"):
+    with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or use"):
         wrap_graph(Small(), "compiled")
     monkeypatch.setattr(ort_packages, "find_spec", lambda name: None)
     with pytest.raises(

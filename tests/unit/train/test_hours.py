@@ -131,7 +131,7 @@ def test_another_budget_is_refused_once_there_are_checkpoints(train: Train) -> N
     [
         ({"hours": 0}, "greater than 0"),
         ({"warmup": 10}, "warmup 10 is a number of steps, but with hours the learning rate follows time: give a share"),
-        ({"steps": None}, "give exactly one of steps, epochs, samples, tokens; here: none"),
+        ({"steps": None}, "give exactly one of steps, epochs, samples, tokens; given: none"),
     ],
 )
 def test_wrong_values_are_refused(wrong: dict[str, Any], said: str) -> None:

@@ -228,7 +228,7 @@ def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: 
     before = content(brought(url, tmp_path / "before"))
     for name in ("first-again", "second"):
         with pytest.raises(
-            ArtifactError, match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7.*of its own"
+            ArtifactError, match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7.*Use a different address"
         ):
             train(name, mirror=url, seed=7)
     assert content(brought(url, tmp_path / "after")) == before
@@ -250,7 +250,7 @@ def test_damaged_at_the_mirror(train: Train, url: str, tmp_path: Path) -> None:
     for path in system.find(root):
         if "/checkpoints/" in path and path.endswith("model.safetensors"):
             damage(system, path)
-    with pytest.raises(CheckpointError, match=r"none of the \d checkpoints at train.mirror .* is whole"):
+    with pytest.raises(CheckpointError, match=r"none of the \d checkpoints at train.mirror .* is complete"):
         train("run", mirror=url, phases=[PHASES[0]])
 
 
@@ -357,9 +357,9 @@ def test_the_other_ranks_are_told_to_wait_for_what_is_brought_back_and_for_the_l
     noting = Noting(monkeypatch)
     noting.copies(monkeypatch, "_copy_finished")
     right = restoring.restore
-    monkeypatch.setattr(restoring, "restore", lambda *given: (right(*given), noting.said.append("downloaded from")))
+    monkeypatch.setattr(restoring, "restore", lambda *given: (right(*given), noting.said.append("brought back")))
     train("run", mirror=url)
-    assert noting.said[:3] == ["busy", "downloaded from", "done"]
+    assert noting.said[:3] == ["busy", "brought back", "done"]
     assert noting.said[-4:] == ["busy", "copied", "done", "barrier"]
 
 
