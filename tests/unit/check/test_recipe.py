@@ -195,7 +195,7 @@ def test_onnx_runtime_must_be_one_that_trains(
     )
     assert not found(recipe, tmp_path / "run", "train.graph", ("corpus",))
     on_gpu((9, 0))
-    assert "computes on a CPU, and this training runs on a GPU." in [
+    assert "computes on a CPU, but this training runs on a GPU." in [
         verdict.text.removeprefix("train.graph = ortmodule ") for verdict in computing(recipe, ("train",))
     ]
 

@@ -305,7 +305,7 @@ def test_all_checkpoints_damaged_is_a_clear_stop(train: Train, tmp_path: Path) -
     for checkpoint in (tmp_path / "run" / "checkpoints").glob("step-*"):
         flip_a_bit(checkpoint / "model.safetensors")
     with pytest.raises(
-        CheckpointError, match=r"none of the 2 checkpoints .* is whole.*move .* away to start again from step 0"
+        CheckpointError, match=r"none of the 2 checkpoints .* is complete.*move .* away to start again from step 0"
     ):
         train("run")
 
