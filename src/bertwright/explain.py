@@ -78,11 +78,11 @@ def value_at(values: Any, dotted: str) -> Any:
 def where_is(model: type[BaseModel], name: str) -> str:
     """Say where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
     if keys := _keys_for(model, name):
-        return f"it is {' or '.join(keys)} here."
+        return f"it is called {' or '.join(keys)} here."
     if new := _renamed(name):
         return f"it is called {new} now."
     elsewhere = originals().get(_plain(name), ())
-    return f"no key holds it: {elsewhere[0].note}" if elsewhere else ""
+    return f"no key corresponds to it: {elsewhere[0].note}" if elsewhere else ""
 
 
 def _keys_for(model: type[BaseModel], name: str) -> list[str]:
@@ -104,7 +104,7 @@ def _said(original: Original, keys: list[str]) -> str:
     """How another program's parameter differs; with several keys, also which of them hold it."""
     which = ", ".join(original.keys) if len(keys) > 1 else ""
     if not original.keys:
-        return f"no key holds it: {original.note}"
+        return f"no key corresponds to it: {original.note}"
     return ": ".join(filter(None, [which, original.note])) or "the same"
 
 
@@ -171,7 +171,7 @@ def _unknown(model: type[BaseModel], dotted: str) -> str:
     except KeyError as error:
         part, known = error.args
         if keys := _keys_for(model, part):
-            return f"there is no key {dotted!r}; {part!r} is the end of {', '.join(keys)}."
+            return f"there is no key {dotted!r}; {part!r} is the last part of {', '.join(keys)}."
         leaves = [key.rpartition(".")[2] for key in _keys(model, "")]
         near = difflib.get_close_matches(part, dict.fromkeys([*known, *originals(), *leaves]), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}."

@@ -34,7 +34,7 @@ def needs(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
     """The optional packages that the `stages` of a recipe import."""
     if "export" in stages:
         what = "export checks its folder with transformers"
-        yield Need("export", what, "transformers", "hf", "Or stop before it (--until evaluate).")
+        yield Need("export", what, "transformers", "hf", "Or stop before that stage (--until evaluate).")
     if "train" in stages:
         yield from _of_training(recipe)
     if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":

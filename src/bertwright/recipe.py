@@ -146,7 +146,7 @@ class Recipe(Section):
             return idle_corpus(self.corpus, self.vocab)
         if self.corpus is None:
             return missing_without_corpus(self.vocab, self.train)
-        text = "corpus.language and the licence of each corpus.source say it; leave the section out"
+        text = "corpus.language and the licence of each corpus.source already define it; leave the section out"
         return iter([("texts", text)] if self.texts is not None else [])
 
     def _model_mistakes(self, given: bool) -> list[Mistake]:

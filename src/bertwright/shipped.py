@@ -50,7 +50,7 @@ def find_shipped(noun: Noun, word: Path | str) -> Path:
         return known[str(path)]
     if path.suffix == ".toml" and path.stem in known and not path.exists():
         raise RecipeError(
-            f"there is no file {path}. That {noun} comes with bertwright: give its name alone, {path.stem}."
+            f"there is no file {path}. That {noun} comes with bertwright: give only its name, {path.stem}."
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
         return path  # reading it reports what is wrong with it

@@ -52,7 +52,7 @@ def test_a_trial_without_memory_or_time_costs_only_itself(
     command = ("bench", "autotune", "smoke", "--steps", "1", "--out", tmp_path / "mine", "--micro-batch", "1")
     monkeypatch.setattr(trial, "memory_size", lambda: 60 * 2**20)
     done = call(*command)
-    assert done.code == 3 and "out-of-memory" in done.out and "nothing could be trained" in done.err
+    assert done.code == 3 and "out-of-memory" in done.out and "no configuration could be trained" in done.err
     monkeypatch.undo()
     (tmp_path / "mine.autotune" / "phase-0.json").unlink()
     done = call(*command, "--limit", "1")

@@ -125,12 +125,12 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")]
 GREEK = [*"αβγδεζηθικλμνξοπρστυφχψω", *(f"##{c}" for c in "αβγδεζηθικλμνξοπρστυφχψω")]
 VOCABULARIES: dict[str, tuple[bytes, int, str]] = {
-    "empty": (b"", 3, "is empty. A vocab.txt has one entry a line"),
+    "empty": (b"", 3, "is empty. A vocab.txt has one entry per line"),
     "a double entry": ("\n".join([*SPECIALS, "a", "b", "a"]).encode(), 3, "line 8: 'a' is on line 6 already"),
     "an empty line": ("\n".join([*SPECIALS, "", "b"]).encode(), 3, "line 6: empty entry"),
     "no special entries": ("\n".join(LETTERS).encode(), 3, "lacks [PAD], [UNK], [CLS], [SEP], [MASK]"),
     "not UTF-8": ("\n".join([*SPECIALS, "ő"]).encode("iso-8859-2"), 3, "is not UTF-8"),
-    "another language": ("\n".join(SPECIALS + GREEK).encode(), 2, "does not belong to this corpus"),
+    "another language": ("\n".join(SPECIALS + GREEK).encode(), 2, "does not fit this corpus"),
     "without accents": ("\n".join(SPECIALS + LETTERS).encode(), 2, "vocab.lower_case=true, vocab.strip_accents=true"),
     "accents stripped": ("\n".join([*SPECIALS, *LETTERS, *"áéíóöőúüű"]).encode(), 2, "could never occur"),
 }
@@ -172,7 +172,8 @@ RECIPE_MISTAKES: dict[str, tuple[str, str, str]] = {
     "a choice that is none": (
         '"poly"',
         '"pol"',
-        "schedule: 'pol' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; did you mean 'poly'?",
+        "schedule: 'pol' is not one of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; did you "
+        "mean 'poly'?",
     ),
     "a missing section": ("[model]", "[report]", "model: this key is required"),
     "not TOML": ("[vocab]", "[vocab", "not valid TOML"),
@@ -218,7 +219,7 @@ def test_a_recipe_that_is_not_there(tmp_path: Path, call: Call) -> None:
 def test_where_the_share_takes_no_document_one_is_held_out(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     done = call("run", small_recipe, "examples.heldout=0.0001", "--until", "examples", "--out", tmp_path / "out")
     assert done.code == 0
-    assert "scores on 1 held-out documents will be rough; a larger examples.heldout helps" in done.err
+    assert "scores on 1 held-out documents will be imprecise; raise examples.heldout" in done.err
 
 
 def test_every_override_path_is_checked(call: Call) -> None:

@@ -144,7 +144,7 @@ def test_training_never_starts_from_zero_because_all_checkpoints_are_damaged(
     metrics = (folder / "train" / "metrics.jsonl").read_bytes()
     done = call("run", small_recipe, "train.phases.1.steps=8", "--until", "train", "--out", folder)
     assert done.code == 4
-    assert f"checkpoints in {checkpoints} is whole" in done.err and "Restore one from a copy" in done.err
+    assert f"checkpoints in {checkpoints} is complete" in done.err and "Restore one from a copy" in done.err
     assert (folder / "train" / "metrics.jsonl").read_bytes() == metrics
 
 

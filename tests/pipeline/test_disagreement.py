@@ -70,7 +70,7 @@ def test_another_recipe_is_named_by_its_keys(
     folder = small_examples(tmp_path / "run")
     overrides, expected = ENDED[what]
     for error in ended(folder, folder, small_recipe, overrides):
-        assert error.startswith("bertwright: the 2 ranks do not train the same: ")
+        assert error.startswith("bertwright: the 2 ranks have different settings: ")
         assert all(sentence in error for sentence in expected), error
         assert "Start all ranks with the same recipe and overrides" in error
 
@@ -102,7 +102,7 @@ def test_a_rank_without_the_gpu_that_others_have_is_named(
     folder = small_examples(tmp_path / "run")
     for error in ended(folder, folder, small_recipe, (), another_device):
         assert "the kind of device is cpu on rank 0 and cuda on rank 1." in error, error
-        assert error.endswith("and a GPU for each or for none (train.device).")
+        assert error.endswith("and either a GPU for every rank or none (train.device).")
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,7 @@ def test_check_says_what_is_known_of_the_teacher_before_any_work(
         return done.code, " ".join((done.out + done.err).split())
 
     code, text = checked(beside(teaching / "train"))
-    assert (
-        code == 0 and "warning train.objective.teacher" in text and "is still to be learnt, and must turn out" in text
-    )
+    assert code == 0 and "warning train.objective.teacher" in text and "is not trained yet, and must then" in text
     assert f"Set vocab.file={teaching / 'train' / 'model' / 'vocab.txt'}" in text
     given = f"vocab.file={teaching / 'export' / 'hf' / 'vocab.txt'}"
     code, text = checked(beside(teaching / "export" / "hf"), given, "vocab.size=")

@@ -80,7 +80,10 @@ def test_one_process_is_asked_for_and_two_are_started(small_recipe: Path, small_
     folder = small_examples(tmp_path / "run")
     assert codes(start_two(small_recipe, folder, "train.engine=single")) == [2, 2]
     for rank in range(2):
-        expected = "train.engine: single is for one process, and 2 ranks train; set train.engine=auto, or start one"
+        expected = (
+            "train.engine: single supports only one process, but 2 ranks train; set train.engine=auto, or "
+            "start one process"
+        )
         assert said(folder, rank).splitlines()[-1].endswith(expected)
 
 

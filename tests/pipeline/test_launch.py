@@ -32,9 +32,11 @@ def test_local_runs_the_recipe_that_was_described(small_recipe: Path, tmp_path: 
 def test_what_runs_here_is_not_looked_after(small_recipe: Path, tmp_path: Path, call: Call) -> None:
     for what in ("--status", "--logs", "--stop"):
         done = call("launch", "local", small_recipe, "--out", tmp_path / "run", what)
-        assert done.code == 2 and "runs its commands here, to their end, so there is nothing to look after" in done.err
+        assert (
+            done.code == 2 and "runs its commands here and waits for them, so there are no submitted jobs" in done.err
+        )
     both = call("launch", "local", small_recipe, "--submit", "--stop")
-    assert both.code == 2 and "are four things to do. Give one of them." in both.err
+    assert both.code == 2 and "exclude each other. Give one of them." in both.err
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,9 @@ def test_where_its_user_submits_files_are_written_and_commands_said(
     done = call(*given, "--submit")
     assert done.code == 0, done.err
     head, *commands = done.out.splitlines()
-    assert head == "=== written to runs/mine/launch, nothing is submitted yet: run these" and runs in commands[0]
+    assert (
+        head == "=== written to runs/mine/launch, nothing is submitted yet. Run these commands:" and runs in commands[0]
+    )
     assert (tmp_path / "runs/mine/launch/recipe.toml").is_file()
     facts = json.loads(call(*given, "--submit", "--json").out)
     assert not facts["jobs"] and facts["commands"] == [line for line in commands if not line.startswith("=== ")]

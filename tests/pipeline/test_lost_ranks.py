@@ -177,7 +177,7 @@ def test_a_slow_mirror_ends_nobody_and_is_waited_for_by_all(
             rank.join()
         ended.append([rank.exitcode for rank in ranks])
     assert ended == [[75, 75], [0, 0]], said(folder, 0) + said(folder, 1)
-    assert (mirror / "manifest.json").is_file() and "brought back" in said(folder, 0)
+    assert (mirror / "manifest.json").is_file() and "downloaded from" in said(folder, 0)
 
 
 def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
@@ -189,7 +189,7 @@ def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
         rank.join()
     assert [rank.exitcode for rank in ranks] == [6, 6], said(folder, 0) + said(folder, 1)
     for rank in range(2):
-        assert said(folder, rank).splitlines()[-1].startswith(f"bertwright: {name_of(1, ranks[1])} lives but hangs: ")
+        assert said(folder, rank).splitlines()[-1].startswith(f"bertwright: {name_of(1, ranks[1])} runs but hangs: ")
 
 
 def deaf_disk() -> None:
@@ -218,7 +218,7 @@ def test_the_error_of_one_rank_ends_the_others(
         rank.join()
     assert [rank.exitcode for rank in ranks] == [3, 6], said(folder, 0) + said(folder, 1)
     assert "cannot write" in said(folder, 0).splitlines()[-1]
-    assert f"{name_of(0, ranks[0])} has failed, and says why itself" in said(folder, 1).splitlines()[-1]
+    assert f"{name_of(0, ranks[0])} has failed and prints the reason itself" in said(folder, 1).splitlines()[-1]
 
 
 def full_disk() -> None:
@@ -285,7 +285,7 @@ def test_a_cut_link_is_noticed_on_both_ends(
     assert [rank.exitcode for rank in ranks] == [6, 6]
     for rank, other in ((0, 1), (1, 0)):
         error = said(folder, rank).splitlines()[-1]
-        assert f"{name_of(other, ranks[other])} is lost: nothing was heard of it for 2 s" in error, error
+        assert f"{name_of(other, ranks[other])} is lost: it sent nothing for 2 s" in error, error
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_two_sockets_train_as_one_process(
     two = per_socket(tmp_path / "system", *arguments)
     assert two.returncode == 0, two.stderr
     assert two.stdout == f"{together}/train\n", "the result is named once"
-    assert "train: a rank on each socket, bound to its cores: socket 0 (1), socket 1 (1)" in two.stderr
+    assert "train: one rank on each socket, bound to its cores: socket 0 (1), socket 1 (1)" in two.stderr
     counts = json.loads((together / "train" / "manifest.json").read_text())["counts"]
     assert counts["ranks"] == 2 and counts["sessions"][0]["threads"] == 1
     assert_same_training(metrics(together), metrics(alone))
@@ -63,9 +63,9 @@ def test_a_rank_that_fails_gives_its_exit_code(
     folder = tmp_path / "empty"
     ended = per_socket(tmp_path / "system", "train", small_recipe, "train.device=cpu", "--per-socket", "--out", folder)
     assert ended.returncode == 4, ended.stderr
-    assert "of 2 (socket" in ended.stderr and "failed with exit code 4, so the others were ended" in ended.stderr
+    assert "of 2 (socket" in ended.stderr and "failed with exit code 4, so the other ranks were stopped" in ended.stderr
 
 
 def test_two_ways_to_place_ranks_are_refused(small_recipe: Path, call: Call) -> None:
     done = call("train", small_recipe, "--per-socket", "--per-node")
-    assert done.code == 2 and "are two ways to place the same ranks. Give one of them." in done.err
+    assert done.code == 2 and "exclude each other. Give one of them." in done.err

@@ -137,7 +137,7 @@ def test_several_ranks_only_train(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     done = call("run", small_recipe, "--out", tmp_path / "run")
-    assert done.code == 2 and "several ranks can only train" in done.err
+    assert done.code == 2 and "several ranks can only run the stage train" in done.err
     assert not (tmp_path / "run").exists()
     small = call("train", small_recipe, "train.phases.0.batch=1", "--out", tmp_path / "run")
     assert small.code == 2 and "train.phases.0.batch: 1 is smaller than 2 ranks" in small.err
@@ -243,7 +243,7 @@ def test_one_bit_in_which_ranks_differ_is_found_before_it_is_saved(
     assert codes == [6, 6], said(folder, 0) + said(folder, 1)
     for rank in (0, 1):
         error = said(folder, rank).splitlines()[-1]
-        assert f"after step {found_at} the ranks do not hold the same weights any more: rank 0, rank 1 differ" in error
+        assert f"after step {found_at} the ranks no longer have the same weights: rank 0, rank 1 differ" in error
         assert "Run the same command again: training goes on from its newest checkpoint" in error
     assert ends(folder) == ends(undisturbed) == [0, 0]
     models = [(out / "train" / "model" / "model.safetensors").read_bytes() for out in (folder, undisturbed)]

@@ -57,7 +57,7 @@ def test_the_network_of_a_sample_has_the_rows_of_the_real_one(small_recipe: Path
     found, text = rehearsed(recipe, tmp_path)
     for entries in (500, 31_000):
         assert found.model.resolve(entries, True).vocab_size == recipe.network().vocab_size == 31_000
-    assert text == "all sources, which are small"
+    assert text == "all sources, because they are small"
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -95,7 +95,7 @@ def test_a_source_that_lies_elsewhere_is_not_fetched(small_recipe: Path, tmp_pat
     )
     found, text = rehearsed(recipe, tmp_path)
     assert found.corpus is not None and found.corpus.source[0].path == "sample-small"
-    assert text == "the built-in sample: a source lies on another machine, and has not been copied yet"
+    assert text == "the built-in sample, because a source is on another machine and has not been copied yet"
     with pytest.raises(DataError, match=r"nowhere\.xml"):
         rehearsal(Recipe.load(small_recipe, ["corpus.source=nowhere.xml"]), tmp_path / "run", tmp_path / "sources")
 
@@ -105,14 +105,14 @@ def test_what_is_prepared_is_taken_if_it_belongs_to_the_recipe(small_recipe: Pat
     folder = run(recipe, tmp_path / "run", list(PREPARED)).path
     (tmp_path / "sources").mkdir()
     found = rehearsal(recipe, folder, tmp_path / "sources")
-    assert found.made == PREPARED and found.text == f"what is prepared in {folder} (corpus, vocab, examples)"
+    assert found.made == PREPARED and found.text == f"the finished stages in {folder} (corpus, vocab, examples)"
     (tmp_path / "place").mkdir()
     link(found.made, folder, tmp_path / "place")
     remove(tmp_path / "place")
     assert not (tmp_path / "place").exists() and all((folder / name / "manifest.json").is_file() for name in PREPARED)
     other = rehearsal(Recipe.load(small_recipe, ["examples.seed=1"]), folder, tmp_path / "sources")
     assert other.made == () and other.recipe.vocab.file == folder / "vocab" / "vocab.txt"
-    assert other.text == "all sources, which are small, with the vocabulary that is there"
+    assert other.text == "all sources, because they are small, with the existing vocabulary"
 
 
 def test_a_phase_alone_keeps_its_size_and_the_examples_of_all(small_recipe: Path, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_what_would_have_failed_is_said_and_what_needs_it_not_reached(
 
 def test_useless_options_are_refused(small_recipe: Path, tmp_path: Path, call: Call) -> None:
     done = call("run", small_recipe, "--rehearse", "--until", "vocab", "--out", tmp_path / "mine")
-    assert done.code == 2 and "--until beside --rehearse would do nothing" in done.err
+    assert done.code == 2 and "--until with --rehearse has no effect" in done.err
     done = call("run", small_recipe, "--rehearse", "corpus.source=nowhere.xml", "--out", tmp_path / "mine")
     assert done.code == 3 and "nowhere.xml" in done.err
     assert left_in(tmp_path) == []
@@ -87,7 +87,7 @@ def test_a_recipe_is_rehearsed_to_its_end_with_what_is_prepared(small_recipe: Pa
     before = sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file())
     done = bertwright("run", small_recipe, "--rehearse", "--out", folder, "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out)["text"] == f"what is prepared in {folder} (corpus, vocab, examples)"
+    assert json.loads(done.out)["text"] == f"the finished stages in {folder} (corpus, vocab, examples)"
     parts = outcomes(done.out)
     assert {name for name in parts if parts[name] == "ok"} >= {
         "train",

@@ -133,14 +133,14 @@ def test_a_changed_key_reruns_only_what_it_touches_and_is_named(smoke: Run, tmp_
     assert {k: v for k, v in after.items() if k.startswith(untouched)} == {
         k: v for k, v in before.items() if k.startswith(untouched)
     }
-    assert not any(f"{stage}: built anew" in done.err for stage in ("corpus", "vocab", "examples", "train"))
+    assert not any(f"{stage}: built again" in done.err for stage in ("corpus", "vocab", "examples", "train"))
     assert len(json.loads((folder / "evaluate" / "predictions.json").read_text())) == 3
     aside = [path.name for path in folder.iterdir() if re.fullmatch(r"evaluate\.[0-9a-f]{12}", path.name)]
     assert len(aside) == 1, "the old scores are kept"
     assert before["evaluate/manifest.json"] == after[f"{aside[0]}/manifest.json"]
 
     back = call("run", SMOKE, "--out", folder)
-    assert back.code == 0 and "taken back" in back.err
+    assert back.code == 0 and "is used again" in back.err
     assert state(folder)["evaluate/manifest.json"] == before["evaluate/manifest.json"]
     assert json.loads((folder / "summary.json").read_text()) == json.loads((smoke.folder / "summary.json").read_text())
 
@@ -150,8 +150,8 @@ def test_a_trained_model_is_never_thrown_away(smoke: Run, tmp_path: Path, call: 
     before = state(folder)
     done = call("run", SMOKE, "vocab.size=1200", "--out", folder)
     assert done.code == 4
-    assert "vocab.size: 1500 -> 1200" in done.err and "built anew" not in done.err
-    assert "holds checkpoints of other settings" in done.err and "--out DIR" in done.err
+    assert "vocab.size: 1500 -> 1200" in done.err and "built again" not in done.err
+    assert "holds checkpoints trained with other settings" in done.err and "--out DIR" in done.err
     assert "Traceback" not in done.err and done.out == ""
     assert state(folder) == before
 

@@ -214,8 +214,8 @@ def test_a_manifest_names_no_file_outside_its_folder(name: str, finished: Path, 
     (run / MANIFEST).write_text(json.dumps(manifest))
     sealed(run, MANIFEST)
     done = call("inspect", run, "--verify")
-    assert done.code == 4 and f"{run / MANIFEST} is not what it should be: files" in done.err, done.err
-    assert "is no file inside the folder" in done.err and "\0" not in done.err
+    assert done.code == 4 and f"{run / MANIFEST} is not valid: files" in done.err, done.err
+    assert "is not a file inside the folder" in done.err and "\0" not in done.err
 
 
 RECIPES: dict[str, str] = {
@@ -223,7 +223,7 @@ RECIPES: dict[str, str] = {
     "deep tables": "[" + ".".join("a" * 2000) + "]\nb = 1",
     "NUL": '[corpus]\nsource = "a\\u0000b"',
     "a huge number": "[train]\nseed = 1" + "0" * 5000,
-    "beyond 64 bits": "[train]\nseed = 1" + "0" * 30,
+    "does not fit into 64 bits": "[train]\nseed = 1" + "0" * 30,
 }
 
 

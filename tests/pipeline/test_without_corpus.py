@@ -109,7 +109,7 @@ def test_each_stage_is_a_verb_and_another_licence_makes_another_card_alone(
     other = call("run", recipe, "texts.licence=CC0", "--out", out)
     assert other.code == 0 and "texts.licence: 'Apache-2.0' -> 'CC0'" in " ".join(other.err.split())
     assert "Licence of the texts: CC0." in (out / "export" / "hf" / "README.md").read_text()
-    assert other.err.count("built anew") == 1
+    assert other.err.count("built again") == 1
 
 
 def test_any_ranks_see_the_same_and_an_unfinished_run_can_be_looked_at(

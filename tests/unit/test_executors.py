@@ -161,5 +161,5 @@ def test_a_rank_outside_its_world_is_refused(rank: int, world: int, load: Load, 
 
 @pytest.mark.parametrize("names", [["vocab"], ["corpus", "vocab"]])
 def test_only_one_stage_can_be_shared(names: list[str], load: Load, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="--world 2: ranks can share one of the stages corpus, examples"):
+    with pytest.raises(RecipeError, match="--world 2: ranks can share only one of the stages corpus, examples"):
         run(load(), tmp_path, names, share=WorkSplit(0, 2))

@@ -50,7 +50,7 @@ def test_every_parameter_leads_to_keys_that_exist_or_says_why_there_is_none(orig
     for key in original.keys:
         assert explain(Recipe, key)["meaning"], key
         assert facts.get("key") in (key, original.name) or key in facts
-    assert original.keys or (original.note and said == f"no key holds it: {original.note}")
+    assert original.keys or (original.note and said == f"no key corresponds to it: {original.note}")
     assert original.note in said
 
 
@@ -190,10 +190,10 @@ def test_a_mistyped_key_is_an_error_with_the_nearest() -> None:
 
 
 def test_where_a_misplaced_name_belongs() -> None:
-    assert where_is(Recipe, "weight_decay") == "it is optim.weight_decay or optim.groups.0.weight_decay here."
-    assert where_is(Recipe, "per_device_train_batch_size") == f"it is {PHASE}.micro_batch here."
-    assert where_is(Recipe, "fp16") == "it is train.precision here."
-    assert where_is(Recipe, "fp8") == "it is train.precision here."
-    assert where_is(Recipe, "fsdp") == "it is train.engine here."
-    assert where_is(Recipe, "group_by_length").startswith("no key holds it: ")
+    assert where_is(Recipe, "weight_decay") == "it is called optim.weight_decay or optim.groups.0.weight_decay here."
+    assert where_is(Recipe, "per_device_train_batch_size") == f"it is called {PHASE}.micro_batch here."
+    assert where_is(Recipe, "fp16") == "it is called train.precision here."
+    assert where_is(Recipe, "fp8") == "it is called train.precision here."
+    assert where_is(Recipe, "fsdp") == "it is called train.engine here."
+    assert where_is(Recipe, "group_by_length").startswith("no key corresponds to it: ")
     assert where_is(Recipe, "zzz") == ""

@@ -12,7 +12,7 @@ from bertwright.pipeline.failure import why_failed
         (b'{"stages": []}', b"first\nlast \xff\n\n", 2, "last \ufffd"),
         (b"", b"", 3, "exit code 3"),
         (b"", b" \n", 3, "exit code 3"),
-        (b"", b"some line", -9, "ended by SIGKILL; probably there was no memory left"),
+        (b"", b"some line", -9, "ended by SIGKILL; it probably ran out of memory"),
         (b"", b"", -15, "ended by SIGTERM"),
     ],
 )

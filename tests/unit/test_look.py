@@ -82,7 +82,7 @@ def test_a_page_alone_shows_what_training_scored(stopped: Path, load: Load) -> N
 
 
 def test_checkpoints_of_other_settings_are_not_looked_at(stopped: Path, load: Load) -> None:
-    with pytest.raises(ArtifactError, match=r"holds checkpoints of other settings.*train.seed: 42 -> 7"):
+    with pytest.raises(ArtifactError, match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7"):
         run(load("train.seed=7"), stopped, ["report"])
     assert not (stopped / "unfinished").exists()
 
@@ -146,7 +146,7 @@ def test_a_page_that_cannot_be_written_is_said_and_training_goes_on(trained: Pat
     (trained / "report.html").mkdir()
     watching = Watching(trained)
     run(load(), trained, ["train"], watching)
-    assert [m for m in watching.said if m.startswith("report: no page at step-000000001: cannot write")]
+    assert [m for m in watching.said if m.startswith("report: no page was made at step-000000001: cannot write")]
 
 
 def test_nor_does_a_fault_of_the_page_end_it(trained: Path, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +158,4 @@ def test_nor_does_a_fault_of_the_page_end_it(trained: Path, load: Load, monkeypa
     watching = Watching(trained)
     done = run(load(), trained, ["train"], watching)
     assert done.artifact("train").counts["steps"] == 3
-    assert "report: no page at step-000000003: KeyError: 'mlm_loss'" in watching.said
+    assert "report: no page was made at step-000000003: KeyError: 'mlm_loss'" in watching.said

@@ -16,10 +16,10 @@ PHASE = "train.phases.0"
 SHARE = "it is a share"
 
 MISTAKES = {
-    "optim.kind=adam": "optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
+    "optim.kind=adam": "optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
     f"{PHASE}.masking=0.15": (
-        f"{PHASE}.masking: is a section with keys of its own (rate, max_predictions, count, unit, ...), not a value; "
-        f"write for example {PHASE}.masking.rate=0.15"
+        f"{PHASE}.masking: is a section with its own keys (rate, max_predictions, count, unit, ...), not a "
+        f"single value; write for example {PHASE}.masking.rate=0.15"
     ),
     f"{PHASE}.masking.rate=15": (
         f"{PHASE}.masking.rate: 15 must be below 1: it is a share, 0.15 for 15 %. It is described as: "
@@ -37,31 +37,32 @@ MISTAKES = {
         f"{PHASE}: warmup 0.1 and schedule.decay 0.95 are more than the phase together; shorten one"
     ),
     f'{PHASE}.schedule={{kind="poly_nvidia", warmup_before=76}}': (
-        f"{PHASE}: schedule.warmup_before 76 counts steps of a warm-up: give warmup in steps, not as a share"
+        f"{PHASE}: schedule.warmup_before 76 is a number of warm-up steps: give warmup in steps, not as a share"
     ),
-    "precision=bf16": "precision: unknown key 'precision'; it is train.precision here.",
-    "fp8=1": "fp8: unknown key 'fp8'; it is train.precision here.",
-    "fsdp=1": "fsdp: unknown key 'fsdp'; it is train.engine here.",
-    "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is {PHASE}.learning_rate here.",
+    "precision=bf16": "precision: unknown key 'precision'; it is called train.precision here.",
+    "fp8=1": "fp8: unknown key 'fp8'; it is called train.precision here.",
+    "fsdp=1": "fsdp: unknown key 'fsdp'; it is called train.engine here.",
+    "learning_rate=1e-4": f"learning_rate: unknown key 'learning_rate'; it is called {PHASE}.learning_rate here.",
     "train.weight_decay=0.1": (
-        "train.weight_decay: unknown key 'weight_decay'; it is optim.weight_decay or optim.groups.0.weight_decay here."
+        "train.weight_decay: unknown key 'weight_decay'; it is called optim.weight_decay or "
+        "optim.groups.0.weight_decay here."
     ),
     f"{PHASE}.learning_rate=1e-4x": (
         f"{PHASE}.learning_rate: must be a number; got '1e-4x'. It is described as: \"Peak learning rate.\""
     ),
     f"{PHASE}.schedule=exponential": (
-        f"{PHASE}.schedule: 'exponential' is none of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
-        "take one of these"
+        f"{PHASE}.schedule: 'exponential' is not one of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
+        "use one of these"
     ),
-    "optim.weight_decay=0.1": "optim: needs a kind beside its other keys: one of 'lamb', 'adamw', 'muon'",
+    "optim.weight_decay=0.1": "optim: the key kind is missing; set it to one of 'lamb', 'adamw', 'muon'",
     'optim={kind="adamw", groups=3}': (
-        "optim.groups: is a list of sections, not 3; write [[optim.groups]] before each of them"
+        "optim.groups: is a list of sections, not 3; write [[optim.groups]] before each section"
     ),
     'optim={kind="adamw", groups=[{pattern="*", weight_decay=-1}]}': (
         "optim.groups.0.weight_decay: -1 must be 0 or more. It is described as: \"Replaces the optimizer's weight "
         'decay, also for biases and layer norms; if omitted, the usual decay applies."'
     ),
-    "train.averaging=swa": "train.averaging: 'swa' is none of 'none', 'ema', 'last'; take one of these",
+    "train.averaging=swa": "train.averaging: 'swa' is not one of 'none', 'ema', 'last'; use one of these",
     "export.name=../x": (
         "export.name: '../x' must match the pattern ^[A-Za-z0-9][A-Za-z0-9._-]*$. It is described as: "
         '"Name of the model in its model card."'
@@ -72,10 +73,10 @@ MISTAKES = {
         'trained model."'
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
-    "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each of them",
+    "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each section",
     "vocab.trainer=unigram": (
-        "vocab.trainer: is a section with keys of its own (kind, min_frequency, model, input_sentence_size, ...), not "
-        "a value; write for example vocab.trainer.kind=unigram"
+        "vocab.trainer: is a section with its own keys (kind, min_frequency, model, input_sentence_size, ...), not "
+        "a single value; write for example vocab.trainer.kind=unigram"
     ),
 }
 
@@ -116,13 +117,13 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
     ("written", "text"),
     [
         ("corpus:\n  source: sample", "Write a section as [corpus]."),
-        ("[corpus]\nlanguage: hu", "This is no YAML: write language = hu."),
+        ("[corpus]\nlanguage: hu", "This is TOML, not YAML: write language = hu."),
         ("[corpus]\nlanguage = hu", 'Write language = "hu".'),
         ("[corpus]\nlanguage = no", 'Write language = "no".'),
         ("[vocab]\nlower_case = True  # as before", "Write lower_case = true."),
         ("[vocab]\nfile = None", "Leave file out: there is no null in TOML."),
         ('[vocab]\nfile = "C:\\words\\vocab.txt"', "Put a text with backslashes in single quotes: '...'."),
-        ("[vocab", "Mend the line named there."),
+        ("[vocab", "Correct that line."),
     ],
 )
 def test_habits_from_elsewhere_are_told_in_the_line(written: str, text: str, tmp_path: Path) -> None:
@@ -152,16 +153,16 @@ def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [f"train.init_from={tmp_path}"])
     assert str(caught.value) == (
-        f"command line: train.init_from: {tmp_path} is a folder of Hugging Face, whose weights are read with "
-        "train.init_layers alone. Give a "
-        f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json takes its architecture"
+        f"command line: train.init_from: {tmp_path} is a Hugging Face folder, and its weights are read only with "
+        "train.init_layers. Give a "
+        f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json uses only its architecture"
     )
 
 
 def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
     whole: Callable[..., Recipe] = Recipe
     with pytest.raises(
-        RecipeError, match=r"^Recipe: optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
+        RecipeError, match=r"^Recipe: optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
     ):
         whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
 

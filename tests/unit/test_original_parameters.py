@@ -126,7 +126,7 @@ def test_the_command_line_asks_for_it(capsys: pytest.CaptureFixture[str], monkey
     ("asked", "says"),
     [
         ("run_pretraining.sh 99", "run_pretraining.sh reads 32 arguments. Give a number from 1 to 32."),
-        ("run_squid.sh 3", "the arguments of run_squid.sh are not known; those of "),
+        ("run_squid.sh 3", "the arguments of run_squid.sh are unknown; give an argument of "),
     ],
 )
 def test_an_argument_that_is_none_is_an_error(asked: str, says: str) -> None:

@@ -60,7 +60,9 @@ def test_a_start_whose_network_cannot_be_told_is_refused(load: Load, trained: Pa
 def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: Path) -> None:
     data = f"train.phases.0.data={trained / 'examples'}"
     load(data)
-    with pytest.raises(RecipeError, match=r"train.phases.0.data: .*plan=next-sentence, here it is doc-sentences"):
+    with pytest.raises(
+        RecipeError, match=r"train.phases.0.data: .*plan=next-sentence, but this recipe has doc-sentences"
+    ):
         load(data, "examples.plan=doc-sentences")
     with pytest.raises(RecipeError, match=r"train.phases.0.data: .*by the stage 'corpus'; give a folder of examples"):
         load(f"train.phases.0.data={trained / 'corpus'}")
@@ -85,7 +87,7 @@ def test_patterns_that_name_no_tensor_are_refused_before_any_work(load: Load) ->
     group = "optim={{kind='adamw', groups=[{{pattern='{}', learning_rate_scale=0.5}}]}}".format
     load(group("bert.embeddings.*"))
     with pytest.raises(
-        RecipeError, match=r"optim\.groups\.0\.pattern: 'bert\.embed' names no tensor of this network; its"
+        RecipeError, match=r"optim\.groups\.0\.pattern: 'bert\.embed' matches no tensor of this network; its"
     ):
         load(group("bert.embed"))
 
@@ -121,7 +123,7 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
     assert [line.split(": ")[1] for line in lines] == [
         "train.averaging", "optim.clip_before_reduction", "train.phases.0.micro_batch"
     ]  # fmt: skip
-    assert all("train.engine=fsdp each rank has parts of them; set train.engine=zero" in line for line in lines)
+    assert all("train.engine=fsdp each rank has only parts of them; set train.engine=zero" in line for line in lines)
     load("train.engine=zero", *keys)
     with pytest.raises(
         RecipeError, match=r"optim\.kind: .* with train\.engine=deepspeed each rank .*train\.engine=zero"
@@ -133,7 +135,7 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
     load("train.engine=deepspeed", average)
     for parts in ('train.engine={kind="deepspeed",stage=3}', "train.precision=fp16"):
         with pytest.raises(
-            RecipeError, match=r"train\.averaging: .* works on whole tensors, and with train\.engine=deepspeed"
+            RecipeError, match=r"train\.averaging: .* needs whole tensors, but with train\.engine=deepspeed"
         ):
             load("train.engine=deepspeed", parts, average)
 
@@ -143,23 +145,23 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
     [
         (
             "train.precision=bf32",
-            "train.precision: bf32 is torch's, and .* computes in float32; set train.precision=fp32",
+            "train.precision: bf32 is available only in torch, but .* computes in float32; set train.precision=fp32",
         ),
         ("train.attention=varlen", "train.attention: varlen is a kernel for GPUs, .*; set train.attention=auto"),
         (
             "train.attention=sequences",
-            "train.attention: sequences makes other calls for every batch, and train.graph=ortm",
+            "train.attention: sequences makes different calls for every batch, but train.graph=ortm",
         ),
         (
             "train.device=cuda",
             "train.device: cuda: .* computes on a CPU; set train.device=cpu, or train.graph=compiled",
         ),
-        ("train.checkpoint_activations=true", "train.checkpoint_activations: has torch compute layers again"),
+        ("train.checkpoint_activations=true", "train.checkpoint_activations: makes torch compute layers again"),
         (
             "train.phases.0.micro_tokens=400",
-            "train.phases.0.micro_tokens: 400 .*=ortmodule is for fixed ones; give micro_b",
+            "train.phases.0.micro_tokens: 400 .*=ortmodule needs fixed shapes; set micro_b",
         ),
-        ("train.engine=fsdp", "train.graph: as it is set works on whole tensors, .*; set train.engine=zero"),
+        ("train.engine=fsdp", "train.graph: its value needs whole tensors, .*; set train.engine=zero"),
         ("model.kind=modern", "model.kind: modern has layer norms without biases, .*; set train.graph=eager"),
     ],
 )
@@ -259,7 +261,7 @@ def test_a_model_without_a_kind_is_a_bert_with_the_fingerprint_of_before(load: L
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("model.kind=gpt",), "model: 'gpt' is none of 'bert', 'modern', 'distilbert'; take one of these"),
+        (("model.kind=gpt",), "model: 'gpt' is not one of 'bert', 'modern', 'distilbert'; use one of these"),
         (("model.kind=modrn",), "did you mean 'modern'?"),
         (("model.kind=distilbert", "model.size=large"), "model.size: 'large' is not 'tiny', 'mini', 'small', 'medium'"),
         (("model.kind=modern", "model.szie=tiny"), "model.szie: unknown key 'szie'; did you mean 'size'?"),

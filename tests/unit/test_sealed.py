@@ -86,7 +86,7 @@ def test_a_run_from_before_a_key_was_renamed_is_told_the_new_name(trained: Path)
     older = json.loads(manifest.read_text().replace('"static": false', '"frozen": false'))
     del older["sha256"]
     manifest.write_text(json.dumps({**older, "sha256": sha256_of(older)}))
-    with pytest.raises(ArtifactError, match=rf"{key}\.frozen: it is called {key}\.static now\. .* make the run anew"):
+    with pytest.raises(ArtifactError, match=rf"{key}\.frozen: it is called {key}\.static now\. .* make a new run"):
         sealed_recipe(trained)
 
 
@@ -95,7 +95,10 @@ def test_convert_writes_the_examples_that_were_trained_on(trained: Path, tmp_pat
     edit(trained, seed="43", rate="0.16", batch="4")
     log = Heard()
     convert(trained, tmp_path / "after", Target("tfrecord"), log=log)
-    assert "convert: recipe.toml is not what the run was made with, which counts:" in log.said[0]
+    assert (
+        "convert: recipe.toml differs from the settings that the run was made with; those settings are used:"
+        in log.said[0]
+    )
     assert "train.phases.0.masking.rate: 0.15 -> 0.16" in log.said[0]
     names = sorted(p.relative_to(tmp_path / "before") for p in (tmp_path / "before").rglob("*") if p.is_file())
     assert len(names) > 2

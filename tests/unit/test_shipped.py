@@ -28,7 +28,10 @@ def test_a_file_or_folder_of_that_name_is_not_hidden(tmp_path: Path, monkeypatch
         ("dmeo", "'dmeo' is neither a file nor a recipe that comes with bertwright. Did you mean demo?"),
         ("xyz", "Give a TOML file, or one of azure-glue, demo, hu-mini, "),
         ("classic-large", "the recipe classic-large is called nvidia-large now. Give that name."),
-        ("recipes/demo.toml", "there is no file recipes/demo.toml. That recipe comes with bertwright: give its name "),
+        (
+            "recipes/demo.toml",
+            "there is no file recipes/demo.toml. That recipe comes with bertwright: give only its name, ",
+        ),
         ("other/mine.toml", "cannot read the recipe other/mine.toml"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_missing_input_names_its_verb(trained: Path, load: Load) -> None:
 
 def test_changed_settings_are_refused_before_anything_is_touched(trained: Path, load: Load) -> None:
     before = state(trained)
-    with pytest.raises(ArtifactError, match=r"holds checkpoints of other settings.*vocab.size: 160 -> 150"):
+    with pytest.raises(ArtifactError, match=r"holds checkpoints trained with other settings.*vocab.size: 160 -> 150"):
         run(load("vocab.size=150"), trained, ["corpus", "vocab", "examples", "train"])
     assert state(trained) == before
     run(load("vocab.size=150"), trained, ["corpus", "vocab"])
@@ -140,7 +140,7 @@ def test_unknown_stages_and_preparing_on_several_ranks_are_refused(
     with pytest.raises(RecipeError, match="there is no stage 'exprot'"):
         run(load(), tmp_path, ["exprot"])
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(RecipeError, match="several ranks can only train"):
+    with pytest.raises(RecipeError, match="several ranks can only run the stage train"):
         run(load(), tmp_path, ["corpus"])
 
 
@@ -158,7 +158,7 @@ def test_a_finished_model_without_checkpoints_is_never_trained_over(trained: Pat
     run(load(), trained, ["corpus", "vocab", "examples", "train"])
     assert state(trained) == before
     for other in ("train.seed=7", "train.phases.0.steps=9"):
-        with pytest.raises(ArtifactError, match=r"holds a model of other settings|Put them back to continue"):
+        with pytest.raises(ArtifactError, match=r"holds a model trained with other settings|Restore them to continue"):
             run(load(other), trained, ["corpus", "vocab", "examples", "train"])
         assert (trained / "train" / "model" / "model.safetensors").is_file()
         assert state(trained) == before
@@ -166,7 +166,7 @@ def test_a_finished_model_without_checkpoints_is_never_trained_over(trained: Pat
 
 def test_a_refused_recipe_does_not_replace_the_one_that_was_run(trained: Path, load: Load) -> None:
     before = (trained / "recipe.toml").read_bytes()
-    with pytest.raises(ArtifactError, match="may grow, not shrink"):
+    with pytest.raises(ArtifactError, match="may become longer, but not shorter"):
         run(load("train.phases.0.steps=2"), trained, ["train"])
     assert (trained / "recipe.toml").read_bytes() == before
 
@@ -225,7 +225,9 @@ def test_what_a_source_holds_is_looked_at_by_the_corpus_alone(trained: Path, loa
     assert {name: at for name, at in state(trained).items() if not name.endswith("recipe.toml")} == {
         name: at for name, at in before.items() if not name.endswith("recipe.toml")
     }
-    with pytest.raises(ArtifactError, match="holds checkpoints of other settings.*its input examples changed"):
+    with pytest.raises(
+        ArtifactError, match="holds checkpoints trained with other settings.*its input examples changed"
+    ):
         run(load(f"corpus.source.path={other}"), trained, ["corpus", "vocab", "examples", "train"])
     assert list((trained / "train" / "checkpoints").glob("step-*")), "weights are never thrown away"
 

@@ -75,7 +75,7 @@ def test_what_is_finished_is_there_and_sent_once(
     sent = upload(trained, url, [], said)
     assert sent.parts == places and sent.there_before == 0
     assert sent.bytes == bytes_of(trained, *places) + plain_bytes(trained)
-    assert said.lines == [f"{trained} has no finished evaluate, export, which is left out"]
+    assert said.lines == [f"{trained} has no finished evaluate, export, which is not copied"]
     assert [shown for shown in said.shown if shown[0] == "upload"][-1] == ("upload", sent.bytes / 1e6, sent.bytes / 1e6)
     there = brought(url, tmp_path / "there")
     assert check_hashes(there) and (there / "recipe.toml").read_bytes() == (trained / "recipe.toml").read_bytes()
@@ -111,7 +111,7 @@ def test_parts_are_chosen(trained: Path, places: list[str], url: str, tmp_path: 
         upload(trained, url, ["export"], SILENT)
     with pytest.raises(ArtifactError, match=r"has no summary.json. Make it first: bertwright report"):
         upload(trained, url, ["report"], SILENT)
-    with pytest.raises(ArtifactError, match="has nothing finished to copy"):
+    with pytest.raises(ArtifactError, match="has no finished stage to copy"):
         upload(tmp_path / "none", url, [], SILENT)
 
 
@@ -160,7 +160,7 @@ def test_what_is_broken_off_does_not_look_whole_and_goes_on(
             upload(trained, url, [], SILENT)
     said = str(caught.value)
     assert said.startswith(f"cannot write examples/store/train.tokens to {url} (ConnectionError: reset") and (
-        "MB are there. See to the connection" in said and "Then run the same command again: what is there" in said
+        "MB are copied. Check the connection" in said and "Then run the same command again: complete files" in said
     )
     assert "secret" not in said
     there = brought(url, tmp_path / "there")
@@ -201,13 +201,15 @@ def test_what_comes_damaged_is_told(trained: Path, url: str, monkeypatch: pytest
 
     with monkeypatch.context() as patch:
         patch.setattr(RemoteFolder, "send", send)
-        with pytest.raises(DataError, match=r"vocab/.* is damaged at memory://.*read back it has another SHA-256"):
+        with pytest.raises(
+            DataError, match=r"vocab/.* is damaged at memory://.*the file read back has a different SHA-256"
+        ):
             upload(trained, url, ["vocab"], SILENT)
     system, root = fsspec.core.url_to_fs(url)
     assert not system.exists(f"{root}/vocab/{MANIFEST}")
     words = trained / "vocab" / "vocab.txt"
     words.write_bytes(words.read_bytes()[::-1])
-    with pytest.raises(ArtifactError, match=r"vocab.txt is damaged: its SHA-256 is not the one in manifest.json"):
+    with pytest.raises(ArtifactError, match=r"vocab.txt is damaged: its SHA-256 differs from the one in manifest.json"):
         upload(trained, url, ["vocab"], SILENT)
 
 
@@ -233,14 +235,14 @@ def test_another_run_is_not_overwritten(trained: Path, url: str, tmp_path: Path)
     with_manifest(other, "vocab", changed={"other": 1})
     shutil.rmtree(other / "train")
     for parts in ([], ["report"], ["corpus"]):  # whatever is sent: all that is there has to be of this run
-        with pytest.raises(ArtifactError, match="nothing there is overwritten: vocab there was made with other sett"):
+        with pytest.raises(ArtifactError, match="which is not overwritten: vocab there was made with other sett"):
             upload(other, url, parts, SILENT)
     shutil.rmtree(other / "vocab")
-    with pytest.raises(ArtifactError, match="recipe.toml there is another, and this run has no finished vocab"):
+    with pytest.raises(ArtifactError, match="recipe.toml there is different, and this run has no finished vocab"):
         upload(other, url, ["report"], SILENT)
     system, root = fsspec.core.url_to_fs(url)
     system.pipe_file(f"{root}/corpus/shards/00099.txt.zst", b"of whom?")
-    with pytest.raises(ArtifactError, match=r"corpus there has shards/00099.txt.zst, which is no file of this run"):
+    with pytest.raises(ArtifactError, match=r"corpus there has shards/00099.txt.zst, which is not a file of this run"):
         upload(trained, url, [], SILENT)
     system.rm_file(f"{root}/corpus/shards/00099.txt.zst")
     assert content(brought(url, tmp_path / "after")) == before
@@ -252,7 +254,9 @@ def test_a_report_alone_is_not_overwritten_by_another(trained: Path, url: str) -
     sent = upload(trained, url, ["report"], SILENT)
     assert (sent.parts, sent.bytes) == (["report"], plain_bytes(trained)), "plain files count as sent"
     (trained / "recipe.toml").write_text("")
-    with pytest.raises(ArtifactError, match="holds another run.*recipe.toml there is another, beside a report"):
+    with pytest.raises(
+        ArtifactError, match="holds another run.*recipe.toml there is different, and a report is next to it"
+    ):
         upload(trained, url, ["report"], SILENT)
 
 
@@ -261,7 +265,7 @@ def test_a_report_alone_is_not_overwritten_by_another(trained: Path, url: str) -
     [
         (100, r"train there ended after \d+ steps, and this run is an extension of it to 100"),
         (1, r"train there is an extension of this run, from 1 to \d+ steps"),
-        (None, r"train there has other weights, of another training with the same settings"),
+        (None, r"train there has other weights, from another training with the same settings"),
     ],
 )
 def test_an_extension_is_called_one(trained: Path, url: str, steps: int | None, said: str) -> None:
@@ -300,7 +304,7 @@ def test_one_that_prunes_faster_than_is_sent_is_told(
         raise FileNotFoundError(2, "No such file or directory", str(path))
 
     monkeypatch.setattr(RemoteFolder, "send", send)
-    with pytest.raises(ArtifactError, match=r"prunes its checkpoints faster than .*train.keep_checkpoints"):
+    with pytest.raises(ArtifactError, match=r"removes its checkpoints faster than .*train.keep_checkpoints"):
         upload(trained, url, ["checkpoints"], SILENT)
 
 
@@ -329,7 +333,7 @@ def test_what_is_written_is_read_back(trained: Path, url: str, cut: str, monkeyp
         original(path, value[:-1] if path.endswith(cut) else value, **options)
 
     monkeypatch.setattr(type(system), "pipe_file", lambda self, path, value, **options: pipe_file(path, value))
-    with pytest.raises(DataError, match=rf"{cut} is damaged at {url}: it was sent, and read back"):
+    with pytest.raises(DataError, match=rf"{cut} is damaged at {url}: the content read back"):
         upload(trained, url, [], SILENT, verify=True)
 
 
@@ -349,9 +353,9 @@ def test_an_unfinished_training_goes_on_there_with_its_rows(trained: Path, url: 
 @pytest.mark.parametrize(
     ("address", "error", "why"),
     [
-        ("s3://who:secret@bucket/run", RecipeError, "the URL has a name and a password in front of its @"),
-        ("az://box/run?sig=secret", RecipeError, "the URL has a query behind a"),
-        ("runs/there", RecipeError, "the URL is no address: give one such as"),
+        ("s3://who:secret@bucket/run", RecipeError, "the URL contains a user name and a password before the @"),
+        ("az://box/run?sig=secret", RecipeError, "the URL contains a query after the"),
+        ("runs/there", RecipeError, "the URL is not an address: give one such as"),
         ("https://host/run", RecipeError, "a web server, which cannot be written to"),
         ("nonsense://host/run", DataError, "cannot read nonsense://host/run: Protocol not known"),
     ],
@@ -373,7 +377,9 @@ def test_a_package_that_is_missing_is_named(trained: Path, monkeypatch: pytest.M
 
 @pytest.mark.filterwarnings("ignore")
 def test_s3(trained: Path, s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"NoSuchBucket|bucket does not exist.*Make the bucket or the container first"):
+    with pytest.raises(
+        DataError, match=r"NoSuchBucket|bucket does not exist.*Create the bucket or the container first"
+    ):
         upload(trained, "s3://runs/wiki", [], SILENT)
     s3.create_bucket(Bucket="runs")
     on_a_real_storage(trained, "s3://runs/wiki", tmp_path)
@@ -384,14 +390,14 @@ def test_s3(trained: Path, s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     import s3fs
 
     s3fs.S3FileSystem.clear_instance_cache()
-    with pytest.raises(DataError, match="Set credentials in the environment that may write there"):
+    with pytest.raises(DataError, match="Set credentials in the environment that allow writing there"):
         upload(trained, "s3://runs/other", ["vocab"], SILENT)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_azure(trained: Path, azure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match="Make the bucket or the container first"):
+    with pytest.raises(DataError, match="Create the bucket or the container first"):
         upload(trained, "az://runs/wiki", [], SILENT)
     azure.create_container("runs")
     on_a_real_storage(trained, "az://runs/wiki", tmp_path)
@@ -422,7 +428,7 @@ def test_a_connection_that_is_cut(
         patch.setenv("AWS_MAX_ATTEMPTS", "1")
         s3fs.S3FileSystem.clear_instance_cache()
         adlfs.AzureBlobFileSystem.clear_instance_cache()
-        with pytest.raises(DataError, match=r"cannot write .* MB are there. See to the connection and the address."):
+        with pytest.raises(DataError, match=r"cannot write .* MB are copied. Check the connection and the address."):
             upload(trained, url, [], SILENT)
         assert cut.is_set()
     s3fs.S3FileSystem.clear_instance_cache()

@@ -377,24 +377,27 @@ def test_what_a_corpus_would_have_given_must_be_given(
     path, own = recipe(*converted("hdf5")), two_phases.parent / "own" / "examples"
     for override, sentence in {
         "train.phases.1.data=": (
-            f"{path}:20: train.phases.1.data: there is no [corpus] to make examples of; give files of examples, or "
-            "write a [corpus]"
+            f"{path}:20: train.phases.1.data: there is no [corpus] to make examples from; give files of examples, or "
+            "add a [corpus]"
         ),
         "vocab.file=": (
-            "command line: vocab.file: there is no [corpus] to learn a vocabulary from; give the vocab.txt that the "
-            "data was made with, or write a [corpus]"
+            "command line: vocab.file: there is no [corpus] to train a vocabulary on; set it to the vocab.txt that the "
+            "data was made with, or add a [corpus]"
         ),
         f"train.phases.0.data={own}": (
-            f"command line: train.phases.0.data: {own} is a folder of ours, and there is no [corpus] with the "
-            "documents it holds out; write the [corpus], or give files of examples (convert)"
+            f"command line: train.phases.0.data: {own} is an examples folder made by bertwright, but there is "
+            "no [corpus] with its held-out documents; add the [corpus], or give files of examples (see "
+            "bertwright convert)"
         ),
     }.items():
         with pytest.raises(RecipeError) as caught:
             Recipe.load(path, [override])
         assert sentence.split(": ", 1)[1] in str(caught.value)
-    with pytest.raises(RecipeError, match=r"texts: corpus.language and the licence .* say it; leave the section out"):
+    with pytest.raises(
+        RecipeError, match=r"texts: corpus.language and the licence .* already define it; leave the section out"
+    ):
         Recipe.load(two_phases, ["texts.licence=CC0"])
-    with pytest.raises(RecipeError, match=r"the recipe has no \[corpus\], so there is none to make. Write one"):
+    with pytest.raises(RecipeError, match=r"the recipe has no \[corpus\], so there is no corpus to make. Add a"):
         run(Recipe.load(path), path.parent / "run", ["corpus"])
 
 
@@ -416,5 +419,5 @@ def test_a_run_is_looked_at_as_any_other(
     assert not (folder.path / "corpus").exists() and "corpus" not in describe(folder.path)
     sealed, different = sealed_recipe(folder.path)
     assert sealed.corpus is None and not different
-    with pytest.raises(RecipeError, match="has no text of its own: every phase has its own data. Convert those"):
+    with pytest.raises(RecipeError, match="has no corpus: every phase has its own data. Convert those"):
         convert(folder.path, tmp_path / "out", Target("lddl"))

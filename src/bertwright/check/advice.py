@@ -35,10 +35,10 @@ def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
     if most < rate * phase.length / 2:
         wanted = phase.masking.model_copy(update={"max_predictions": 0}).most(phase.length)
         text = (
-            f"{most} predictions of a sequence of {phase.length} are {100 * most / phase.length:.1f} % of its tokens, "
-            f"and masking.rate says {100 * rate:g} %."
+            f"{most} predictions per sequence of {phase.length} tokens are {100 * most / phase.length:.1f} % of its "
+            f"tokens, but masking.rate is {100 * rate:g} %."
         )
-        yield warning(key, text, f"Leave it out, or give {wanted}, unless so few are meant.")
+        yield warning(key, text, f"Leave it out, or set it to {wanted}, unless you want so few predictions.")
 
 
 def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
@@ -52,10 +52,15 @@ def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
         and shortest > _SHORT
     ):
         text = (
-            f"training starts from random weights with sequences of {shortest}, which is the second phase of the "
-            f"published recipes; their first, with {_SHORT}, takes most of the steps, each in a fraction of the time."
+            f"training starts from random weights with sequences of {shortest}, as in the second phase of the "
+            f"published recipes; their first phase, with {_SHORT}, does most of the steps, each in a fraction of the "
+            "time."
         )
-        yield warning("train.phases", text, "Put such a phase before it, or give a train.init_from that had one.")
+        yield warning(
+            "train.phases",
+            text,
+            "Add such a phase before it, or set train.init_from to a network that was trained with one.",
+        )
 
 
 def _read_often(recipe: Recipe) -> Iterator[Verdict]:
@@ -63,7 +68,7 @@ def _read_often(recipe: Recipe) -> Iterator[Verdict]:
     for i, phase in enumerate(recipe.train.phases):
         timed = phase.hours is not None  # then epochs are only an upper limit
         if recipe.labels and phase.epochs is not None and phase.epochs > READINGS and not timed:
-            text = f"each labelled text is read {phase.epochs:,g} times, and repeated text teaches less and less."
+            text = f"each labelled text is read {phase.epochs:,g} times, and repeated text is worth less each time."
             yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 
 
@@ -75,8 +80,11 @@ def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:
         said = (
             f"about {_short(read)} tokens are trained on, {read / tokens:,.0f} times the {_short(tokens)} of the corpus"
         )
-        text_ = f"{said}; BERT's own training read its text {READINGS} times, and repeated text teaches less and less."
-        yield warning("train.phases", text_, "Take more text (corpus.source), or fewer steps.")
+        text_ = (
+            f"{said}; the original BERT training read its text {READINGS} times, and repeated text is worth less "
+            "each time."
+        )
+        yield warning("train.phases", text_, "Use more text (corpus.source), or fewer steps.")
 
 
 def _tokens(phase: PhaseConfig, corpus: float) -> float:

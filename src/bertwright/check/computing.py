@@ -26,7 +26,7 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     yield from _graph(train.graph, device)
     # What the kernel needs besides a GPU is checked on the recipe itself (`contradictions`).
     if train.attention == "varlen" and device == "cpu":
-        text = "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU."
+        text = "train.attention = varlen is a kernel for GPUs, but this training runs on a CPU."
         yield error("train.attention", text, "Set train.attention=auto.")
     most = [_most_steps(phase) for phase in train.phases]
     steps = None if None in most else sum(filter(None, most))
@@ -52,7 +52,7 @@ def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
         if missing := missing_ortmodule():
             yield error("train.graph", f"train.graph = ortmodule needs {missing}.", REMEDY, MissingExtraError)
         if device != "cpu":
-            text = "train.graph = ortmodule computes on a CPU, and this training runs on a GPU."
+            text = "train.graph = ortmodule computes on a CPU, but this training runs on a GPU."
             yield error("train.device", text, "Set train.device=cpu, or train.graph=compiled.")
 
 

@@ -45,7 +45,7 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
     # Checking a recipe never uses the network, so remote data is no error; a damaged local copy of it is one.
     except NoCopyError:
         return None, ok(
-            key, f"{redact_credentials(source.path)} lies on another machine: it is asked for when the stage starts"
+            key, f"{redact_credentials(source.path)} is on another machine: it is opened when the stage starts"
         )
     except BertwrightError as cause:
         return None, raised(key, cause)
@@ -62,7 +62,7 @@ def _language(corpus: CorpusConfig) -> Iterator[Verdict]:
         else:
             yield warning(
                 "corpus.language",
-                f"{code} is the code of no Wikipedia that is known here: rules for all languages apply.",
+                f"{code} is not the code of a Wikipedia known to bertwright: the rules for all languages are used.",
                 "Correct it if it is mistyped (bertwright check --explain corpus.language).",
             )
 
@@ -73,7 +73,7 @@ def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
     named |= {f"corpus.contamination.{number}": path for number, path in enumerate(corpus.contamination)}
     for key, path in named.items():
         if path is not None and not path.is_file():
-            yield error(key, f"{path} is no file.", "Give the path of a file you may read.", DataError)
+            yield error(key, f"{path} is not a file.", "Give the path of a file you may read.", DataError)
     command = corpus.split.command
     if command and shutil.which(command[0]) is None:
         yield error("corpus.split.command", f"there is no program {command[0]!r}.", "Install it, or give its path.")
@@ -101,7 +101,7 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
         length = "" if data.shape.length is None else f", length {data.shape.length}"
         yield ok(key, f"{data.folder}: {what}, {len(data.files):,} files{number}{length}")
         if data.incomplete:
-            yield warning(key, f"{data.folder} has {data.incomplete}.", "Fetch the others if they are wanted.")
+            yield warning(key, f"{data.folder} has {data.incomplete}.", "Download the missing files if you need them.")
         if recipe.corpus is None:
             share = f"examples.heldout={recipe.examples.heldout:g} of them"
             yield ok(key, f"held out: {listed(phase, tests) if tests else share}")

@@ -19,7 +19,9 @@ def device(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         key, build = f"{stage}.device", torch_build()
         gpus = gpu_memory() if build.accelerated else ()
         if wanted[stage] == "cuda" and not gpus:
-            missing = "no GPU is seen here" if build.accelerated else f"torch {build.version} is a build for the CPU"
+            missing = (
+                "torch finds no GPU here" if build.accelerated else f"torch {build.version} is a build for the CPU"
+            )
             remedy = f"Install a CUDA build of torch on a machine with a GPU, or set {key} to cpu or auto."
             yield error(key, f"{key} = cuda, but {missing}.", remedy)
         elif wanted[stage] == "cpu" or not gpus:
@@ -55,6 +57,6 @@ def instructions(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     if "train" not in stages or wanted == "auto":
         return
     if reason := lacking(wanted):
-        yield error(key, f"{key} = {wanted}, but {reason}.", "Leave it out, or name less.")
+        yield error(key, f"{key} = {wanted}, but {reason}.", "Leave it out, or set a lower bound.")
     else:
         yield ok(key, f"instructions up to {wanted}")

@@ -46,16 +46,22 @@ def _hardware() -> Iterator[Verdict]:
     yield (
         ok("processors", f"{cores}")
         if cores > 1
-        else warning("processors", "one: the corpus has no second worker.", "Allow this process more processors.")
+        else warning(
+            "processors",
+            "one: the corpus stage cannot use a second worker.",
+            "Allow this process to use more CPU cores.",
+        )
     )
     if memory < 1:
-        yield error("memory", f"{memory:.1f} GB.", "1 GB is the least that the demo takes.")
+        yield error("memory", f"{memory:.1f} GB.", "The demo needs at least 1 GB.")
     elif memory < 4:
-        yield warning("memory", f"{memory:.1f} GB: enough for `mini`.", "For `base` take 16 GB or a GPU.")
+        yield warning("memory", f"{memory:.1f} GB: enough for `mini`.", "For `base`, use 16 GB or a GPU.")
     else:
         yield ok("memory", f"{memory:.1f} GB")
     if free < 2:
-        yield warning("disk", f"{free:.1f} GB are free.", "A Wikipedia of 1 GB takes about 4 GB beside its dump.")
+        yield warning(
+            "disk", f"{free:.1f} GB are free.", "A Wikipedia of 1 GB needs about 4 GB in addition to its dump."
+        )
     else:
         yield ok("disk", f"{free:.1f} GB are free")
 
@@ -64,7 +70,7 @@ def _python() -> Verdict:
     text = f"{platform.python_version()}, {platform.platform()}"
     if platform.system() in ("Linux", "Darwin"):
         return ok("python", text)
-    return warning("python", f"{text}: not tried here.", "Take Linux (also WSL) or macOS.")
+    return warning("python", f"{text}: bertwright is not tested on it.", "Use Linux (also WSL) or macOS.")
 
 
 def _torch() -> Iterator[Verdict]:
@@ -97,14 +103,14 @@ def _torch() -> Iterator[Verdict]:
     elif build.accelerated:
         yield warning(
             "gpu",
-            "torch sees none.",
-            "Training runs on the processors; look at the driver (nvidia-smi) if there is one.",
+            "torch finds none.",
+            "Training runs on the CPU; check the driver (nvidia-smi) if there is a GPU.",
         )
     # The device file exists whatever torch was built for.
     elif os.path.exists("/dev/nvidia0"):
-        yield warning("gpu", "there is one, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
+        yield warning("gpu", "there is a GPU, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
     else:
-        yield ok("gpu", "none: training runs on the processors")
+        yield ok("gpu", "none: training runs on the CPU")
 
 
 def _waiting() -> Verdict:
@@ -113,7 +119,8 @@ def _waiting() -> Verdict:
     load, cores = os.getloadavg()[0], default_workers()
     if policy == "passive":
         return ok(
-            "waiting threads", "sleep (OMP_WAIT_POLICY=PASSIVE): half the speed on idle cores, right on shared ones"
+            "waiting threads",
+            "sleep (OMP_WAIT_POLICY=PASSIVE): half the speed on idle cores, but right on shared cores",
         )
     # Waiting threads that spin take cores away from processes that would use them.
     if load > cores / 2:
@@ -125,8 +132,8 @@ def _waiting() -> Verdict:
 def _packages() -> Iterator[Verdict]:
     for module, (extra, purpose) in _EXTRAS.items():
         if find_spec(module) is None:
-            remedy = f"Where it is wanted: pip install 'bertwright[{extra}]'."
-            yield warning(module, f"is not installed; {purpose} asks for it.", remedy)
+            remedy = f"If you need it: pip install 'bertwright[{extra}]'."
+            yield warning(module, f"is not installed; {purpose} needs it.", remedy)
         else:
             yield ok(module, f"is installed, for {purpose}")
 

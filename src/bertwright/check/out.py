@@ -30,7 +30,7 @@ def run_folder(out: Path) -> Iterator[Verdict]:
     # A run creates its folder and the missing parents, so the nearest existing one must be writable.
     above = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        reason = "is not to be written to" if above.is_dir() else "is a file"
+        reason = "cannot be written to" if above.is_dir() else "is a file"
         what = f"cannot write {out}: {above if above != out else 'it'} {reason}."
         yield error("--out", what, "Choose a folder you may write to (--out DIR).", DataError)
         return
@@ -46,13 +46,13 @@ def _content(out: Path) -> Verdict:
     # The lock exists from the first second of a run, before any stage is finished.
     if not finished and not (out / LOCK).is_file():
         held = ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
-        return error("--out", f"{out} is no folder of a run and holds {held}.", _OTHER)
+        return error("--out", f"{out} is not a run folder and contains {held}.", _OTHER)
     if foreign := next((stage for stage in STAGE_NAMES if _is_foreign(out / stage)), None):
         what = f"{out / foreign} was not made by this program: it has no {MANIFEST}."
         return error(
             "--out", what, f"Move it away, or choose another folder (--out DIR): a run keeps its {foreign} there."
         )
-    return ok("--out", f"{out} is a run's; finished: {', '.join(finished) or 'nothing yet'}")
+    return ok("--out", f"{out} is a run folder; finished: {', '.join(finished) or 'nothing yet'}")
 
 
 def _is_foreign(stage: Path) -> bool:

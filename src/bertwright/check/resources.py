@@ -85,7 +85,7 @@ def _memory_verdict(about: str, what: str, needed: float, available: float | Non
     text = f"{what} take about {needed / 1e9:.1f} GB of memory"
     if available is None:
         return ok(about, text)
-    text += f", {available / 1e9:.1f} GB are there"
+    text += f", {available / 1e9:.1f} GB are available"
     if needed > DOUBT * available:
         return error(about, f"{text}.", remedy, DataError)
     return warning(about, f"{text}.", remedy) if needed > available else ok(about, text)
@@ -99,10 +99,12 @@ def disk(recipe: Recipe, out: Path, stages: Sequence[str], text: float | None) -
         return
     total, free = sum(needed.values()), disk_free(out)
     unknown = (
-        "" if text is not None or not {"corpus", "examples"} & set(stages) else ", beside what is made of the sources"
+        ""
+        if text is not None or not {"corpus", "examples"} & set(stages)
+        else ", without what is made from the sources"
     )
     shares = ", ".join(f"{stage} {_shown(size)}" for stage, size in needed.items())
-    described = f"about {_shown(total)} are written ({shares}){unknown}; {_shown(free)} are free"
+    described = f"about {_shown(total)} will be written ({shares}){unknown}; {_shown(free)} are free"
     if total > DOUBT * free:
         yield error("disk", f"{described}.", _FREE_SPACE, DataError)
     elif total > free:

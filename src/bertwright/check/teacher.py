@@ -38,7 +38,7 @@ def teacher(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdic
         yield ok(_KEY, f"{what}, with the vocabulary of this run")
     else:
         # Known only once the vocabulary is trained: after the corpus, which may take hours.
-        text = f"{what}; the vocabulary of this run is still to be learnt, and must turn out to be the teacher's."
+        text = f"{what}; the vocabulary of this run is not trained yet, and must then be identical to the teacher's."
         yield warning(
             _KEY, text, f"Set vocab.file={found.folder / 'vocab.txt'}, with the text settings it was made with."
         )

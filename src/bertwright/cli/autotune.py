@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from bertwright.bench.search import Trial
     from bertwright.bench.trial import Tried
 
-HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s a step", "sequences/s", "memory GB", "outcome")
+HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s/step", "sequences/s", "memory GB", "outcome")
 
 
 @dataclass(frozen=True)
 class Timing:
     """What to time."""
 
-    phase: Annotated[int, typer.Option(min=0, help="Which phase, counted from 0.")] = 0
-    ranks: Annotated[int, typer.Option(min=1, help="Processes on this machine, a GPU each if there are any.")] = 1
-    steps: Annotated[int, typer.Option(min=1, help="Steps that are timed of each size.")] = 3
-    limit: Annotated[float, typer.Option(min=1, help="Seconds after which a trial is ended.")] = 600
+    phase: Annotated[int, typer.Option(min=0, help="The phase to time, counted from 0.")] = 0
+    ranks: Annotated[
+        int, typer.Option(min=1, help="Number of processes on this machine; each uses one GPU if there are GPUs.")
+    ] = 1
+    steps: Annotated[int, typer.Option(min=1, help="Number of steps to time for each size.")] = 3
+    limit: Annotated[float, typer.Option(min=1, help="Time limit of each trial, in seconds.")] = 600
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,12 @@ class Candidates:
     """The candidates for the fastest configuration."""
 
     engine: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Engines to try; default: all that suit so many ranks.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Engines to try; default: all that support this number of ranks."),
     ] = None
     micro_batch: Annotated[
-        list[int] | None, typer.Option(min=1, metavar="N", help="Sizes to try; default: doubled while that is faster.")
+        list[int] | None,
+        typer.Option(min=1, metavar="N", help="Micro-batch sizes to try; default: doubled as long as that is faster."),
     ] = None
 
 
@@ -52,7 +56,9 @@ def autotune(
     of: Run,
     timing: Timing,
     among: Candidates,
-    write: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the recipe with the fastest there.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the recipe with the fastest configuration to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
@@ -76,7 +82,8 @@ def autotune(
     _print(trials, fastest, tried, table.file, as_json)
     if fastest is None:
         raise DataError(
-            "autotune: nothing could be trained. The table says why; give a smaller recipe, or more memory."
+            "autotune: no configuration could be trained. The table gives the reasons; use a smaller recipe, or more "
+            "memory."
         )
 
 
@@ -91,7 +98,10 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     written = Written.read(of.recipe, [*(of.overrides or []), *keys])
     Recipe.validated(written).check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
-    head = f"# {of.recipe} with what bench autotune found for phase {tried.phase} on {tried.ranks} ranks: {speed}.\n\n"
+    head = (
+        f"# {of.recipe} with the configuration that bench autotune found for phase {tried.phase} on {tried.ranks} "
+        f"ranks: {speed}.\n\n"
+    )
     write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
 
 

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from bertwright.bench.training import Precision, Side
 
 verbs = typer.Typer(
-    name="bench", help="Measure this machine, beside other programs.", no_args_is_help=True, add_completion=False
+    name="bench",
+    help="Measure the speed on this machine, also compared with other programs.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 VERBS = {"bench": verbs}
 SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
 verbs.command("autotune")(autotune)
 HEAD = (
-    *("workload", "side", "in", "s a step", "fastest", "slowest", "CPU s"),
-    *("ours is", "worst", "best", "in CPU s", "floor", "to fp32"),
+    *("workload", "side", "precision", "s/step", "fastest", "slowest", "CPU s"),
+    *("speed-up", "worst", "best", "CPU speed-up", "floor", "to fp32"),
 )
 
 
@@ -37,10 +40,12 @@ class Sides:
     """What to train, and the peer to compare with."""
 
     workload: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Of full-128, pairs-128, half-512, base-128; default: all.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="One of full-128, pairs-128, half-512, base-128; default: all."),
     ] = None
     peer: Annotated[
-        Literal["hf", "none"], typer.Option(help="Beside Hugging Face's Trainer (hf), as started and tuned, or alone.")
+        Literal["hf", "none"],
+        typer.Option(help="Compare with Hugging Face's Trainer, untuned and tuned (hf), or with nothing (none)."),
     ] = "none"
 
 
@@ -49,21 +54,24 @@ class Numbers:
     """Settings with which every side trains."""
 
     precision: Annotated[
-        Literal["fp32", "bf16", "both"], typer.Option(help="Of every side; both: each side in either, in the same run.")
+        Literal["fp32", "bf16", "both"],
+        typer.Option(help="Precision of every side; both: every side in fp32 and in bf16, in the same run."),
     ] = "fp32"
-    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Of hidden states, of all sides.")] = 0.1
+    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Dropout of hidden states, for all sides.")] = 0.1
     attention_dropout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Of attention weights, of all sides; the paper has 0.1.")
+        float, typer.Option(min=0, max=0.9, help="Dropout of attention weights, for all sides; the paper uses 0.1.")
     ] = 0.0
-    threads: Annotated[int, typer.Option(min=1, help="Of each side.")] = 2
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads of each side.")] = 2
 
 
 @dataclass(frozen=True)
 class Blocks:
     """How much to measure."""
 
-    rounds: Annotated[int, typer.Option(min=1, help="Blocks of steps of each side, in turn.")] = 3
-    steps: Annotated[int, typer.Option(min=1, help="Steps of a block.")] = 5
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Number of blocks of steps of each side; the sides take turns.")
+    ] = 3
+    steps: Annotated[int, typer.Option(min=1, help="Number of steps in a block.")] = 5
 
 
 @verbs.command("train")
@@ -75,7 +83,7 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
 
     wanted = sides.workload or list(WORKLOADS)
     if unknown := [name for name in wanted if name not in WORKLOADS]:
-        raise RecipeError(f"--workload {unknown[0]}: there is no such workload; there are {', '.join(WORKLOADS)}")
+        raise RecipeError(f"--workload {unknown[0]}: there is no such workload; use one of {', '.join(WORKLOADS)}")
     if sides.peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
         raise MissingExtraError("--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'")
     names = [name for name in WORKLOADS if name in wanted]

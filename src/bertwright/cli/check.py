@@ -22,7 +22,9 @@ from bertwright.train.phase_config import LENGTHS
 
 
 def recipes(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Print this one, to be copied and changed.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Print this one, so that you can copy and change it.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """List the recipes that come with bertwright, or print one."""
@@ -30,7 +32,9 @@ def recipes(
 
 
 def places(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Print this one, to be copied and changed.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Print this one, so that you can copy and change it.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """List the places to run in that come with bertwright, or print one."""
@@ -45,13 +49,15 @@ class Described:
         str,
         typer.Option(
             metavar="KEY",
-            help="Describe a key, with a recipe its value there, or another program's parameter or argument: "
-            "'run_pretraining.sh 11'.",
+            help="Describe a key (also its value, if a recipe is given), or another program's parameter or argument, "
+            "such as 'run_pretraining.sh 11'.",
         ),
     ] = ""
     schema: Annotated[
         bool,
-        typer.Option("--schema", help="Print the JSON Schema of recipes, or of `place`s, by which editors check TOML."),
+        typer.Option(
+            "--schema", help="Print the JSON Schema of recipes, or of `place`s, with which editors check TOML."
+        ),
     ] = False
 
 
@@ -59,7 +65,9 @@ class Described:
 def check(
     recipe: Annotated[
         Path | None,
-        typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name; without it the machine is examined."),
+        typer.Argument(
+            metavar="[RECIPE]", help="A TOML recipe, or the name of a listed one; if omitted, the machine is checked."
+        ),
     ] = None,
     overrides: Overrides = None,
     out: Out = None,
@@ -71,13 +79,13 @@ def check(
     if described.schema:
         # --json is allowed: a schema is JSON.
         useless = {"--explain": bool(described.explain), "--out": out is not None, "--scale": bool(scale)}
-        refuse_useless("beside --schema", useless)
+        refuse_useless("with --schema", useless)
         print(_schema(recipe, overrides), end="")
         return
     from bertwright.check.environment import check_machine
     from bertwright.check.recipe import check_recipe
 
-    for where, given in (("beside --explain", described.explain), ("without a recipe", recipe is None)):
+    for where, given in (("with --explain", described.explain), ("without a recipe", recipe is None)):
         if given:
             refuse_useless(where, {"--out": out is not None, "--scale": bool(scale)})
     if described.explain:
@@ -124,7 +132,9 @@ def _schema(kind: Path | None, others: list[str] | None) -> str:
     name = str(kind or SCHEMAS[0])
     if name not in SCHEMAS or others:
         given = " ".join([name, *(others or [])])
-        raise RecipeError(f"--schema {given}: a schema is of a kind of files. Give one of {', '.join(SCHEMAS)}.")
+        raise RecipeError(
+            f"--schema {given}: there is no schema for this kind of file. Give one of {', '.join(SCHEMAS)}."
+        )
     return schema_file(name).read_text(encoding="utf-8")
 
 

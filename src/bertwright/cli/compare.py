@@ -41,7 +41,9 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
     stages = [artifact.manifest["stage"] if artifact else _stage_of_file(path)
               for artifact, path in zip(artifacts, (a, b), strict=True)]  # fmt: skip
     if stages[0] != stages[1]:
-        raise RecipeError(f"{a} is of the stage {stages[0]}, {b} of {stages[1]}: only things of one kind compare.")
+        raise RecipeError(
+            f"{a} belongs to the stage {stages[0]}, {b} to {stages[1]}: only results of the same stage can be compared."
+        )
     facts: dict[str, Any] = {"what": f"two artifacts of stage {stages[0]}" if all(artifacts) else "two vocabularies"}
     if artifacts[0] and artifacts[1]:
         facts |= _manifests(artifacts[0], artifacts[1])
@@ -53,7 +55,7 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
 def _stage_of_file(path: Path) -> str:
     if path.is_file() and path.suffix == ".txt":
         return "vocab"
-    raise RecipeError(f"{path} is no artifact, recipe or vocab.txt, so there is nothing to compare in it.")
+    raise RecipeError(f"{path} is not an artifact, a recipe or a vocab.txt, so it cannot be compared.")
 
 
 def _manifests(a: Artifact, b: Artifact) -> dict[str, Any]:
@@ -93,10 +95,10 @@ def _text(artifact: Artifact | None) -> tuple[list[str], str]:
     try:
         corpus = open_artifact(artifact.path.absolute().parent / "corpus", "corpus")
     except ArtifactError:
-        return [], f"no finished corpus lies beside {artifact.path}"
+        return [], f"there is no finished corpus next to {artifact.path}"
     # A different corpus would favour the vocabulary that was trained on it.
     if corpus.fingerprint != artifact.manifest["inputs"].get("corpus"):
-        return [], f"{artifact.path} was made from another corpus than the one beside it"
+        return [], f"{artifact.path} was made from a different corpus than the one next to it"
     return first_sentences(corpus), ""
 
 
@@ -123,4 +125,8 @@ def _on(text: list[str], vocabulary: Vocabulary, only: set[str]) -> dict[str, An
     commonest = sorted(only & used.keys(), key=lambda entry: (-used[entry], entry))[:SHOWN]
     rates = {key: value for key, value in measure(vocabulary.entries, words).items() if key != "scripts"}
     settings = {"lower_case": vocabulary.lower_case, "strip_accents": vocabulary.strip_accents}
-    return {**settings, **rates, "commonest of its own": [f"{entry} ({used[entry]:,})" for entry in commonest]}
+    return {
+        **settings,
+        **rates,
+        "most frequent unshared entries": [f"{entry} ({used[entry]:,})" for entry in commonest],
+    }

@@ -54,10 +54,15 @@ def convert(
     _check(source, target)
     if (source / "recipe.toml").is_file():
         if options.vocabulary or options.quarantine or target.length or target.predictions:
-            raise RecipeError(f"{source} is a run: its recipe says vocabulary, length and predictions. Leave them out.")
+            raise RecipeError(
+                f"{source} is a run folder: its recipe sets vocabulary, length and predictions. Leave these options "
+                "out."
+            )
         return _run(source, destination, target, files, heldout, log)
     if files or heldout is not None:
-        raise RecipeError(f"{source} is no run folder: its files become as many files. Leave --files, --heldout out.")
+        raise RecipeError(
+            f"{source} is not a run folder: each of its files becomes one file. Leave out --files and --heldout."
+        )
     entries = read_vocabulary(options.vocabulary) if options.vocabulary else None
     return between.convert(source, destination, target, entries, options.quarantine, log)
 
@@ -68,34 +73,40 @@ def _check(source: Path, target: Target) -> None:
         raise RecipeError(f"{source} does not exist. Give a run folder, or a folder of examples.")
     known = target.format if holds_examples(target.kind) else None
     if target.compress and not (known and known.compressible):
-        raise RecipeError(f"--gzip compresses TFRecord files; {target.kind} has its own way. Leave it out.")
+        raise RecipeError(
+            f"--gzip applies only to TFRecord files; {target.kind} is compressed in its own way. Leave it out."
+        )
     if not (known and known.padded) and (target.length or target.predictions):
-        raise RecipeError(f"{target.kind} is not padded, so there is no room to choose. Leave length, predictions out.")
+        raise RecipeError(
+            f"{target.kind} is not padded, so it has no row size to choose. Leave out --length and --predictions."
+        )
 
 
 def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
     (recipe, different), run = sealed_recipe(source), RunFolder(source)
     examples, vocab = run.artifact("examples"), run.artifact("vocab")
     if recipe.corpus is None:
-        raise RecipeError(
-            f"{source} has no text of its own: every phase has its own data. Convert those folders instead."
-        )
+        raise RecipeError(f"{source} has no corpus: every phase has its own data. Convert those folders instead.")
     name = _corpus_name(recipe.corpus)
     if not holds_examples(target.kind) and (documents := document_format_of(target.kind)):
         if heldout is not None:
             raise RecipeError(
-                f"{target.kind} takes the training documents of a run, none of the held-out ones. Leave --heldout out."
+                f"{target.kind} contains only the training documents of a run, no held-out documents. Leave out "
+                "--heldout."
             )
         return export_documents(Store.open(examples, vocab=vocab), destination, documents, name, files, log)
     if different:
-        log.say(f"convert: recipe.toml is not what the run was made with, which counts: {'; '.join(different)}")
+        log.say(
+            "convert: recipe.toml differs from the settings that the run was made with; those settings are used: "
+            f"{'; '.join(different)}"
+        )
     # Settings are sealed with the artifacts made from them; until then recipe.toml may still change.
     if not is_trained(source):
         log.say("convert: nothing is trained yet, so seed, batches and masks are those of recipe.toml")
     sets = list[ExportSet]()
     for i, phase in enumerate(recipe.train.phases):
         if phase.data is not None:
-            log.say(f"convert: phase {i} has its own data, {phase.data}, which is left out")
+            log.say(f"convert: phase {i} has its own data, {phase.data}, which is not converted")
             continue
         exported = _export_set(recipe, i, run, target, heldout)
         # Phases with the same length or document range would otherwise write into the same folder.
@@ -105,8 +116,9 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         raise RecipeError(f"every phase of {source} has its own data. Convert those folders instead.")
     if recipe.examples.plan == "sentence-order":
         log.say(
-            "convert: the labels are of sentence order (1: swapped), and readers take them for next-sentence labels; "
-            "train on them with examples.plan=sentence-order, or for others make a run with examples.plan=next-sentence"
+            "convert: the labels are for sentence order (1: swapped), but other programs read them as next-sentence "
+            "labels; train on them with examples.plan=sentence-order, or make a run with examples.plan=next-sentence "
+            "for other programs"
         )
     entries = read_vocabulary(vocab.file("vocab.txt"))
     return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)

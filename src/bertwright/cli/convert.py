@@ -20,10 +20,12 @@ class Form:
     """What to write."""
 
     to: Annotated[
-        str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; of a run also megatron.")
+        str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron.")
     ]
-    length: Annotated[int | None, typer.Option(min=1, help="Room for tokens, where SRC does not say.")] = None
-    predictions: Annotated[int | None, typer.Option(min=1, help="Room for predictions, where SRC does not say.")] = None
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens per padded row, if SRC does not define it.")] = None
+    predictions: Annotated[
+        int | None, typer.Option(min=1, help="Predictions per padded row, if SRC does not define it.")
+    ] = None
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress TFRecord files.")] = False
 
 
@@ -31,16 +33,18 @@ class Form:
 class Reading:
     """How to read the source, and how much of it."""
 
-    vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, where LDDL's word pieces ask for one.")] = None
-    files: Annotated[int, typer.Option(min=0, help="Of a run: files of each phase; 0: one for each shard.")] = 0
-    heldout: Annotated[int | None, typer.Option(min=1, help="Of a run: most held-out examples, evenly spread.")] = None
+    vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, needed for the word pieces of LDDL.")] = None
+    files: Annotated[int, typer.Option(min=0, help="For a run: number of files per phase; 0: one per shard.")] = 0
+    heldout: Annotated[
+        int | None, typer.Option(min=1, help="For a run: maximum number of held-out examples, evenly spread.")
+    ] = None
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False
 
 
 @grouped
 def convert(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="A run folder, or a folder of examples of any format.")],
-    destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to make.")],
+    destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to create.")],
     form: Form,
     reading: Reading,
     as_json: Json = False,

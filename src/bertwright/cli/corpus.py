@@ -24,7 +24,7 @@ class Dropped:
     """Options for printing what was dropped."""
 
     dropped: Annotated[bool, typer.Option("--dropped", help="Print what was dropped, as JSON lines.")] = False
-    limit: Annotated[int | None, typer.Option(min=1, help="With --dropped: at most so many documents.")] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="With --dropped: maximum number of documents.")] = None
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,12 @@ class Dump:
     """Options for downloading a dump."""
 
     download: Annotated[
-        str, typer.Option(metavar="LANGUAGE", help="Only fetch the Wikipedia dump of this language, into --out.")
+        str, typer.Option(metavar="LANGUAGE", help="Only download the Wikipedia dump of this language, into --out.")
     ] = ""
-    date: Annotated[str, typer.Option(metavar="YYYYMMDD", help="With --download: which dump.")] = "latest"
-    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of dumps.wikimedia.org.")] = ""
+    date: Annotated[str, typer.Option(metavar="YYYYMMDD", help="With --download: the date of the dump.")] = "latest"
+    mirror: Annotated[
+        str, typer.Option(metavar="URL", help="With --download: server to use instead of dumps.wikimedia.org.")
+    ] = ""
 
 
 @grouped
@@ -57,12 +59,12 @@ def corpus(
         refuse_useless("without --dropped", {"--limit": asked.limit is not None})
     if dump.download:
         refuse_useless(
-            "beside --download", {"RECIPE": of.recipe is not None, "--dropped": asked.dropped, **workers.given()}
+            "with --download", {"RECIPE": of.recipe is not None, "--dropped": asked.dropped, **workers.given()}
         )
         _fetch(dump, of.out or DOWNLOADS, as_json)
         return
     if of.recipe is None:
-        raise RecipeError("give a recipe, or --download LANGUAGE to fetch a dump.")
+        raise RecipeError("give a recipe, or --download LANGUAGE to download a dump.")
     given = Run(of.recipe, of.overrides, of.out)
     if asked.dropped:
         _print_dropped(run_stages(given, ["corpus"], workers), asked.limit)
@@ -89,6 +91,8 @@ def _print_dropped(folder: Path, limit: int | None) -> None:
 
     made = open_artifact(folder / "corpus", "corpus")
     if not made.manifest["config"]["corpus"]["filter"]["keep_dropped"]:
-        raise RecipeError("--dropped: corpus.filter.keep_dropped is off, so nothing was set aside. Turn it on.")
+        raise RecipeError(
+            "--dropped: corpus.filter.keep_dropped is off, so dropped documents were not kept. Turn it on."
+        )
     for document in itertools.islice(read_dropped(made), limit):
         print(json_line(document))

@@ -73,7 +73,7 @@ def _run(path: Path) -> dict[str, Any]:
             manifest = open_artifact(path / stage).manifest
             facts[stage] = f"finished in {manifest['seconds']:.1f} s, fingerprint {manifest['fingerprint'][:12]}"
         elif stage == "train" and (checkpoints := sorted((path / "train" / "checkpoints").glob("step-*"))):
-            facts[stage] = f"under way, newest checkpoint {checkpoints[-1].name}"
+            facts[stage] = f"in progress, newest checkpoint {checkpoints[-1].name}"
         else:
             facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
     facts |= _of_recipe(path)
@@ -128,12 +128,14 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
         raise
     except DataError as error:
         raise DataError(
-            f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: nothing of ours, or not finished. {error}"
+            f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: it was not made by bertwright, or is not "
+            f"finished. {error}"
         ) from error
     pieces = [s.kind.upper() for s in sets if not s.documents and format_of(s.kind).reads_vocabulary]
     if examples.vocabulary is None and pieces:
         raise RecipeError(
-            f"{path} holds word pieces ({pieces[0]}), not ids: give the vocab.txt that it was made with (--vocab)."
+            f"{path} contains word pieces ({pieces[0]}), not token ids: give the vocab.txt that it was made with "
+            "(--vocab)."
         )
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
     statistics_of_sets = statistics(path, entries, examples.limit, examples.world)["sets"]

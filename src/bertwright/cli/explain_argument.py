@@ -25,7 +25,9 @@ def explain_argument(asked: str) -> dict[str, Any] | None:
     versions = [program for program in called(script) if program.positions]
     if not versions:
         known = sorted({name for p in programs().values() if p.positions for name in p.scripts if name.endswith(".sh")})
-        raise RecipeError(f"--explain {asked}: the arguments of {script} are not known; those of {_listed(known)} are.")
+        raise RecipeError(
+            f"--explain {asked}: the arguments of {script} are unknown; give an argument of {_listed(known)} instead."
+        )
     facts: dict[str, Any] = {}
     for program in versions:
         names = program.positions[number - 1].split() if 0 < number <= len(program.positions) else []

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def init(
     language: Annotated[str, typer.Option(metavar="CODE", help="Code of a Wikipedia, such as hu.")] = "",
-    machine: Annotated[str, typer.Option(metavar="WHAT", help="here, 16-cores, h100, 8xh100 ...")] = "",
-    hours: Annotated[str, typer.Option(metavar="NUMBER", help="From the dump to the finished model.")] = "",
+    machine: Annotated[str, typer.Option(metavar="WHAT", help="The machine: here, 16-cores, h100, 8xh100 ...")] = "",
+    hours: Annotated[str, typer.Option(metavar="NUMBER", help="Hours from the dump to the finished model.")] = "",
     quality: Annotated[str, typer.Option(metavar="WHICH", help="quick, classic or best.")] = "",
-    out: Annotated[str, typer.Option(metavar="FILE", help="The recipe; without it CODE.toml.")] = "",
+    out: Annotated[str, typer.Option(metavar="FILE", help="The file of the recipe; default: CODE.toml.")] = "",
     as_json: Json = False,
 ) -> None:
     """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
@@ -35,7 +35,7 @@ def init(
     given = {"--language": language, "--machine": machine, "--hours": hours, "--quality": quality}
     missing = [name for name, value in given.items() if not value]
     if missing and not sys.stdin.isatty():
-        raise RecipeError(f"nobody can be asked here, which is no terminal. Give {', '.join(missing)}.")
+        raise RecipeError(f"questions cannot be asked, because the input is not a terminal. Give {', '.join(missing)}.")
     answers = _answers(given, out, asking=bool(missing))
     asked = Asked(answers, facts(answers.language), machine_named(answers.machine))
     choice = choose(asked)
@@ -70,7 +70,9 @@ def _asked(given: str, question: str, default: str, read: Callable[[str], object
         # Standard output is for the result, which a pipe may read.
         print(visible(question + (f" [{default}]" if default else "")), end=": ", file=sys.stderr, flush=True)
         if not (line := sys.stdin.readline()):
-            raise RecipeError("there are no more answers. Start again, or give the rest as options.")
+            raise RecipeError(
+                "the input ended before all questions were answered. Start again, or give the other answers as options."
+            )
         typed = line.strip() or default
         try:
             read(typed)

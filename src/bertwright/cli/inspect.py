@@ -23,16 +23,18 @@ class Batch:
         int | None,
         typer.Option(metavar="STEP", help="Show the batch of this training step, from 1, as text (run folder)."),
     ] = None
-    phase: Annotated[int, typer.Option(help="The phase that --batch means.")] = 0
+    phase: Annotated[int, typer.Option(help="The phase of --batch, from 0.")] = 0
 
 
 @dataclass(frozen=True)
 class MadeElsewhere:
     """Options for data made elsewhere."""
 
-    vocab: Annotated[Path | None, typer.Option(help="Of data made elsewhere: its vocab.txt.")] = None
-    limit: Annotated[int | None, typer.Option(min=1, help="Of such data: most to read of each file.")] = None
-    world: Annotated[int, typer.Option(min=1, help="Of such data: ranks that are to share the files.")] = 1
+    vocab: Annotated[Path | None, typer.Option(help="For data made elsewhere: its vocab.txt.")] = None
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="For such data: maximum number of examples to read from each file.")
+    ] = None
+    world: Annotated[int, typer.Option(min=1, help="For such data: number of ranks that will share the files.")] = 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Other:
     """What to compare with."""
 
     diff: Annotated[
-        Path | None, typer.Option(help="Say how this one differs: vocabularies, artifacts of one stage, recipes.")
+        Path | None, typer.Option(help="Compare with this one: vocabularies, artifacts of one stage, recipes.")
     ] = None
     against: Annotated[str | None, typer.Option(hidden=True)] = None
     """The old name, kept hidden: scripts that use it are told the new one."""
@@ -62,12 +64,12 @@ def inspect(
         refuse_useless("without --batch", {"--phase": shown.phase != 0})
     elsewhere = {"--vocab": data.vocab is not None, "--limit": data.limit is not None, "--world": data.world != 1}
     if other.diff is not None:
-        refuse_useless("beside --diff", {"--batch": shown.batch is not None, "--verify": verify, **elsewhere})
+        refuse_useless("with --diff", {"--batch": shown.batch is not None, "--verify": verify, **elsewhere})
         from bertwright.cli.compare import compare
 
         print_facts(compare(path, other.diff), as_json)
     elif shown.batch is not None:
-        refuse_useless("beside --batch", {"--verify": verify, **elsewhere})
+        refuse_useless("with --batch", {"--verify": verify, **elsewhere})
         from bertwright.cli.batch_text import describe_batch
 
         print_facts(describe_batch(path, shown.phase, shown.batch), as_json)

@@ -30,13 +30,16 @@ class Place:
         str,
         typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists."),
     ] = ""
-    nodes: Annotated[int | None, typer.Option(min=1, help="Machines that train: short for --set nodes=N.")] = None
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Number of machines that train: short for --set nodes=N.")
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A key of the place, as in its file; repeatable."),
     ] = None
     shell: Annotated[
-        bool, typer.Option("--shell", help="A shell in the container, not the run: short for --set shell=true.")
+        bool,
+        typer.Option("--shell", help="Start a shell in the container instead of the run: short for --set shell=true."),
     ] = False
 
     def given(self) -> list[str]:
@@ -50,17 +53,19 @@ class Action:
     """What to do with the job."""
 
     submit: Annotated[
-        bool, typer.Option("--submit", help="Submit what is described, or write it where you submit.")
+        bool, typer.Option("--submit", help="Submit the job, or write its files if you submit it yourself.")
     ] = False
-    status: Annotated[bool, typer.Option("--status", help="What becomes of what was submitted.")] = False
-    logs: Annotated[bool, typer.Option("--logs", help="The ends of the logs of what was submitted.")] = False
-    stop: Annotated[bool, typer.Option("--stop", help="End what was submitted; training saves first.")] = False
+    status: Annotated[bool, typer.Option("--status", help="Print the state of the submitted jobs.")] = False
+    logs: Annotated[bool, typer.Option("--logs", help="Print the last lines of the logs of the submitted jobs.")] = (
+        False
+    )
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the submitted jobs; training saves first.")] = False
 
     def name(self) -> str:
         """The action that is given, or "describe" if there is none; `RecipeError` if there are several."""
         given = [name for name, wanted in asdict(self).items() if wanted]
         if len(given) > 1:
-            raise RecipeError("--submit, --status, --logs and --stop are four things to do. Give one of them.")
+            raise RecipeError("--submit, --status, --logs and --stop exclude each other. Give one of them.")
         return given[0] if given else "describe"
 
 
@@ -109,7 +114,11 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
         note = left.note if left else ""
         print(json_line({"folder": str(sent.folder), "jobs": dict(sent.jobs), "commands": commands, "note": note}))
     elif left:
-        print(f"=== written to {sent.folder}, nothing is submitted yet: run these", *map(visible, commands), sep="\n")
+        print(
+            f"=== written to {sent.folder}, nothing is submitted yet. Run these commands:",
+            *map(visible, commands),
+            sep="\n",
+        )
         _print_note(left.note)
     else:
         print(sent.folder)
@@ -123,8 +132,8 @@ def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
         )
     if not isinstance(where, Scheduler):
         raise RecipeError(
-            f"--{what}: launch {where.kind} runs its commands here, to their end, so there is nothing to look after. "
-            f"Read what it printed, or inspect the run folder {job.out}."
+            f"--{what}: launch {where.kind} runs its commands here and waits for them, so there are no submitted "
+            f"jobs. Read what it printed, or inspect the run folder {job.out}."
         )
     sent = submitted(where, job)
     match what:

@@ -17,7 +17,7 @@ def _folder(text: str) -> Path:
     # An unset variable in a script yields an empty text, and Path("") is the working folder.
     if not text.strip():
         raise RecipeError(
-            "--out is empty. Give the path of a folder, or leave --out away for the one that --help names."
+            "--out is empty. Give the path of a folder, or omit --out to use the default that --help shows."
         )
     return Path(text).expanduser()
 
@@ -25,11 +25,13 @@ def _folder(text: str) -> Path:
 RecipePath = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of one that `bertwright recipes` lists.")
 ]
-MaybeRecipe = Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or a listed name.")]
+MaybeRecipe = Annotated[
+    Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or the name of a listed one.")
+]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
 ]
-_RUN_FOLDER = "The run folder; without it runs/<name of the recipe>"
+_RUN_FOLDER = "The run folder; default: runs/<name of the recipe>"
 
 
 def _out(help: str) -> Any:
@@ -37,11 +39,20 @@ def _out(help: str) -> Any:
 
 
 Out = Annotated[Path | None, _out(_RUN_FOLDER)]
-OutOrPage = Annotated[Path | None, _out(f"{_RUN_FOLDER}. Of several runs: where comparison.html is put; else here")]
-OutOrDownload = Annotated[Path | None, _out(f"{_RUN_FOLDER}. With --download: where the file is put; else downloads")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+OutOrPage = Annotated[
+    Path | None, _out(f"{_RUN_FOLDER}. For several runs: the folder of comparison.html; default: the current folder")
+]
+OutOrDownload = Annotated[
+    Path | None, _out(f"{_RUN_FOLDER}. With --download: the folder of the file; default: downloads")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Scale = Annotated[
-    str, typer.Option("--scale", metavar="tiny", help="The built-in text, a tiny network, a few steps: all in seconds.")
+    str,
+    typer.Option(
+        "--scale",
+        metavar="tiny",
+        help="Use the built-in text, a tiny network and a few steps: everything takes seconds.",
+    ),
 ]
 
 
@@ -67,7 +78,7 @@ def refuse_useless(where: str, options: dict[str, bool]) -> None:
     """Raise `RecipeError` if one of these options, which would have no effect there, is given."""
     for option, given in options.items():
         if given:
-            raise RecipeError(f"{option} {where} would do nothing. Leave it out.")
+            raise RecipeError(f"{option} {where} has no effect. Leave it out.")
 
 
 def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:
@@ -83,7 +94,7 @@ def load_at_scale(
     if not scale:
         return (*load_recipe(path, overrides, out), [])
     if scale != "tiny":
-        raise RecipeError(f"--scale {scale}: the one scale there is is tiny. Write --scale tiny, or leave it out.")
+        raise RecipeError(f"--scale {scale}: the only scale is tiny. Write --scale tiny, or leave it out.")
     from bertwright.scale.tiny import load_tiny  # examines the machine, which other starts do not need
 
     scaled = load_tiny(path, overrides or [])
@@ -95,10 +106,11 @@ def run_folders(first: Path, others: list[str]) -> list[Path]:
     for word in others:
         if not Path(word).is_dir():
             raise RecipeError(
-                f"{first} is a run folder, so run folders are compared, and {word!r} is none. Give folders only."
+                f"{first} is a run folder, so run folders are compared, but {word!r} is not one. Give run folders only."
             )
     if not others:
         raise RecipeError(
-            f"{first} is a run folder, and one alone cannot be compared. Give its recipe, or another run folder."
+            f"{first} is a single run folder, but a comparison needs at least two. Give its recipe instead, or "
+            "another run folder."
         )
     return [first, *map(Path, others)]

@@ -33,13 +33,13 @@ def refuse_other_ranks(recipe: Recipe) -> None:
     """Raise `RecipeError` if GPUs will train, or if a launcher has already started this process as a rank."""
     if given := launched():
         raise RecipeError(
-            f"{given} in the environment says that a launcher has started this rank, and "
-            "--per-socket and --per-node start ranks themselves. Leave the option out, or unset the variable."
+            f"{given} in the environment says that a launcher has started this rank, but --per-socket and --per-node "
+            "start ranks themselves. Leave the option out, or unset the variable."
         )
     if training_gpus(recipe):
         raise RecipeError(
-            f"--per-socket and --per-node start ranks that train on processors, and train.device = "
-            f"{recipe.train.device} takes a GPU. Set train.device=cpu, or start a rank for each GPU with torchrun."
+            f"--per-socket and --per-node start ranks that train on CPUs, but train.device = {recipe.train.device} "
+            "uses a GPU. Set train.device=cpu, or start a rank for each GPU with torchrun."
         )
 
 
@@ -76,8 +76,9 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
 def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:
     """The error for a failed rank, with its exit code."""
     error = RankError(
-        f"rank {rank} of {len(groups)} ({groups[rank].name}) failed with exit code {_shells(code)}, so the others were "
-        "ended. Run the same command again when its fault is mended: training goes on from its newest checkpoint."
+        f"rank {rank} of {len(groups)} ({groups[rank].name}) failed with exit code {_shells(code)}, so the other "
+        "ranks were stopped. Correct the cause, then run the same command again: training goes on from its newest "
+        "checkpoint."
     )
     error.exit_code = _shells(code)
     return error

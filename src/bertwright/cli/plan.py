@@ -28,12 +28,12 @@ class Where:
     place: Annotated[
         str,
         typer.Option(
-            "--place", metavar="FILE", help="A place with a section [hardware], or its name; else this machine."
+            "--place", metavar="FILE", help="A place with a section [hardware], or its name; default: this machine."
         ),
     ] = ""
-    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="So many such machines.")] = None
+    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of such machines.")] = None
     measure: Annotated[
-        bool, typer.Option("--measure", help="First measure this machine on the recipe's network, some 20 seconds.")
+        bool, typer.Option("--measure", help="First measure this machine with the recipe's network (about 20 seconds).")
     ] = False
 
 
@@ -54,7 +54,7 @@ def plan(
     loaded, folder, _ = load_at_scale(of.recipe, asked, of.out, scale)
     machine = place.machine if place else this_machine(loaded)
     if place:
-        refuse_useless("beside --place", {"--measure": where.measure})
+        refuse_useless("with --place", {"--measure": where.measure})
     if where.measure:
         _measure(loaded, folder, machine)
     if where.nodes:
@@ -74,7 +74,7 @@ def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     from bertwright.plan.plan import planned_works
 
     path = keep(measure(recipe, planned_works(recipe, standing_artifacts(recipe, folder), machine), machine.ranks))
-    print(f"measured; kept in {path}", file=sys.stderr)
+    print(f"measured; saved in {path}", file=sys.stderr)
 
 
 VERBS: dict[str, Callable[..., None]] = {"plan": plan}

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from bertwright.plan.shapes import Plan
 
 _BASIS = {
-    "examples": "counted: the examples are there",
-    "corpus": "from the corpus that is there",
+    "examples": "counted in the finished examples",
+    "corpus": "from the finished corpus",
     "sources": "from the size of the sources",
-    "nothing": "not known: the sources are not here",
+    "nothing": "unknown: the sources are not on this machine",
 }
 
 
@@ -38,9 +38,9 @@ def plan_lines(name: str, recipe: Recipe, plan: Plan) -> Iterator[str]:
 
 def _head(name: str, plan: Plan) -> Iterator[str]:
     machine, text = plan["machine"], plan["text_bytes"]
-    nodes = f"{machine['nodes']:,} times " if machine["nodes"] > 1 else ""
+    nodes = f"{machine['nodes']:,} nodes of " if machine["nodes"] > 1 else ""
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
-    memory = f"{giga(machine['memory_bytes'])} each" if machine["memory_bytes"] else "memory not known"
+    memory = f"{giga(machine['memory_bytes'])} each" if machine["memory_bytes"] else "memory unknown"
     yield f"{visible(name)} on {nodes}{visible(machine['title'])}{ranks}, {memory}"
     yield f"network  {plan['parameters']:,} parameters"
     size = "" if text is None else f"{giga(text)} of text, "
@@ -48,7 +48,7 @@ def _head(name: str, plan: Plan) -> Iterator[str]:
 
 
 def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
-    head = ("phase", "length", "batch", "a rank", "steps", "tokens", "read", "a step", "tokens/s", "time")
+    head = ("phase", "length", "batch", "per rank", "steps", "tokens", "epochs", "per step", "tokens/s", "time")
     rows = [
         (
             f"{index}",
@@ -70,12 +70,12 @@ def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
 def _memory(plan: Plan) -> Iterator[str]:
     phases = plan["phases"]
     size, unit = (1e9, "GB") if plan["memory_bytes"] >= 5e8 else (1e6, "MB")
-    head = (f"memory of a device ({unit})", *(f"phase {index}" for index in range(len(phases))))
+    head = (f"memory per device ({unit})", *(f"phase {index}" for index in range(len(phases))))
     parts = [part for part in phases[0]["memory"] if any(phase["memory"][part] for phase in phases)]  # type: ignore[literal-required]
     rows = [(part, *(f"{phase['memory'][part] / size:,.2f}" for phase in phases)) for part in parts]  # type: ignore[literal-required]
-    rows.append(("together", *(f"{phase['memory_bytes'] / size:,.2f}" for phase in phases)))
+    rows.append(("total", *(f"{phase['memory_bytes'] / size:,.2f}" for phase in phases)))
     if there := plan["machine"]["memory_bytes"]:
-        rows.append(("share of what is there", *(f"{phase['memory_bytes'] / there:.0%}" for phase in phases)))
+        rows.append(("share of the available memory", *(f"{phase['memory_bytes'] / there:.0%}" for phase in phases)))
     yield from aligned(head, rows)
 
 
@@ -94,30 +94,30 @@ def _stages(plan: Plan) -> Iterator[str]:
     # A plus marks a sum that lacks unknown parts.
     sums = [giga(sum(filter(None, sizes.values()))) + "+" * (None in sizes.values()) for sizes in (disk, left)]
     known = plan["total_hours"] is not None and None in hours.values()
-    rows.append(("together", *sums, _hours(plan["total_hours"]) + "+" * known))
-    yield from aligned(("stage", "disk", "left", "time"), rows)
+    rows.append(("total", *sums, _hours(plan["total_hours"]) + "+" * known))
+    yield from aligned(("stage", "disk", "kept", "time"), rows)
 
 
 def _sums(plan: Plan) -> Iterator[str]:
     low, high, machine = plan["low_hours"], plan["high_hours"], plan["machine"]
-    how = plan["calibrated"] or "by a table of devices: nothing was measured (--measure)"
+    how = plan["calibrated"] or "from a table of devices, not measured (see --measure)"
     if low is None or high is None or plan["energy_kwh"] is None:
-        yield "time     not known: it follows from the data, which is not here"
+        yield "time     unknown: it depends on the data, which is not on this machine"
         return
     unknown = [stage for stage, hours in plan["hours"].items() if hours is None]
-    beside = f", beside {', '.join(unknown)}" if unknown else ""
+    beside = f", without {', '.join(unknown)}" if unknown else ""
     yield f"time     {_hours(low)} to {_hours(high)}{beside}, {how}"
-    yield f"energy   {_amount(plan['energy_kwh'])} kWh, at {machine['watts']:,.0f} W a machine"
+    yield f"energy   {_amount(plan['energy_kwh'])} kWh, at {machine['watts']:,.0f} W per machine"
     if plan["cost"] is not None:
         cost = f"{plan['cost']:,.2f}" if plan["cost"] >= 0.01 else "under 0.01"
-        yield f"cost     {cost} {visible(machine['currency'])}, at {machine['price']:g} a machine and hour"
+        yield f"cost     {cost} {visible(machine['currency'])}, at {machine['price']:g} per machine and hour"
 
 
 def _remedies(plan: Plan) -> Iterator[str]:
     needed, there = plan["memory_bytes"], plan["machine"]["memory_bytes"]
-    yield f"It does not fit: {giga(needed)} are needed and {giga(there)} are there."
+    yield f"The training does not fit into memory: {giga(needed)} are needed, but {giga(there)} are available."
     if not plan["remedies"]:
-        yield "No key makes it fit. Take a device with more memory, or a smaller network (model.config)."
+        yield "No change of a key makes it fit. Use a device with more memory, or a smaller network (model.config)."
         return
     rows = [
         (
@@ -127,7 +127,7 @@ def _remedies(plan: Plan) -> Iterator[str]:
         )
         for remedy in plan["remedies"]
     ]
-    yield from aligned(("what makes it fit", "memory", "time"), rows)
+    yield from aligned(("keys that make it fit", "memory", "time"), rows)
 
 
 def _quoted(key: str) -> str:

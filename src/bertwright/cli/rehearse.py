@@ -32,6 +32,6 @@ def _print(planned: Rehearsal, parts: list[Outcome], as_json: bool) -> None:
         for part in parts:
             print(visible(f"{part.name:<{width}}  {part.outcome:<{outcomes}}  {part.text}"))
         if planned.left_out:
-            print(f"left out, as it would leave traces elsewhere: {', '.join(planned.left_out)}")
+            print(f"not tried, because it would leave traces elsewhere: {', '.join(planned.left_out)}")
     if code:
         raise typer.Exit(code)

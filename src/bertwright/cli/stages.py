@@ -30,7 +30,7 @@ from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
 
 Profile = Annotated[
-    int, typer.Option(min=0, max=1000, help="Profile so many steps of training: short for train.profile=N.")
+    int, typer.Option(min=0, max=1000, help="Number of training steps to profile: short for train.profile=N.")
 ]
 
 
@@ -38,8 +38,10 @@ Profile = Annotated[
 class Workers:
     """Which processes do the task lists of a stage."""
 
-    rank: Annotated[int, typer.Option(help="This process's number among --world that share the stage, from 0.")] = 0
-    world: Annotated[int, typer.Option(help="How many processes, here or elsewhere, share the stage.")] = 1
+    rank: Annotated[
+        int, typer.Option(help="Number of this process, from 0, among the --world processes that share the stage.")
+    ] = 0
+    world: Annotated[int, typer.Option(help="Number of processes, on all machines, that share the stage.")] = 1
     dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")] = ""
 
     def given(self) -> dict[str, bool]:
@@ -55,13 +57,14 @@ class Ranks:
         bool, typer.Option("--per-socket", help="One rank on each socket of this machine, bound to its cores.")
     ] = False
     per_node: Annotated[
-        bool, typer.Option("--per-node", help="One rank on each memory node (NUMA) of this machine, likewise.")
+        bool,
+        typer.Option("--per-node", help="One rank on each memory node (NUMA) of this machine, bound to its cores."),
     ] = False
 
     def group_by(self) -> Kind | None:
         """What each get one rank (sockets or memory nodes), or None if no option is given."""
         if self.per_socket and self.per_node:
-            raise RecipeError("--per-socket and --per-node are two ways to place the same ranks. Give one of them.")
+            raise RecipeError("--per-socket and --per-node exclude each other. Give one of them.")
         if self.per_socket:
             return "socket"
         return "node" if self.per_node else None
@@ -81,7 +84,7 @@ def run_command(
     """All stages, in the order the text travels; run it again to continue."""
     if rehearsal:
         refuse_useless(
-            "beside --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)}
+            "with --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)}
         )
         from bertwright.cli.rehearse import print_rehearsal
 
@@ -140,7 +143,7 @@ def _train_on_groups(of: Run, kind: Kind, as_json: bool) -> None:
     where = processors_of(kind)
     with Terminal() as log:
         shown = ", ".join(f"{group.name} ({group.cores})" for group in where)
-        log.say(f"train: a rank on each {kind}, bound to its cores: {shown}")
+        log.say(f"train: one rank on each {kind}, bound to its cores: {shown}")
     train_on(where, ["train", str(of.recipe), *(of.overrides or []), "--out", str(folder)])
     _print_result(folder, ["train"], as_json)
 

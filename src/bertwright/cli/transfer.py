@@ -28,7 +28,7 @@ def upload(
     url: Annotated[str, typer.Argument(metavar="URL", help="Such as az://container/run or s3://bucket/run.")],
     parts: Parts = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read back, too, what an earlier upload has finished.")
+        bool, typer.Option("--verify", help="Also read back what an earlier upload has finished.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -31,11 +31,12 @@ Script = Annotated[
 
 def translate(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND]", help="The command line, with what starts it.")
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="The command line, including the launcher that starts it."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the recipe there.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the recipe to this file.")] = None,
     place: Annotated[
-        Path | None, typer.Option("--place", metavar="FILE", help="Write the place there: nodes and processes.")
+        Path | None, typer.Option("--place", metavar="FILE", help="Write the place (nodes and processes) to this file.")
     ] = None,
     script: Script = "",
     environment: Annotated[
@@ -57,7 +58,9 @@ def translate(
             "the command."
         )
     if place and not translation.place:
-        raise RecipeError(f"--place {place}: one process trains, so there is no place to write. Leave it out.")
+        raise RecipeError(
+            f"--place {place}: the command trains with one process, so there is no place to write. Leave it out."
+        )
     names = str(out or "RECIPE"), str(place or "")
     recipe = text(translation, *names)
     if out:
@@ -76,7 +79,7 @@ def _commands(words: list[str], script: str, environment: bool) -> list[ShellCom
     from bertwright.translate.shell import of_script, of_words
 
     if script and (words or environment):
-        raise RecipeError("--script has the commands; leave the others and --environment out.")
+        raise RecipeError("--script gives the commands; leave out the command line and --environment.")
     if script:
         return (of_job if script.endswith(SUFFIXES) else of_script)(_read(script))
     if environment:
@@ -103,8 +106,8 @@ def _read(script: str) -> str:
         ) from error
     if len(text) > MAX_SCRIPT:
         raise RecipeError(
-            f"--script {script} has more than {MAX_SCRIPT:,} characters, so it is no script of commands, and a part of "
-            "it would be translated wrongly. Give the script, or a file with its commands alone."
+            f"--script {script} has more than {MAX_SCRIPT:,} characters, which is too long for a script, and a part "
+            "of it would be translated incorrectly. Give the script, or a file with only its commands."
         )
     return text
 

@@ -27,7 +27,7 @@ def _refuse_missing(path: Path) -> None:
     summary = path / "summary.json"
     stages = json_object(summary).get("stages", {}) if summary.is_file() else {}
     if not isinstance(stages, dict):
-        raise ArtifactError(f"{summary} is not what it should be: stages. Run the stage report again.")
+        raise ArtifactError(f"{summary} is not valid: stages must be an object. Run the stage report again.")
     begun = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
     # A stage without a manifest looks as if it was never built; its files, or the summary, show that it was.
     for folder in [*begun, *path.rglob("step-*")]:
@@ -36,7 +36,7 @@ def _refuse_missing(path: Path) -> None:
         extended = (folder / f".{MANIFEST}.before-extension").is_file()
         if not (folder / MANIFEST).is_file() and not training and not extended:
             raise ArtifactError(
-                f"{folder} has no {MANIFEST}, so nothing in it can be trusted. Restore it, or move {folder} away and "
+                f"{folder} has no {MANIFEST}, so its files cannot be checked. Restore it, or move {folder} away and "
                 "run the same command again."
             )
 
@@ -45,5 +45,5 @@ def json_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; `ArtifactError` if it holds something else."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise ArtifactError(f"{path} is not what it should be: no JSON object. Restore the file.")
+        raise ArtifactError(f"{path} is not valid: it does not contain a JSON object. Restore the file.")
     return value

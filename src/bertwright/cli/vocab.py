@@ -21,9 +21,12 @@ class Published:
     """Options for downloading a published vocabulary."""
 
     download: Annotated[
-        str, typer.Option(metavar="NAME", help="Only fetch google-uncased, google-cased or google-multilingual-cased.")
+        str,
+        typer.Option(metavar="NAME", help="Only download google-uncased, google-cased or google-multilingual-cased."),
     ] = ""
-    mirror: Annotated[str, typer.Option(metavar="URL", help="With --download: instead of huggingface.co.")] = ""
+    mirror: Annotated[
+        str, typer.Option(metavar="URL", help="With --download: server to use instead of huggingface.co.")
+    ] = ""
 
 
 @grouped
@@ -33,7 +36,7 @@ def vocab(of: MaybeRun, published: Published, as_json: Json = False) -> None:
     if not name:
         refuse_useless("without --download", {"--mirror": bool(mirror)})
     if name:
-        refuse_useless("beside --download", {"RECIPE": of.recipe is not None})
+        refuse_useless("with --download", {"RECIPE": of.recipe is not None})
         from bertwright.vocab.download import HUB, PUBLISHED
         from bertwright.vocab.download import download as fetch
 
@@ -41,7 +44,7 @@ def vocab(of: MaybeRun, published: Published, as_json: Json = False) -> None:
             path = fetch(name, of.out or DOWNLOADS, log, mirror or HUB)
         print_download(path, f"{mirror or HUB}/{PUBLISHED[name].repository}/resolve/main/vocab.txt", as_json)
     elif of.recipe is None:
-        raise RecipeError("give a recipe, or --download NAME to fetch a published vocabulary.")
+        raise RecipeError("give a recipe, or --download NAME to download a published vocabulary.")
     else:
         run_and_print(Run(of.recipe, of.overrides, of.out), ["vocab"], as_json)
 

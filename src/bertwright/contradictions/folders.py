@@ -29,26 +29,30 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
             yield key, f"{phase.data} is a run folder; give its {examples}{finished}"
         elif not (phase.data / MANIFEST).is_file():
             if phase.document_range != (0.0, 1.0):
-                text = f"{list(phase.document_range)} is a share of documents, which {phase.data} does not know"
+                text = (
+                    f"{list(phase.document_range)} is a share of documents, but {phase.data} does not contain documents"
+                )
                 yield f"train.phases.{i}.document_range", f"{text}; leave it out"
         elif wrong := wrong_folder(phase.data, "examples"):
             yield key, wrong
         elif phase.quarantine:
-            text = f"{phase.data} is an examples folder, whose files are checked by their hashes; leave it out"
+            text = (
+                f"{phase.data} is an examples folder, and its files are already checked by their hashes; leave it out"
+            )
             yield f"train.phases.{i}.quarantine", text
         # Only pairs have labels: the network has a next-sentence head for all phases or for none.
         elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
-            yield key, f"{phase.data} was made with examples.plan={other}, here it is {plan}; make both alike"
+            yield key, f"{phase.data} was made with examples.plan={other}, but this recipe has {plan}; use the same"
 
 
 def wrong_folder(path: Path, *stages: str) -> str:
     """Return why `path` is not the finished folder of one of `stages`; "" if it is."""
     if not (path / MANIFEST).exists() and (path / "config.json").is_file():
         wanted = " or ".join(stages)
-        read = "read with train.init_layers alone" if "train" in stages else "not read"
+        read = "read only with train.init_layers" if "train" in stages else "not read"
         return (
-            f"{path} is a folder of Hugging Face, whose weights are {read}. Give a folder of {wanted} of a run; "
-            f"model.config={path / 'config.json'} takes its architecture"
+            f"{path} is a Hugging Face folder, and its weights are {read}. Give a folder of {wanted} of a run; "
+            f"model.config={path / 'config.json'} uses only its architecture"
         )
     try:
         stage = open_artifact(path).manifest["stage"]

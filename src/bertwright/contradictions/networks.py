@@ -31,12 +31,20 @@ def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mi
         text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
         yield "train.init_layers", f"{text}, each a layer of train.init_from ({train.init_from})"
     if deeper.hidden_size != network.hidden_size:
-        text = f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide and those of [model]"
-        yield "train.init_layers", f"{text} {network.hidden_size}; choose a model as wide, or leave init_layers out"
+        text = (
+            f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide, but those of [model] are"
+        )
+        yield (
+            "train.init_layers",
+            f"{text} {network.hidden_size}; choose a model of the same width, or leave init_layers out",
+        )
     elif deeper.num_attention_heads != network.num_attention_heads:
         text = f"the layers of train.init_from ({train.init_from}) have {deeper.num_attention_heads} attention heads"
-        text += f" and those of [model] {network.num_attention_heads}, which would read the same weights otherwise"
-        yield "train.init_layers", f"{text}; choose a model with as many, or leave init_layers out"
+        text += (
+            f", but those of [model] have {network.num_attention_heads}, which would interpret the same weights "
+            "differently"
+        )
+        yield "train.init_layers", f"{text}; choose a model with the same number, or leave init_layers out"
 
 
 def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
@@ -45,7 +53,7 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
         return
     for i, phase in enumerate(train.phases):
         if phase.micro_batch == "auto":
-            text = "auto reckons with the network alone, and train.objective has a teacher beside it"
+            text = "auto considers only the network, but train.objective also has a teacher in memory"
             yield f"train.phases.{i}.micro_batch", f"{text}; give a number of sequences"
     try:
         teacher = read_teacher(config.teacher)
@@ -80,14 +88,17 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mis
         yield "train.init_from", str(error)
         return
     if other.family != network.family:
-        text = f"{train.init_from} is a {other.title} and [model] a {network.title}"
+        text = f"{train.init_from} is a {other.title} but [model] is a {network.title}"
         yield "train.init_from", f"{text}; set model.kind={other.family}"
     for name in _FUNCTION:
         theirs, own = getattr(other, name, None), getattr(network, name, None)
         # ModernBERT has rotary positions, which are not learnt.
         if theirs != own and not (name == "max_position_embeddings" and network.family == "modern"):
-            text = f"{name} is {theirs} in {train.init_from} and {own} in [model]"
-            yield "train.init_from", f"{text}; give the recipe that network's size, or its config.json as model.config"
+            text = f"{name} is {theirs} in {train.init_from} but {own} in [model]"
+            yield (
+                "train.init_from",
+                f"{text}; set the size of that network in the recipe, or set model.config to its config.json",
+            )
             return
 
 

@@ -26,22 +26,31 @@ Mistake = tuple[str, str]
 def missing_without_corpus(vocab: VocabConfig, train: TrainConfig) -> Iterator[Mistake]:
     """Yield what a recipe without a corpus must set, because only a corpus could supply it otherwise."""
     if vocab.file is None:
-        text = "there is no [corpus] to learn a vocabulary from"
-        yield "vocab.file", f"{text}; give the vocab.txt that the data was made with, or write a [corpus]"
+        text = "there is no [corpus] to train a vocabulary on"
+        yield "vocab.file", f"{text}; set it to the vocab.txt that the data was made with, or add a [corpus]"
     for i, phase in enumerate(train.phases):
         if phase.data is None:
-            text = "there is no [corpus] to make examples of"
-            yield f"train.phases.{i}.data", f"{text}; give files of examples, or write a [corpus]"
+            text = "there is no [corpus] to make examples from"
+            yield f"train.phases.{i}.data", f"{text}; give files of examples, or add a [corpus]"
         elif (phase.data / MANIFEST).is_file():
-            text = f"{phase.data} is a folder of ours, and there is no [corpus] with the documents it holds out"
-            yield f"train.phases.{i}.data", f"{text}; write the [corpus], or give files of examples (convert)"
+            text = (
+                f"{phase.data} is an examples folder made by bertwright, but there is no [corpus] with its held-out "
+                "documents"
+            )
+            yield (
+                f"train.phases.{i}.data",
+                f"{text}; add the [corpus], or give files of examples (see bertwright convert)",
+            )
 
 
 def wrong_lengths(train: TrainConfig, scored: int, positions: int) -> Iterator[Mistake]:
     """Yield lengths beyond the model's `positions`, and a `scored` length (0: the last phase's) that no phase has."""
     trained = sorted({p.length for p in train.phases})
     if scored and scored not in trained:
-        yield "evaluate.length", f"{scored} is no phase's length, so nothing of it is held out; give one of {trained}"
+        yield (
+            "evaluate.length",
+            f"{scored} is not the length of any phase, so no held-out examples have it; give one of {trained}",
+        )
     lengths = {f"train.phases.{i}.length": p.length for i, p in enumerate(train.phases)}
     for key, length in (lengths | {"evaluate.length": scored}).items():
         if length > positions:
@@ -74,38 +83,41 @@ def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     if train.graph.kind == "ortmodule":
         yield from _unexported(train, model)
         if isinstance(train.objective, ClassificationConfig):
-            text = "classification has no network that is exported for ONNX Runtime"
+            text = "the network of a classification cannot be exported for ONNX Runtime"
             yield "train.objective", f"{text}; set train.graph=eager, or compiled"
     if train.attention == "sequences":
-        text = f"makes other calls for every batch, and {graph} has one graph for all"
+        text = f"makes different calls for every batch, but {graph} uses one graph for all batches"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
     if isinstance(train.objective, DistillationConfig) and train.objective.hidden_weight:
         text = "compares hidden states of single layers, which are not available when the network runs as one graph"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
     for i, phase in enumerate(train.phases):
         if phase.packing and phase.micro_batch in (0, "auto"):
-            text = f"counts sequences where it is left open, and {graph} fills as many rows"
-            yield f"train.phases.{i}.micro_batch", f"{text}; give the rows of a forward pass, or set packing=false"
+            text = f"is a number of sequences unless it is set, but {graph} needs a fixed number of rows"
+            yield f"train.phases.{i}.micro_batch", f"{text}; set it to the rows of a forward pass, or set packing=false"
         if phase.micro_tokens:
-            text = f"{phase.micro_tokens:,} gives every batch another shape, and {graph} is for fixed ones"
-            yield f"train.phases.{i}.micro_tokens", f"{text}; give micro_batch and packing, or set train.graph=eager"
+            text = f"{phase.micro_tokens:,} gives every batch a different shape, but {graph} needs fixed shapes"
+            yield (
+                f"train.phases.{i}.micro_tokens",
+                f"{text}; set micro_batch and packing instead, or set train.graph=eager",
+            )
 
 
 def _unexported(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what ONNX Runtime does not support, in its last release that trains."""
     graph = "train.graph=ortmodule"
     if train.precision.kind != "fp32":
-        text = f"{train.precision.kind} is torch's, and {graph} computes in float32"
+        text = f"{train.precision.kind} is available only in torch, but {graph} computes in float32"
         yield "train.precision", f"{text}; set train.precision=fp32, or train.graph=eager"
     if train.attention == "varlen":
-        yield "train.attention", f"varlen is a kernel for GPUs, and {graph} computes on a CPU; set train.attention=auto"
+        yield "train.attention", f"varlen is a kernel for GPUs, but {graph} computes on a CPU; set train.attention=auto"
     if train.device == "cuda":
         yield "train.device", f"cuda: {graph} computes on a CPU; set train.device=cpu, or train.graph=compiled"
     if train.checkpoint_activations:
-        text = f"has torch compute layers again, and with {graph} it computes none"
+        text = f"makes torch compute layers again, but with {graph} torch computes no layers"
         yield "train.checkpoint_activations", f"{text}; set it to false, or train.graph=eager"
     if model.kind == "modern":
-        text = f"modern has layer norms without biases, and {graph} has no way back through those"
+        text = f"modern has layer norms without biases, but {graph} cannot compute gradients through those"
         yield "model.kind", f"{text}; set train.graph=eager, or model.kind=bert"
 
 
@@ -114,10 +126,13 @@ def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     if train.attention != "varlen":
         return
     if train.precision.kind in ("fp32", "tf32", "bf32"):
-        text = f"varlen computes in bf16 or fp16 only, and train.precision={train.precision.kind}"
+        text = f"varlen computes only in bf16 or fp16, but train.precision={train.precision.kind}"
         yield "train.attention", f"{text}; set train.precision=bf16, or train.attention=padded"
     if model.attention_dropout:
-        text = f"varlen cannot drop attention weights, and model.attention_dropout={model.attention_dropout:g}"
+        text = (
+            "varlen does not support dropout of attention weights, but "
+            f"model.attention_dropout={model.attention_dropout:g}"
+        )
         yield "train.attention", f"{text}; set model.attention_dropout=0, or train.attention=padded"
 
 
@@ -138,7 +153,7 @@ def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
         **{f"train.phases.{i}.micro_batch": phase.micro_batch == "auto" for i, phase in enumerate(train.phases)},
     }
     for key in (key for key, asked in whole.items() if asked):
-        text = f"as it is set works on whole tensors, and with train.engine={engine} each rank has parts of them"
+        text = f"its value needs whole tensors, but with train.engine={engine} each rank has only parts of them"
         yield key, f"{text}; set train.engine=zero, or leave it out"
 
 

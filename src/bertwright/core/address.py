@@ -13,15 +13,19 @@ def check_address(url: str, what: str) -> None:
     # The secret would enter the recipe of the run folder, which people share, or stay in a shell's history.
     if has_credentials("".join(url.split())):  # whitespace would end an address in running text
         raise ValueError(
-            f"{what} has a name and a password in front of its @: take them out; credentials come from the environment"
+            f"{what} contains a user name and a password before the @: remove them; credentials come from the "
+            "environment"
         )
     if "?" in url:
         raise ValueError(
-            f"{what} has a query behind a ?, where signatures stand: take it out; credentials come from the environment"
+            f"{what} contains a query after the ?, which may hold a signature: remove it; credentials come from the "
+            "environment"
         )
     if not is_url(url):
         raise ValueError(
-            f'{what} is no address: give one such as "s3://bucket/run", "az://container/run" or "file:///folder"'
+            f'{what} is not an address: give one such as "s3://bucket/run", "az://container/run" or "file:///folder"'
         )
     if is_web(url):
-        raise ValueError(f'{what} is at a web server, which cannot be written to: give one such as "s3://bucket/run"')
+        raise ValueError(
+            f'{what} is the address of a web server, which cannot be written to: give one such as "s3://bucket/run"'
+        )

@@ -62,7 +62,7 @@ class Artifact:
             self._check_size(name)
             if sha256(path) != entry["sha256"]:
                 advice = remedy(self.path, self.manifest["stage"])
-                raise ArtifactError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {advice}")
+                raise ArtifactError(f"{path} is damaged: its SHA-256 differs from the one in {MANIFEST}. {advice}")
             _verified.add((path, entry["sha256"]))
         return path
 
@@ -95,7 +95,7 @@ def open_artifact(path: Path, stage: str | None = None) -> Artifact:
     artifact = Artifact(path, read_manifest(path, stage))
     if stage is not None and artifact.manifest["stage"] != stage:
         raise ArtifactError(
-            f"{path} was made by the stage {artifact.manifest['stage']!r}; a {stage!r} folder is needed here."
+            f"{path} was made by the stage {artifact.manifest['stage']!r}, but a {stage!r} folder is needed here."
         )
     artifact.check_sizes()
     return artifact
@@ -109,7 +109,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
     if existing is None or existing.fingerprint != identity.fingerprint:
         if existing:
-            log.say(f"{identity.stage}: built anew, because {'; '.join(changes(existing, identity))}")
+            log.say(f"{identity.stage}: built again, because {'; '.join(changes(existing, identity))}")
         draft = _sealed_draft(out, identity, log, make)
         publish(draft, out, existing.fingerprint if existing else None)
         existing = open_artifact(out)
@@ -121,7 +121,7 @@ def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path]
     # Changing a setting and changing it back costs nothing: the earlier folder is still there.
     kept = aside(out, identity.fingerprint)
     if (kept / MANIFEST).is_file():
-        log.say(f"{identity.stage}: {kept.name} has this identity and is taken back")
+        log.say(f"{identity.stage}: {kept.name} was built with these settings and inputs, and is used again")
         open_artifact(kept)
         return kept
     draft = open_draft(out, identity.fingerprint)

@@ -71,8 +71,8 @@ class Dask:
             ) from error
         except CancelledError as error:
             raise DataError(
-                f"{stage}: the Dask scheduler at {self._address} went away. Run the same command again: what is "
-                "finished is kept."
+                f"{stage}: the Dask scheduler at {self._address} is no longer reachable. Run the same command again: "
+                "what is finished is kept."
             ) from error
 
     def _workers(self) -> int:
@@ -90,8 +90,8 @@ class Dask:
         threads: dict[str, int] = self._client.nthreads()
         if shared := [worker for worker, number in threads.items() if number > 1]:  # tasks would share its caches
             raise DataError(
-                f"the Dask worker {shared[0]} has {threads[shared[0]]} threads; a task wants a process of its own. "
-                "Start the workers with --nthreads 1 (and --nworkers N for N of them)."
+                f"the Dask worker {shared[0]} has {threads[shared[0]]} threads, but each task needs a separate "
+                "process. Start the workers with --nthreads 1 (and --nworkers N for N of them)."
             )
         return len(threads)
 
@@ -103,5 +103,8 @@ def _do_in_version(version: str, function: Callable[[Task], Result], task: Task)
         from distributed import get_worker
 
         worker = cast(Any, get_worker)().address
-        raise DataError(f"the Dask worker {worker} has bertwright {__version__}; {version} is needed, as here.")
+        raise DataError(
+            f"the Dask worker {worker} has bertwright {__version__}, but {version} is needed, the version of this "
+            "process."
+        )
     return function(task)

@@ -21,8 +21,8 @@ def rank_and_world() -> tuple[int, int]:
     if "RANK" in os.environ and "WORLD_SIZE" not in os.environ and rank.isdecimal():
         return 0, 1  # set by a scheduler, without a launcher
     raise RecipeError(
-        f"RANK={rank} and WORLD_SIZE={world} in the environment name no rank of a training: RANK goes from 0 to one "
-        "less than WORLD_SIZE. Start the ranks with torchrun, or unset both."
+        f"RANK={rank} and WORLD_SIZE={world} in the environment are not the rank of a training process: RANK must be "
+        "from 0 to WORLD_SIZE minus 1. Start the ranks with torchrun, or unset both."
     )
 
 

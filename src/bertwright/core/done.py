@@ -42,5 +42,5 @@ def _content(note: Path) -> dict[str, Any]:
     content: dict[str, Any] = read_json(note)
     seal = content.pop("sha256", None) if isinstance(content, dict) else None
     if seal != sha256_of(content):
-        raise ArtifactError(f"{note} is damaged. Run the same command again: what it tells of is made again.")
+        raise ArtifactError(f"{note} is damaged. Run the same command again: the files that it lists are made again.")
     return content

@@ -92,9 +92,9 @@ def of_the_system(error: OSError) -> DataError | None:
         return of_memory(error)
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if error.errno in _NO_PLACE:
-        remedy = "Free space or mend the permissions there, or choose another --out DIR"
+        remedy = "Free space or correct the permissions there, or choose another --out DIR"
     else:
-        remedy = "See to the disk or the network file system it lies on, and restore the file if it cannot be read"
+        remedy = "Check the disk or the network file system that holds it, and restore the file if it cannot be read"
     return DataError(f"{what}. {remedy}; then run the same command again: what is finished is kept.")
 
 
@@ -105,7 +105,7 @@ def of_memory(error: Exception) -> DataError | None:
     if not short and not any(words in text for words in _NO_MEMORY):
         return None
     return DataError(
-        "there is no memory left for this process (a limit may be set: ulimit -v, a container, a Slurm job). Run the "
-        "same command again with more memory, fewer workers (corpus.workers=1, examples.workers=1), or a smaller "
+        "this process has run out of memory (a limit may be set: ulimit -v, a container, a Slurm job). Run the same "
+        "command again with more memory, fewer workers (corpus.workers=1, examples.workers=1), or a smaller "
         "train.phases.0.micro_batch: what is finished is kept."
     )

@@ -194,6 +194,6 @@ def not_what_it_should_be(path: Path, error: ValidationError) -> ArtifactError:
     fault = error.errors(include_url=False)[0]
     place = ".".join(map(str, fault["loc"]))
     return ArtifactError(
-        f"{path} is not what it should be: {place + ': ' if place else ''}{fault['msg']}. Restore the file, or build "
-        "its stage again."
+        f"{path} is not valid: {place + ': ' if place else ''}{fault['msg']}. Restore the file, or build its stage "
+        "again."
     )

@@ -30,10 +30,11 @@ def libraries(draft: Path, names: Sequence[str], log: Log, ranks: int = 1) -> di
         changed = ", ".join(f"{name} {before.get(name)} -> {now[name]}" for name in others)
         if ranks > 1:
             raise ArtifactError(
-                f"{draft} was begun with other libraries ({changed}), maybe by another of the {ranks} ranks. Install "
-                "the same versions on all machines; where they are the same by now, remove that folder to begin anew."
+                f"{draft} was started with other versions of libraries ({changed}), maybe by another of the {ranks} "
+                "ranks. Install the same versions on all machines; if they are already the same, remove that folder "
+                "to start again."
             )
-        log.say(f"{draft.name} was begun with other libraries ({changed}) and is begun anew")
+        log.say(f"{draft.name} was started with other versions of libraries ({changed}) and is started again")
         for path in [path for path in draft.iterdir() if path.is_dir()]:
             shutil.rmtree(path)
     mark_done(note, facts=now)

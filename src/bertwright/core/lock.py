@@ -78,7 +78,7 @@ class FolderLock:
             return False
         except OSError as error:
             raise DataError(
-                f"cannot lock {self._folder / LOCK}: {error.strerror}. Choose a folder on a file system that has "
+                f"cannot lock {self._folder / LOCK}: {error.strerror}. Choose a folder on a file system that supports "
                 "locks (--out DIR): a local one, NFS 4, CephFS, or Lustre mounted with flock."
             ) from error
         return True

@@ -12,11 +12,11 @@ from bertwright.core.files import not_what_it_should_be, read_json, sha256_of
 from bertwright.core.shapes import Count, Number, counts_of
 
 MANIFEST = "manifest.json"
-_REBUILD = "Move {folder} away and run the same command again: the stage is built anew from its inputs."
+_REBUILD = "Move {folder} away and run the same command again: the stage is built again from its inputs."
 _REMEDIES = {
     "train": f"Remove {{folder}}/{MANIFEST} and run the same command again: the model is written again from the newest "
     "checkpoint.",
-    "checkpoint": "An older whole checkpoint is used instead.",
+    "checkpoint": "An older complete checkpoint is used instead.",
 }
 """Advice for stages whose folders contain what cannot be rebuilt from the inputs."""
 
@@ -25,7 +25,7 @@ def _inside(name: str) -> str:
     parts = PurePosixPath(name).parts
     # A manifest may come from anywhere: no name in it may point outside the folder, to be read or linked.
     if not name.isprintable() or "/".join(parts) != name or {"/", "..", "."} & {*parts, *parts[:1]} or "\\" in name:
-        raise ValueError(f"{name[:80]!r} is no file inside the folder")
+        raise ValueError(f"{name[:80]!r} is not a file inside the folder")
     return name
 
 
@@ -77,7 +77,10 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     seal = manifest.pop("sha256", None) if isinstance(manifest, dict) else None
     # A manifest lists the hashes of all other files, and contains its own because nothing else records it.
     if seal is None or seal != _hash(manifest):
-        raise ArtifactError(f"{folder / MANIFEST} is damaged: it does not match its own seal. {remedy(folder, stage)}")
+        raise ArtifactError(
+            f"{folder / MANIFEST} is damaged: its content does not match the SHA-256 that it contains. "
+            f"{remedy(folder, stage)}"
+        )
     # Older manifests hashed every setting: such an artifact is valid, but matches the settings of no recipe.
     result: dict[str, Any] = {"changed": manifest.get("config"), **manifest}
     try:
@@ -89,7 +92,7 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     # If someone edits the settings and the seal but not this, old files would pass for those of other settings.
     if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
         raise ArtifactError(
-            f"{folder / MANIFEST} is damaged: its fingerprint is not that of its settings and inputs. "
+            f"{folder / MANIFEST} is damaged: its fingerprint does not match its settings and inputs. "
             f"{remedy(folder, stage)}"
         )
     return result

@@ -105,9 +105,9 @@ def _sentence(
         return str(detail["msg"]).removeprefix("Value error, ") + _got(value)
     if kind == "union_tag_invalid":
         tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-        return f"{context['tag']!r} is none of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
+        return f"{context['tag']!r} is not one of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
     if kind == "union_tag_not_found":
-        return f"needs a kind beside its other keys: one of {', '.join(_kinds(field))}"
+        return f"the key kind is missing; set it to one of {', '.join(_kinds(field))}"
     if kind == "literal_error":
         choices = [str(c) for c in (get_args(field.annotation) if field else ()) if isinstance(c, str)]
         return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")
@@ -116,7 +116,7 @@ def _sentence(
     if kind in ("model_type", "model_attributes_type", "dataclass_type", "dict_type"):
         return _section(keys, value, field)
     if kind in ("tuple_type", "list_type") and field and any(map(is_model, members(field.annotation))):
-        return f"is a list of sections, not {value!r}; write [[{'.'.join(keys)}]] before each of them"
+        return f"is a list of sections, not {value!r}; write [[{'.'.join(keys)}]] before each section"
     if kind in _TEXTS:
         return f"{value!r} must {_TEXTS[kind].format(**context)}{_meaning(field)}"
     for name, wanted in _WRONG_TYPE.items():
@@ -134,7 +134,7 @@ def _kinds(field: FieldInfo | None) -> list[str]:
 def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[str], where_is: WhereIs | None) -> str:
     name = keys[-1]
     if indexed := _INDEXED.fullmatch(name):
-        return f"unknown key {name!r}; an element of a list is written {'.'.join([*keys[:-1], *indexed.groups()])}"
+        return f"unknown key {name!r}; write an element of a list as {'.'.join([*keys[:-1], *indexed.groups()])}"
     if new := renamed(".".join(keys), known):
         return f"unknown key {name!r}; it is called {new} now."
     # First a likely typo, then the exact word in another section, then any similar word.
@@ -148,15 +148,15 @@ def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[st
 
 
 def _or_those(word: str, choices: Sequence[str]) -> str:
-    return nearest(word, choices) or "take one of these"
+    return nearest(word, choices) or "use one of these"
 
 
 def _section(keys: Sequence[str], value: Any, field: FieldInfo | None) -> str:
     models = [c for c in members(field.annotation) if is_model(c)] if field else []
     inside = list(dict.fromkeys(name for m in models for name in m.model_fields))
-    said = f"is a section with keys of its own ({', '.join(inside[:4])}{', ...' if len(inside) > 4 else ''})"
+    said = f"is a section with its own keys ({', '.join(inside[:4])}{', ...' if len(inside) > 4 else ''})"
     example = f"{'.'.join(keys)}.{inside[0]}={value}" if inside else f"{'.'.join(keys)}.KEY={value}"
-    return f"{said}, not a value; write for example {example}"
+    return f"{said}, not a single value; write for example {example}"
 
 
 def _share(value: Any, context: Mapping[str, Any]) -> str:
@@ -164,7 +164,11 @@ def _share(value: Any, context: Mapping[str, Any]) -> str:
     limit = context.get("le", context.get("lt"))
     if limit != 1 or not isinstance(value, int | float) or value <= 0:
         return ""
-    return f": it is a share, {value / 100:g} for {value:g} %" if value <= 100 else ": it is a share, not a number"
+    return (
+        f": it is a share, {value / 100:g} for {value:g} %"
+        if value <= 100
+        else ": it is a share, not an absolute number"
+    )
 
 
 def _meaning(field: FieldInfo | None) -> str:

@@ -28,11 +28,13 @@ def apply_preset(values: dict[str, Any], lines: dict[str, int], overrides: Seque
         else:
             rest.append(override)
     if not isinstance(presets, dict) or not all(isinstance(keys, dict) for keys in presets.values()):
-        raise RecipeError(f"{file}: presets: is a table of tables; write [presets.NAME] before the keys of each.")
+        raise RecipeError(
+            f"{file}: presets: must be a table of tables; write [presets.NAME] before the keys of each preset."
+        )
     if not name:
         return rest
     if name not in presets:
-        has = f"it has {', '.join(presets)}" if presets else "it has none"
+        has = f"the file has {', '.join(presets)}" if presets else "the file has none"
         raise RecipeError(f"{file}: preset: there is no preset {name!r}; {nearest(str(name), list(presets)) or has}.")
     for key, value in _leaves(presets[name], ""):
         set_key(values, key, value)

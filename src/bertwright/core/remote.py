@@ -89,8 +89,8 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
                 continue
             if tries == len(_PAUSES):
                 raise DataError(
-                    f"the transfer of {shown(url)} broke off at byte {handle.tell():,}: {shown(str(error))}. Check the "
-                    "address and the connection, and run the same command again: it goes on there."
+                    f"the transfer of {shown(url)} stopped at byte {handle.tell():,}: {shown(str(error))}. Check the "
+                    "address and the connection, and run the same command again: it continues from there."
                 ) from None
             time.sleep(_PAUSES[tries])
             tries += 1
@@ -125,7 +125,7 @@ def _write(answer: Answer, handle: BinaryIO, log: Log) -> None:
         done += len(block)
         log.progress("download", done / 1e6, (total or 0) / 1e6, "MB")
     if total is not None and done != total:
-        raise OSError(f"{done:,} bytes came instead of {total:,}")
+        raise OSError(f"{done:,} bytes arrived instead of {total:,}")
 
 
 def _check(url: str, path: Path, target: Path, sums: Mapping[str, str]) -> None:
@@ -138,6 +138,6 @@ def _check(url: str, path: Path, target: Path, sums: Mapping[str, str]) -> None:
             bad = target.with_name(f"{target.name}.bad")
             os.replace(path, bad)
             raise DataError(
-                f"{target.name} is not the file that {shown(url)} should give: its {name} is {actual}, the published "
-                f"one {expected}. It was moved to {bad}; run the same command again to fetch it anew."
+                f"{target.name} is not the file that {shown(url)} should give: its {name} is {actual}, but the "
+                f"published one is {expected}. It was moved to {bad}; run the same command again to download it again."
             )

@@ -98,8 +98,8 @@ class RemoteFolder:
         self._system.pipe_file(self._ready(place), data)
         if self.content(place) != data:
             raise DataError(
-                f"{place} is damaged at {shown(self._url)}: it was sent, and read back it is not what was sent. See to "
-                "the storage and the connection, and run the same command again: it is sent again."
+                f"{place} is damaged at {shown(self._url)}: the content read back differs from the content that was "
+                "sent. Check the storage and the connection, and run the same command again: the file is sent again."
             )
 
     def get(self, place: str, target: Path) -> None:

@@ -49,8 +49,8 @@ def secret_in(text: str, before: str = "") -> str:
     words = f"{before} {text}" if _asks(before) else text
     for pattern, form in ((_ASSIGNED, "{}=..."), (_OPTION, "--{} ..."), (_VARIABLE, "-env {} ...")):
         if named := [name for name in pattern.findall(words) if is_secret(name)]:
-            return f"{form.format(named[0])}, a secret by its name"
-    return "a header that says who asks (Authorization, Bearer)" if _HEADER.search(text) else ""
+            return f"{form.format(named[0])}, which is the name of a secret"
+    return "an authentication header (Authorization, Bearer)" if _HEADER.search(text) else ""
 
 
 def hidden_words(words: Sequence[str]) -> tuple[str, ...]:

@@ -120,13 +120,13 @@ def _ask_storage(url: str, start: int) -> Answer:
 def _refuse_credentials(url: str) -> None:
     if has_credentials(url):
         raise DataError(
-            f"cannot read {shown(url)}: it has a name or password in front of an @, and none is taken from an address. "
-            "Take it out; credentials come from the environment, or are a signature that the server gave."
+            f"cannot read {shown(url)}: the address contains a user name or password before an @, which is not "
+            "accepted. Remove it; give credentials in the environment, or use an address that the server has signed."
         )
 
 
 def _unusable(url: str, error: Exception) -> DataError:
     return DataError(
-        f"cannot read {shown(url)}: {shown(str(error)) or type(error).__name__}. Check the address, and that the "
-        "credentials in the environment may read it."
+        f"cannot read {shown(url)}: {shown(str(error)) or type(error).__name__}. Check the address, and check that "
+        "the credentials in the environment may read it."
     )

@@ -38,7 +38,7 @@ def processors_of(kind: Kind) -> tuple[Processors, ...]:
     """
     if not hasattr(os, "sched_getaffinity") or not (SYSTEM / "cpu").is_dir():
         raise RecipeError(
-            f"the {kind}s of this machine are not known: only Linux tells them, in {SYSTEM}. Start the ranks with "
+            f"the {kind}s of this machine are unknown: only Linux reports them, in {SYSTEM}. Start the ranks with "
             "torchrun instead."
         )
     allowed = os.sched_getaffinity(0)

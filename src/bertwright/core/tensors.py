@@ -32,9 +32,9 @@ def check_tensors(path: Path) -> None:
         _check(path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         malformed = isinstance(error, ValidationError) or not isinstance(error, ValueError)
-        reason = "its head is malformed" if malformed else error
+        reason = "its header is malformed" if malformed else error
         raise ArtifactError(
-            f"{path} is no whole safetensors file: {reason}. Restore it from a copy, or make it again."
+            f"{path} is not a complete safetensors file: {reason}. Restore it from a copy, or make it again."
         ) from error
 
 
@@ -44,7 +44,7 @@ def _check(path: Path) -> None:
         length = int.from_bytes(handle.read(8), "little")
         # The first eight bytes of a corrupt file can announce a header of exabytes.
         if size < 8 or length > min(MAX_HEAD, size - 8):
-            raise ValueError(f"its head should have {length:,} bytes, the file has {size:,}")
+            raise ValueError(f"its header should have {length:,} bytes, but the file has {size:,}")
         head = parse_json(handle.read(length))
     entries = [_ENTRY.validate_python(entry) for name, entry in head.items() if name != "__metadata__"]
     end = 0
@@ -53,8 +53,8 @@ def _check(path: Path) -> None:
         needed = math.prod(_SHAPE.validate_python(tensor["shape"])) * _SIZES[tensor["dtype"]]
         if first != end or stop - first != needed:
             raise ValueError(
-                f"a tensor stands at bytes {first:,} to {stop:,}, where {needed:,} bytes from {end:,} on fit"
+                f"a tensor is at bytes {first:,} to {stop:,}, but it needs {needed:,} bytes from byte {end:,} on"
             )
         end = stop
     if 8 + length + end != size:
-        raise ValueError(f"its tensors end at byte {8 + length + end:,} of {size:,}")
+        raise ValueError(f"its tensors end at byte {8 + length + end:,}, but the file ends at byte {size:,}")

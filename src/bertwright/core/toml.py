@@ -41,7 +41,9 @@ def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[st
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{path}: not valid TOML: {error}. {_remedy(text, str(error))}") from error
     except (RecursionError, ValueError) as error:
-        raise RecipeError(f"{path}: a value is nested too deeply, or a number is too large. Write less.") from error
+        raise RecipeError(
+            f"{path}: a value is nested too deeply, or a number is too large. Reduce the nesting or the number."
+        ) from error
     return values, _lines(text)
 
 
@@ -101,14 +103,14 @@ def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:
     try:
         refuse_depth(dict(values))
     except ValueError as error:
-        raise RecipeError(f"{file}: {error}. Write less.") from error
+        raise RecipeError(f"{file}: {error}. Reduce the nesting.") from error
     for key, value in _leaves(values, ""):
         if isinstance(value, str) and "\0" in value:
             raise RecipeError(
-                f"{file}: {key}: a text has the character NUL inside; no path and no name can. Remove it."
+                f"{file}: {key}: a text contains the character NUL, which no path or name may contain. Remove it."
             )
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise RecipeError(f"{file}: {key}: a whole number lies beyond 64 bits. Write a smaller one.")
+            raise RecipeError(f"{file}: {key}: a whole number does not fit into 64 bits. Use a smaller one.")
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
@@ -143,7 +145,9 @@ def _remedy(text: str, fault: str) -> str:
     line = re.search(r"at line (\d+)", fault)
     written = text.splitlines()[int(line[1]) - 1] if line and int(line[1]) <= text.count("\n") + 1 else ""
     if yaml := _YAML.match(written):
-        return f"This is no YAML: write {yaml[1]} = {yaml[2]}." if yaml[2] else f"Write a section as [{yaml[1]}]."
+        return (
+            f"This is TOML, not YAML: write {yaml[1]} = {yaml[2]}." if yaml[2] else f"Write a section as [{yaml[1]}]."
+        )
     if plain := _PLAIN.match(written):
         key, value = plain.groups()
         if value in ("None", "null", "~"):
@@ -153,7 +157,7 @@ def _remedy(text: str, fault: str) -> str:
         return f"Write {key} = {word or json.dumps(value, ensure_ascii=False)}."
     if "\\" in written:
         return "Put a text with backslashes in single quotes: '...'."
-    return "Mend the line named there."
+    return "Correct that line."
 
 
 def _value(text: str) -> Any:
@@ -172,7 +176,7 @@ def _descend(values: Any, keys: Sequence[str], override: str) -> Any:
         except (IndexError, ValueError) as error:
             raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.") from error
         if not isinstance(values, dict | list):
-            raise RecipeError(f"{override!r}: {key!r} is a single value, so nothing lies below it.")
+            raise RecipeError(f"{override!r}: {key!r} is a single value, so it has no keys below it.")
     return values
 
 
@@ -187,10 +191,10 @@ def _set(values: Any, key: str, value: Any, override: str) -> None:
 
 def _unset(values: Any, key: str, override: str) -> None:
     if isinstance(values, list):
-        raise RecipeError(f"{override!r}: an element of a list cannot be taken out; write the whole list anew.")
+        raise RecipeError(f"{override!r}: an element of a list cannot be removed; give the whole list instead.")
     if key not in values:
         raise RecipeError(
-            f"{override!r} takes a key out, but the recipe does not set it. Leave this out; an empty text is "
-            f"written {override}'\"\"'."
+            f"{override!r} removes a key that the recipe does not set. Omit this override; to set an empty text, "
+            f"write {override}'\"\"'."
         )
     del values[key]

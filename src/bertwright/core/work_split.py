@@ -49,8 +49,8 @@ class WorkSplit:
         done = f"{stage}: rank {self.rank} of {self.world} is done"
         if missing and draft.is_dir():
             raise StageIncomplete(
-                f"{done}; {missing:,} of {len(outputs):,} parts, of other ranks, are missing or damaged. The last rank "
-                "to finish completes the stage; start again any that was stopped."
+                f"{done}; {missing:,} of {len(outputs):,} parts, made by other ranks, are missing or damaged. The "
+                "last rank to finish completes the stage; restart any rank that was stopped."
             )
         if draft.is_dir():
             self.lock.take_alone()

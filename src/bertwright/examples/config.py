@@ -150,7 +150,7 @@ class ExamplesConfig(Section):
         names = ("random_next_prob", "random_label")
         given = [name for name in names if getattr(self, name) != type(self).model_fields[name].default]
         if given and self.plan != "next-sentence":
-            raise ValueError(f"{' and '.join(given)} mean something with plan = next-sentence only, not {self.plan}")
+            raise ValueError(f"{' and '.join(given)} have an effect only with plan = next-sentence, not {self.plan}")
         return self
 
     @property

@@ -40,8 +40,8 @@ def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
     task = tasks[first]
     if documents == 1 and read_done(task.facts)["train"]["sentences"] < 2:
         raise DataError(
-            "the corpus is one document of one sentence, and there must be text to train on and other text to score. "
-            "Add text to corpus.source."
+            "the corpus is one document of one sentence, but both text to train on and text to score are needed. Add "
+            "text to corpus.source."
         )
     share = np.nextafter(lowest, 1.0)  # held-out documents are strictly below the share
     task.facts.unlink()  # before the parts change, so that an interrupted run prepares the shard again
@@ -57,8 +57,14 @@ def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
         return ""
     kept = np.concatenate([_hashes(task, "train") for task in tasks])
     if len(kept) == 1 and kept[0] == held[0]:
-        return "the corpus is one document: its last tenth is held out, the rest is trained on; scores will mean little"
-    return f"no document of {len(kept) + 1:,} fell into the held-out share examples.heldout={asked:g}; one is taken"
+        return (
+            "the corpus is one document: its last tenth is held out, and the rest is used for training; the scores "
+            "will not be meaningful"
+        )
+    return (
+        f"no document of {len(kept) + 1:,} fell into the held-out share examples.heldout={asked:g}; one document is "
+        "held out anyway"
+    )
 
 
 def _hashes(task: ShardTask, split: Split) -> NDArray[np.uint64]:

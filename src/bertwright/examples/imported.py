@@ -56,8 +56,8 @@ class Imported:
         """Open the examples that the stage `examples` imported for a phase."""
         if f"{data.folder}/facts.json" not in examples.names():
             raise ArtifactError(
-                f"{data.key}.data: {data.path} is no finished examples folder, and {examples.path} holds nothing made "
-                "of it. Restore it, and run the stage examples again."
+                f"{data.key}.data: {data.path} is not a finished examples folder, and {examples.path} contains "
+                "nothing made from it. Restore it, and run the stage examples again."
             )
         kinds = dtypes(vocabulary_size) | {"cu_seqlens": "<u8", "cu_predictions": "<u8"}
         arrays = {name: map_file(examples.file(f"{data.folder}/{name}"), kind) for name, kind in kinds.items()}

@@ -64,7 +64,7 @@ class MaskingConfig(Section):
             raise ValueError(f"mask_share {self.mask_share} and random_share {self.random_share} exceed 1 together")
         # A span is drawn as a unit, so its words have no separate draws.
         if self.unit == "spans" and self.count == "bernoulli":
-            raise ValueError('count = "bernoulli" has no meaning for spans: use unit = "tokens" or "words"')
+            raise ValueError('count = "bernoulli" has no effect for spans: use unit = "tokens" or "words"')
         return self
 
     def rate_at(self, step: int) -> float:

@@ -33,7 +33,7 @@ def assign_to_ranks(lengths: Ids, rank: int, world: int, batching: MicroBatching
     """
     if not 0 <= rank < world or batching.micro_batch < 1:
         given = f"rank={rank}, world={world}, micro_batch={batching.micro_batch}"
-        raise ValueError(f"{given}: need 0 <= rank < world and micro_batch >= 1")
+        raise ValueError(f"{given}: these must satisfy 0 <= rank < world and micro_batch >= 1")
     room = batching.micro_tokens or batching.row_tokens
     if not room:
         return [

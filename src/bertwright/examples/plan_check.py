@@ -27,14 +27,14 @@ def check_plans(plans: Plans, store: Store) -> None:
             continue
         path = Path(str(rows.filename))
         if len(ends) != len(room):
-            raise _unfit(f"{path} has rows of {len(ends):,} shards, the store {len(room):,}")
+            raise _unfit(f"{path} has rows of {len(ends):,} shards, but the store has {len(room):,}")
         for first in range(0, len(rows), _AT_ONCE):
             # Read instead of mapped, so that plans do not count as memory of the process.
             some = np.fromfile(path, ROW, _AT_ONCE, offset=first * ROW.itemsize)
             shards = np.searchsorted(ends, np.arange(first, first + len(some)), side="right")
             wrong = _beyond(some, room[shards]) | _breaks_elsewhere(some, store, store.shard_tokens[shards])
             if wrong.any():
-                raise _unfit(f"row {first + int(wrong.argmax()):,} of {path} takes what is not in its shard")
+                raise _unfit(f"row {first + int(wrong.argmax()):,} of {path} refers to text outside its shard")
 
 
 def _beyond(rows: NDArray[np.void], room: NDArray[np.int64]) -> NDArray[np.bool_]:

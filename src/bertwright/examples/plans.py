@@ -63,8 +63,8 @@ class Plans:
         # A truncated file would silently train on fewer rows.
         if [len(of_pass) for of_pass in rows] != shard_rows.sum(axis=1).tolist():
             raise ArtifactError(
-                f"the plans in {examples.path / folder} have other numbers of rows than {folder}.json says. Run the "
-                "stage examples again."
+                f"the plans in {examples.path / folder} have different numbers of rows than {folder}.json records. "
+                "Run the stage examples again."
             )
         return cls(rows, shard_rows)
 
@@ -88,7 +88,7 @@ def _rows(path: Path) -> list[list[int]]:
     """Rows of each shard, for each pass; `ArtifactError` if passes differ in the number of shards."""
     rows = read_typed(path, TypeAdapter(_Facts))["rows"]
     if len({len(of_pass) for of_pass in rows}) != 1:
-        raise ArtifactError(f"{path} tells of other shards in each pass. Run the stage examples again.")
+        raise ArtifactError(f"{path} lists different shards in each pass. Run the stage examples again.")
     return rows
 
 
@@ -103,7 +103,9 @@ class Epochs:
 
     def __post_init__(self) -> None:
         if (self.sizes == 0).any():
-            raise DataError("a pass of the plans has no rows: no document lies in its share. Widen its document_range.")
+            raise DataError(
+                "a pass of the plans has no rows: no document falls into its share. Widen its document_range."
+            )
 
     def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
         """The rows at increasing positions `r` [N] of the sequence, as (epoch, pass, rows [n]) in order."""

@@ -109,10 +109,10 @@ def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     if heldout < FEW_HELDOUT:
-        more = "a larger examples.heldout helps" if documents >= 4 * FEW_HELDOUT else "only more text helps"
-        log.say(f"examples: scores on {heldout} held-out documents will be rough; {more}")
+        more = "raise examples.heldout" if documents >= 4 * FEW_HELDOUT else "only more text makes them more precise"
+        log.say(f"examples: scores on {heldout} held-out documents will be imprecise; {more}")
     if heldout == 1 and config.plan == "next-sentence":
-        log.say("examples: next-sentence prediction is not scored: a random pair takes two held-out documents")
+        log.say("examples: next-sentence prediction is not scored: a random pair needs two held-out documents")
 
 
 def _check(counts: dict[str, Any]) -> None:

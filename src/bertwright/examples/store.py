@@ -102,7 +102,7 @@ class Store(Documents):
         for name, array in arrays.items():
             if len(array) != totals[name]:
                 raise ArtifactError(
-                    f"{examples.path / f'{within}store/{split}.{name}'} has {len(array):,} entries, its facts tell of "
+                    f"{examples.path / f'{within}store/{split}.{name}'} has {len(array):,} entries, but its facts say "
                     f"{totals[name]:,}. Run the stage examples again."
                 )
         tokens = f"{within}store/{split}.tokens"
@@ -135,7 +135,9 @@ def map_file(path: Path, dtype: Any) -> NDArray[Any]:
     """
     size = path.stat().st_size
     if size % np.dtype(dtype).itemsize:
-        raise ArtifactError(f"{path} ends inside an entry: it has {size:,} bytes. Run the stage examples again.")
+        raise ArtifactError(
+            f"{path} ends in the middle of an entry: it has {size:,} bytes. Run the stage examples again."
+        )
     return np.memmap(path, dtype, mode="r") if size else np.zeros(0, dtype)
 
 
@@ -148,7 +150,7 @@ def refuse_cut(arrays: Iterable[NDArray[Any]]) -> None:
         mapped = getattr(array, "_mmap", None)
         if mapped is not None and (size := mapped.size()) < len(mapped):
             raise ArtifactError(
-                f"{array.filename} has been cut while it was read: it has {size:,} bytes of {len(mapped):,}. "  # type: ignore[attr-defined]
+                f"{array.filename} was truncated while it was read: it has {size:,} bytes of {len(mapped):,}. "  # type: ignore[attr-defined]
                 "Restore it, or run the stage examples again; training then goes on from its newest checkpoint."
             )
 

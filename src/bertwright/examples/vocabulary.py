@@ -44,7 +44,7 @@ class Vocabulary:
         special = vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask
         if max(*special, *vocabulary.unused, *vocabulary.continues) >= vocabulary.size:
             raise ArtifactError(
-                f"{path} names ids beyond its {vocabulary.size:,} entries. Run the stage examples again."
+                f"{path} contains ids beyond its {vocabulary.size:,} entries. Run the stage examples again."
             )
         if vocab is not None and vocab.counts["vocabulary"] != vocabulary.hash:
             raise ArtifactError(

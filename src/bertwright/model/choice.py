@@ -48,7 +48,7 @@ def embedding_rows(own: Mapping[str, Any], vocab_size: int, multiple: int, confi
     rows: int = own.get("vocab_size", vocab_size)
     if rows < vocab_size:
         raise RecipeError(
-            f"model.config {config} says vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
+            f"model.config {config} has vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
             f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
         )
     # Rows beyond the vocabulary belong to no token; `export` removes them again.
@@ -64,8 +64,8 @@ def refuse_pairs(kind: str, next_sentence: bool) -> None:
     """Raise `RecipeError` if a next-sentence head is requested for a family without segments and pooler."""
     if next_sentence:
         raise RecipeError(
-            f"model.kind={kind} has no next-sentence head, which examples of pairs (examples.plan) need; make them "
-            "with examples.plan=full-sentences or doc-sentences, or set model.kind=bert"
+            f"model.kind={kind} has no next-sentence head, but examples of pairs (examples.plan) need one; make the "
+            "examples with examples.plan=full-sentences or doc-sentences, or set model.kind=bert"
         )
 
 

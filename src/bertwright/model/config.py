@@ -65,7 +65,7 @@ def read_network_config(path: Path) -> NetworkConfig:
         if network.family == family:
             return validated(network, values, path, network.title)
     known = ", ".join(network.family for network in NETWORKS)
-    raise RecipeError(f"{path}: model_type = {family!r} is no family of networks here; there are: {known}")
+    raise RecipeError(f"{path}: model_type = {family!r} is not a supported family of networks; supported are: {known}")
 
 
 def network_of(sections: Mapping[str, Any]) -> NetworkConfig:
@@ -80,4 +80,6 @@ def network_of(sections: Mapping[str, Any]) -> NetworkConfig:
             return family.model_validate(sections["network"])
         return TypeAdapter[ModelConfig](ModelConfig).validate_python(model).resolve(1)
     except (StopIteration, ValidationError) as error:
-        raise RecipeError(f"[model] {dict(model)} is of another version, which this one does not know") from error
+        raise RecipeError(
+            f"[model] {dict(model)} was written by another version and cannot be read by this one"
+        ) from error

@@ -51,9 +51,11 @@ def read_config_file(path: Path) -> dict[str, Any]:
     try:
         values = parse_json(read_bytes(path, MAX_JSON))
     except (OSError, ValueError) as error:
-        raise RecipeError(f"cannot read the model configuration {path}: {error}; name a JSON file") from error
+        raise RecipeError(
+            f"cannot read the model configuration {path}: {error}; give the path of a JSON file"
+        ) from error
     if not isinstance(values, dict):
-        raise RecipeError(f"{path} holds a JSON {type(values).__name__}; a model configuration is an object of keys")
+        raise RecipeError(f"{path} holds a JSON {type(values).__name__}, but a model configuration must be an object")
     return values
 
 

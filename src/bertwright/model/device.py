@@ -32,7 +32,7 @@ def resolve_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
     seen = torch.cuda.is_available()
     if wanted == "cuda" and not seen:
         raise RecipeError(
-            "device = cuda, but torch sees no GPU here. Install a CUDA build of torch, or set the key to cpu or auto."
+            "device = cuda, but torch finds no GPU here. Install a CUDA build of torch, or set the key to cpu or auto."
         )
     return torch.device("cuda" if seen and wanted != "cpu" else "cpu")
 

@@ -56,8 +56,8 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
     if not isinstance(model, PreTrainingModel):
         labels = ", ".join(model.config.labels)
         raise ArtifactError(
-            f"the model in {folder} is a classifier ({labels}), without the head that masked tokens are predicted "
-            "with. Give the folder of a pre-training."
+            f"the model in {folder} is a classifier ({labels}), without the head that predicts masked tokens. Give "
+            "the folder of a pre-training."
         )
     return model
 
@@ -108,7 +108,7 @@ def network_from(
     faults = [f"missing {name}" for name in expected if name not in tensors]
     faults += [f"unexpected {name}" for name in tensors if name not in expected]
     faults += [
-        f"{name} has shape {list(tensors[name].shape)}, the configuration says {list(tensor.shape)}"
+        f"{name} has shape {list(tensors[name].shape)}, but the configuration requires {list(tensor.shape)}"
         for name, tensor in expected.items()
         if name in tensors and tensors[name].shape != tensor.shape
     ]
@@ -119,7 +119,10 @@ def network_from(
     ]
     if faults:
         shown = "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if len(faults) > 5 else "")
-        raise ArtifactError(f"{source} does not hold the model of its configuration: {shown}. Use the matching pair")
+        raise ArtifactError(
+            f"{source} does not contain the model that its configuration describes: {shown}. Use weights and "
+            "configuration that belong together"
+        )
     model.load_state_dict(tensors, assign=True)
     return model
 

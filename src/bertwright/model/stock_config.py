@@ -35,4 +35,6 @@ def read_stock_config(path: Path) -> NetworkConfig:
             return DistilBertConfig(**read_distilbert_config(path))
         case _:
             known = ", ".join(KINDS)
-            raise RecipeError(f"{path}: model_type = {family!r} is no network that is read here; there are: {known}")
+            raise RecipeError(
+                f"{path}: model_type = {family!r} is not a network that can be read; supported are: {known}"
+            )

@@ -53,14 +53,14 @@ class DistillationConfig(Section):
     def _something_is_taught(self) -> Self:
         if not self.soft_weight and not self.hidden_weight:
             raise ValueError(
-                "soft_weight and hidden_weight are both 0, so the teacher would teach nothing; raise one, or set "
+                "soft_weight and hidden_weight are both 0, so the teacher would have no effect; raise one, or set "
                 'kind = "pretraining"'
             )
         # A setting without effect is rejected, not ignored.
         if not self.soft_weight and self.temperature != type(self).model_fields["temperature"].default:
-            raise ValueError(f"temperature {self.temperature:g} means something with soft_weight above 0 only")
+            raise ValueError(f"temperature {self.temperature:g} has an effect only if soft_weight is above 0")
         if self.layers and not self.hidden_weight:
-            raise ValueError(f"layers {list(self.layers)} mean something with hidden_weight above 0 only")
+            raise ValueError(f"layers {list(self.layers)} have an effect only if hidden_weight is above 0")
         if self.layers and not any(self.layers):
             raise ValueError(f"layers {list(self.layers)} compare nothing; set hidden_weight = 0 instead")
         return self
@@ -104,9 +104,9 @@ class ClassificationConfig(Section):
         fields = type(self).model_fields
         # A setting without effect is rejected, not ignored.
         if self.task and (set_too := [n for n in ("text", "pair", "label") if getattr(self, n) != fields[n].default]):
-            raise ValueError(f"task {self.task} says its columns: leave out {', '.join(set_too)}")
+            raise ValueError(f"task {self.task} defines its columns: leave out {', '.join(set_too)}")
         if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels {list(self.labels)} name a class twice")
+            raise ValueError(f"labels {list(self.labels)} contain a class twice")
         return self
 
     @property

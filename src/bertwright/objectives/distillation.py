@@ -86,6 +86,6 @@ def distillation(config: DistillationConfig, model: PreTrainingModel, pair_task:
         if not hasattr(each.encoder, "layers"):
             raise RecipeError(
                 f"train.objective.hidden_weight: a {each.config.title} of the family {each.config.family} has no "
-                "layers of their own whose states could be compared; set it to 0."
+                "separate layers with states to compare; set it to 0."
             )
     return Distillation(config, pretraining, weights, len(teacher.entries), layers if config.hidden_weight else {})

@@ -21,7 +21,7 @@ FILES = ("config.json", "model.safetensors", "vocab.txt")
 """The files that are read from a teacher's folder."""
 _MOST = 256 * 2**20
 """Maximum size of a vocabulary (bytes)."""
-_GIVE = f"give a finished train folder, or a folder as transformers writes it ({', '.join(FILES)})"
+_GIVE = f"give a finished train folder, or a folder in the format of transformers ({', '.join(FILES)})"
 _PLACES = {"train": "model", "export": "hf"}
 """The folder of the model in the artifact of a stage."""
 
@@ -78,11 +78,11 @@ def missing_of(path: Path) -> list[str]:
 
 def _no_teacher(path: Path, missing: list[str]) -> str:
     if not path.is_dir():
-        return f"{path} is no folder; {_GIVE}"
+        return f"{path} is not a folder; {_GIVE}"
     if (path / "recipe.toml").is_file():
         return f"{path} is a run folder; give its {path / 'train'}, once it is finished"
     if missing == ["model.safetensors"] and (path / "pytorch_model.bin").is_file():
-        text = f"{path} has its weights in pytorch_model.bin, a pickle, which is never read"
+        text = f"{path} has its weights in pytorch_model.bin, but pickle files are never read"
         return f"{text}; save them as safetensors (transformers' save_pretrained)"
     return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
 
@@ -108,7 +108,7 @@ def entries_of(vocabulary: Path) -> tuple[str, ...]:
     try:
         text = read_bytes(vocabulary, _MOST).decode("utf-8-sig", errors="replace")
     except ValueError as error:
-        raise RecipeError(f"{vocabulary} is no vocabulary: {error}; {_GIVE}") from error
+        raise RecipeError(f"{vocabulary} is not a vocabulary: {error}; {_GIVE}") from error
     return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))
 
 
@@ -150,7 +150,7 @@ def other_entries(teacher: Teacher, entries: tuple[str, ...]) -> str:
 def other_vocabulary(teacher: Teacher, vocabulary: str, difference: str) -> str:
     """The message for a teacher whose vocabulary differs from the one called `vocabulary`."""
     return (
-        f"has another vocabulary than {vocabulary} {difference}: its tokens stand for other words. Set "
+        f"has another vocabulary than {vocabulary} {difference}: its token ids belong to other words. Set "
         f"vocab.file={teacher.folder / 'vocab.txt'} with the text settings it was made with, or give another folder."
     )
 
@@ -167,16 +167,16 @@ def misfits(
     for length_key, length in lengths.items():
         if length > theirs.max_position_embeddings:
             text = f"{length} is longer than the {theirs.max_position_embeddings} positions of {key}.teacher"
-            yield length_key, f"{text} {teacher.path}; shorten it, or give a teacher that reads as much"
+            yield length_key, f"{text} {teacher.path}; shorten it, or give a teacher with as many positions"
     if isinstance(theirs, BertConfig) and theirs.type_vocab_size < segments:
-        text = f"{teacher.path} tells {theirs.type_vocab_size} segment apart, but sentence pairs have {segments}"
+        text = f"{teacher.path} distinguishes {theirs.type_vocab_size} segment, but sentence pairs have {segments}"
         yield f"{key}.teacher", f"{text}; give another teacher, or set examples.plan=doc-sentences"
     if not config.hidden_weight:
         return
     own, depth = network.num_hidden_layers, theirs.num_hidden_layers
     if theirs.hidden_size != network.hidden_size:
-        text = f"the hidden states of {teacher.path} have {theirs.hidden_size} numbers and those of [model]"
-        remedy = "so they have no cosine; set hidden_weight=0, or choose a model of the teacher's width"
+        text = f"the hidden states of {teacher.path} have {theirs.hidden_size} numbers, but those of [model] have"
+        remedy = "so their cosine cannot be computed; set hidden_weight=0, or choose a model of the teacher's width"
         yield f"{key}.hidden_weight", f"{text} {network.hidden_size}, {remedy}"
     if config.layers and (len(config.layers) != own or max(config.layers) > depth):
         text = f"{list(config.layers)} must be {own} numbers from 0 to {depth}, one for each layer of [model], each a"

@@ -36,14 +36,15 @@ def owners(names: Sequence[str], overrides: Sequence[GroupConfig]) -> dict[str, 
         matched = [name for name in names if fnmatchcase(name, override.pattern)]
         if not matched:
             raise RecipeError(
-                f"optim.groups.{index}.pattern {override.pattern!r} names no tensor of this network; its tensors are "
-                f"called {', '.join(names[:3])}, ..., {names[-1]}"
+                f"optim.groups.{index}.pattern {override.pattern!r} matches no tensor of this network; its tensors "
+                f"are called {', '.join(names[:3])}, ..., {names[-1]}"
             )
         if twice := [name for name in matched if name in owner]:
             first = owner[twice[0]]
             raise RecipeError(
                 f"optim.groups.{first}.pattern {overrides[first].pattern!r} and optim.groups.{index}.pattern "
-                f"{override.pattern!r} both name {twice[0]}; a tensor has one group: make one of them narrower"
+                f"{override.pattern!r} both match {twice[0]}, but a tensor can have only one group; make one of the "
+                "patterns narrower"
             )
         owner |= dict.fromkeys(matched, index)
     return owner

@@ -60,7 +60,7 @@ class LambConfig(Section):
     def _something_to_clip(self) -> LambConfig:
         if self.clip_before_reduction and not self.max_grad_norm:
             raise ValueError(
-                "clip_before_reduction says where gradients are clipped, and max_grad_norm 0 clips none; set "
+                "clip_before_reduction sets where gradients are clipped, but max_grad_norm 0 turns clipping off; set "
                 "max_grad_norm=1.0, or leave clip_before_reduction out"
             )
         return self

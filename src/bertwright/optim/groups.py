@@ -31,8 +31,8 @@ def parameter_groups(
     if not decaying or len(decaying) == len(named):
         raise RecipeError(
             f"weight decay needs parameters that decay and some that do not, but of {len(named)} names "
-            f"({', '.join(list(named)[:3])}, ...) {len(decaying)} decay; layer norms are to be called "
-            "'norm' and biases 'bias'"
+            f"({', '.join(list(named)[:3])}, ...) {len(decaying)} decay; layer norms must be called 'norm' and biases "
+            "'bias'"
         )
     owner = owners(list(named), overrides)
     groups: list[Group] = []

@@ -42,8 +42,8 @@ def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> l
     matrices = {id(p) for name, p in named.items() if is_layer_matrix(name, p.ndim)}
     if not matrices:
         raise RecipeError(
-            f"optim.kind muon moves the matrices inside 'layers', and this network ({', '.join(list(named)[:3])}, ...) "
-            "has none; take adamw or lamb"
+            f"optim.kind muon updates the matrices inside 'layers', but this network ({', '.join(list(named)[:3])}, "
+            "...) has none; use adamw or lamb"
         )
     parts: list[Group] = []
     for group in groups:

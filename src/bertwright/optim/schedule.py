@@ -97,7 +97,8 @@ def learning_rate(schedule: Schedule, step: int, total_steps: int, warmup_steps:
     # A longer warm-up would silently end below the peak rate.
     if not 0 <= warmup_steps <= total_steps:
         raise RecipeError(
-            f"warm-up of {warmup_steps} steps in a phase of {total_steps}; it must lie between 0 and that"
+            f"warm-up of {warmup_steps} steps in a phase of {total_steps}; the warm-up must be between 0 and the "
+            "number of steps"
         )
     return schedule.rate(step, total_steps, warmup_steps, peak)
 

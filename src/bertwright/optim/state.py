@@ -23,7 +23,7 @@ def named_state(optimizer: Optimizer, parameters: Mapping[str, Parameter]) -> di
     # A single counter is saved: the schedule and the bias correction use one number of updates.
     if len(steps) > 1:
         raise CheckpointError(
-            f"parameters have had different numbers of updates ({sorted(steps)}); all must move together"
+            f"parameters have had different numbers of updates ({sorted(steps)}); all must have the same number"
         )
     kept = ((name, moment, value) for name, state in stepped.items() for moment, value in state.items())
     moments = {f"{moment}.{name}": value for name, moment, value in kept if moment != "step"}
@@ -69,7 +69,8 @@ def check_state(
     faults += [f"{name} is of {state[name].dtype}" for name in expected if name in state and state[name].is_complex()]
     if faults:
         raise CheckpointError(
-            f"this optimizer state is not of this model: {'; '.join(faults[:5])}. Use the model's own"
+            f"this optimizer state does not belong to this model: {'; '.join(faults[:5])}. Use the state saved with "
+            "the model"
         )
 
 

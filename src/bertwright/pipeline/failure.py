@@ -11,7 +11,7 @@ def why_failed(out: bytes, log: bytes, code: int) -> str:
     """The error that a command with `--json` printed (`out`), else the last line of its `log`, else its exit code;
     for a negative `code`, the signal that ended it."""
     if code < 0:
-        killed = "; probably there was no memory left" if -code == signal.SIGKILL else ""
+        killed = "; it probably ran out of memory" if -code == signal.SIGKILL else ""
         return f"ended by {signal.Signals(-code).name}{killed}"
     with suppress(ValueError, KeyError, IndexError, TypeError):
         return str(json.loads(out.splitlines()[-1])["error"]["message"])

@@ -47,9 +47,9 @@ def forecast_line(plan: Plan) -> str:
     """The forecast as one line for the log."""
     memory = f"{plan['memory_bytes'] / 1e9:.1f} GB of memory for each rank"
     if plan["low_hours"] is None or plan["high_hours"] is None:
-        return f"forecast: {memory}; how long is not known"
+        return f"forecast: {memory}; the time is unknown"
     low, high = (_duration(hours) for hours in (plan["low_hours"], plan["high_hours"]))
-    return f"forecast: {low} to {high}, {memory} (bertwright plan says more)"
+    return f"forecast: {low} to {high}, {memory} (for details, run bertwright plan)"
 
 
 def _duration(hours: float) -> str:

@@ -144,8 +144,9 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     if not any((folder / "train" / CHECKPOINTS).glob("step-*")):
         if _is_finished(folder, "train") and (different := _differences(folder, "train", _sealed(run, folder))):
             raise ArtifactError(
-                f"{folder / 'train'} holds a model of other settings, and trained weights are not thrown away: "
-                f"{different}. Set these back, or train elsewhere (--out DIR), or move {folder / 'train'} away."
+                f"{folder / 'train'} holds a model trained with other settings, and trained weights are never "
+                f"discarded: {different}. Restore these settings, or train in another folder (--out DIR), or move "
+                f"{folder / 'train'} away."
             )
         return
     # A vocabulary knows the hash of its entries only after it is built, so the recorded one is used.
@@ -159,7 +160,9 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
             for name, expected in before.identities.items()
             if (d := _differences(folder, name, expected))
         ]
-        raise ArtifactError(f"{error} Changed before it: {', '.join(changed)}." if changed else str(error)) from None
+        raise ArtifactError(
+            f"{error} Changed in an earlier stage: {', '.join(changed)}." if changed else str(error)
+        ) from None
 
 
 def _sealed(run: Identity, folder: Path) -> Identity:

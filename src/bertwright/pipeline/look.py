@@ -49,7 +49,7 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     state = newest.counts["unfinished"]
     out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")
     of = f"{state['step']:,} of {state['steps']:,} steps"
-    log.say(f"{', '.join(stages)}: training is not finished, so this is of its newest checkpoint ({of}), in {out}")
+    log.say(f"{', '.join(stages)}: training is not finished, so the newest checkpoint ({of}) is used, in {out}")
     # Locks the output folder, not the run, which may be training: two looks at one checkpoint exclude each other.
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
@@ -86,7 +86,7 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
         # The page is only for people: a missing page, even through a bug of ours, must not end days of training.
         except Exception as error:
             why = str(error) if isinstance(error, BertwrightError | OSError) else f"{type(error).__name__}: {error}"
-            log.say(f"report: no page at {checkpoint.name}: {why}")
+            log.say(f"report: no page was made at {checkpoint.name}: {why}")
 
     return write
 

@@ -31,8 +31,8 @@ def refuse_other(remote: RemoteFolder, url: str, run: Path, parts: Sequence[Part
     what = _differing(there, here) or _strange(remote, parts) or _unknown(remote, run, there, here)
     if what:
         raise ArtifactError(
-            f"{url} holds another run, and nothing there is overwritten: {what}. Give an address of its own, "
-            "or remove what is there."
+            f"{url} holds another run, which is not overwritten: {what}. Use a different address for this run, or "
+            "remove that run."
         )
 
 
@@ -58,10 +58,10 @@ def _differing(there: Manifests, here: Manifests) -> str:
         if expected not in (None, manifest["fingerprint"]):
             if place == "train" and own and _checkpoints(there) & _checkpoints(here):
                 return _other_length(manifest["counts"]["steps"], own["counts"]["steps"])
-            return f"{place} there was made with other settings, or of other inputs"
+            return f"{place} there was made with other settings or from other inputs"
         # Checkpoints with equal settings may still come from different trainings.
         if checkpoint and own and own["files"] != manifest["files"]:
-            return f"{place} there is of another training with the same settings"
+            return f"{place} there is from another training with the same settings"
     return ""
 
 
@@ -75,7 +75,7 @@ def _other_length(theirs: int, ours: int) -> str:
         return f"train there ended after {theirs:,} steps, and this run is an extension of it to {ours:,}"
     if ours < theirs:
         return f"train there is an extension of this run, from {ours:,} to {theirs:,} steps"
-    return "train there has other weights, of another training with the same settings"
+    return "train there has other weights, from another training with the same settings"
 
 
 def _strange(remote: RemoteFolder, parts: Sequence[Part]) -> str:
@@ -83,7 +83,7 @@ def _strange(remote: RemoteFolder, parts: Sequence[Part]) -> str:
         names = {*part.artifact.names(), *part.beside, MANIFEST}
         for name in remote.sizes(part.place):
             if name not in names and not (part.place == "train" and name.split("/")[0] in _BESIDE):
-                return f"{part.place} there has {name}, which is no file of this run"
+                return f"{part.place} there has {name}, which is not a file of this run"
     return ""
 
 
@@ -94,6 +94,6 @@ def _unknown(remote: RemoteFolder, run: Path, there: Manifests, here: Manifests)
         return ""
     absent = [place for place in there if place not in here and not (place.startswith(_STEPS) and _checkpoints(here))]
     if absent:
-        return f"{RECIPE} there is another, and this run has no finished {absent[0]}"
+        return f"{RECIPE} there is different, and this run has no finished {absent[0]}"
     reported = any(remote.size(name) is not None for name in REPORT)
-    return f"{RECIPE} there is another, beside a report" if reported and not there else ""
+    return f"{RECIPE} there is different, and a report is next to it" if reported and not there else ""

@@ -62,7 +62,7 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
         if name == CHECKPOINTS:
             found += checkpoints(run, log) if not parts or name in parts else []
             if name in parts and not any(part.is_checkpoint for part in found):
-                raise ArtifactError(f"{run / 'train'} has no checkpoint that is whole. Train first.")
+                raise ArtifactError(f"{run / 'train'} has no complete checkpoint. Train first.")
         elif name in parts or (not parts and (run / name / MANIFEST).is_file()):
             found.append(Part(RunFolder(run).artifact(name), name))
         elif not parts:
@@ -71,9 +71,9 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
     if not reported and "report" in parts:
         raise ArtifactError(f"{run} has no {REPORT[1]}. Make it first: bertwright report RECIPE --out {run}")
     if not found and not parts:
-        raise ArtifactError(f"{run} has nothing finished to copy. Name a run folder, or let a stage end first.")
+        raise ArtifactError(f"{run} has no finished stage to copy. Give a run folder, or finish a stage first.")
     if missing:
-        log.say(f"{run} has no finished {', '.join(missing)}, which is left out")
+        log.say(f"{run} has no finished {', '.join(missing)}, which is not copied")
     return found
 
 

@@ -60,9 +60,9 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
     """
     made = tuple(name for name in PREPARED if (folder / name / MANIFEST).is_file()) if _prepared(recipe, folder) else ()
     values = recipe.shown(exclude_none=True)
-    text = f"what is prepared in {folder} ({', '.join(made)})"
+    text = f"the finished stages in {folder} ({', '.join(made)})"
     if not made and recipe.corpus is None:
-        text = "the data that its phases name"
+        text = "the data given in its phases"
     elif not made:
         assert recipe.corpus is not None
         text = _sample(values, recipe, folder, scratch)
@@ -103,17 +103,17 @@ def _sample(values: dict[str, Any], recipe: Recipe, folder: Path, scratch: Path)
         text = (
             f"the first {_SAMPLE // 2**20} MB of each source"
             if any(scratch.iterdir())
-            else "all sources, which are small"
+            else "all sources, because they are small"
         )
     except NoCopyError:
         values["corpus"] = {"source": ["sample-small"], "language": "hu", "filter": {"languages": ["hu", "en"]}}
-        text = "the built-in sample: a source lies on another machine, and has not been copied yet"
+        text = "the built-in sample, because a source is on another machine and has not been copied yet"
     values["examples"]["heldout"] = max(recipe.examples.heldout, _HELDOUT)
     vocabulary = folder / "vocab" / "vocab.txt"
     if recipe.vocab.file is None and vocabulary.is_file() and (vocabulary.parent / MANIFEST).is_file():
         case = {key: values["vocab"][key] for key in ("lower_case", "strip_accents")}
         values["vocab"] = {"file": str(vocabulary), **case}
-        text += ", with the vocabulary that is there"
+        text += ", with the existing vocabulary"
     elif recipe.vocab.file is None:
         # A sample yields fewer entries, and the embedding matrix is a large part of the memory.
         values["model"]["pad_vocab_to_multiple_of"] = recipe.network().vocab_size

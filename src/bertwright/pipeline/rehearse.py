@@ -67,11 +67,11 @@ def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal
     Raises whatever opening a source raises, and `ArtifactError` while another rehearsal works there.
     """
     if rank_and_world()[1] > 1:
-        raise RecipeError("--rehearse starts its own processes, one after another. Start it once, without torchrun.")
+        raise RecipeError("--rehearse starts its own processes, one after another. Run it once, without torchrun.")
     with _scratch(folder.absolute().with_name(f".{folder.name}.rehearsal")) as scratch:
         parts = list(_checked(recipe, folder))
         planned = rehearsal(recipe, folder, scratch.folder("sources"))
-        log.say(f"rehearsal: {planned.text}; in {scratch.path}, which is removed afterwards")
+        log.say(f"rehearsal: {planned.text}; in {scratch.path}, which is removed at the end")
         for part in _rehearsed(planned, folder, replace(scratch, log=log)):
             log.say(f"rehearsal: {part.name}: {part.outcome}")
             parts.append(part)

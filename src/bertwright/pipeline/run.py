@@ -112,15 +112,16 @@ def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:
     rank, world = share.rank, share.world
     if world > 1 and (len(stages) != 1 or stages[0] not in PARALLEL_STAGES):
         raise RecipeError(
-            f"--world {world}: ranks can share one of the stages {', '.join(PARALLEL_STAGES)}, by its own verb."
+            f"--world {world}: ranks can share only one of the stages {', '.join(PARALLEL_STAGES)}, started with the "
+            "command of that stage."
         )
     if not 0 <= rank < world:
         raise RecipeError(f"--rank {rank} --world {world}: the ranks of {world} are 0 to {world - 1}.")
     # Otherwise every rank would prepare the same corpus in the same folder.
     if rank_and_world()[1] > 1 and list(stages) != ["train"]:
         raise RecipeError(
-            "several ranks can only train. Prepare with one process (--until examples), then start "
-            "`bertwright train RECIPE` on all ranks."
+            "several ranks can only run the stage train. Prepare the data with one process (--until examples), then "
+            "start `bertwright train RECIPE` on all ranks."
         )
 
 

@@ -51,6 +51,6 @@ class RunFolder:
     def _existing(self, name: str, stage: str) -> Path:
         if not (self.path / name).is_file():
             raise ArtifactError(
-                f"{self.path / name} is not there. Make it first: bertwright {stage} RECIPE --out {self.path}"
+                f"{self.path / name} does not exist. Make it first: bertwright {stage} RECIPE --out {self.path}"
             )
         return self.path / name

@@ -44,8 +44,8 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
         key = ".".join(map(str, fault["loc"]))
         wrong = f"it is called {new} now" if (new := renamed(key)) else fault["msg"]
         raise ArtifactError(
-            f"the settings sealed in {folder} do not fit this version or {folder / 'recipe.toml'}: "
-            f"{key}: {wrong}. Restore recipe.toml, or make the run anew."
+            f"the settings recorded in {folder} do not match this version or {folder / 'recipe.toml'}: {key}: "
+            f"{wrong}. Restore recipe.toml, or make a new run."
         ) from error
 
 
@@ -94,8 +94,8 @@ def _restore_own_data(folder: Path, values: dict[str, Any], artifacts: dict[str,
             phase |= {"data": None, "quarantine": False}
         elif phase.get("data") in (None, GIVEN):
             raise ArtifactError(
-                f"phase {index} of the run in {folder} was trained on data of its own, of which "
-                f"{folder / 'recipe.toml'} does not know any more. Write train.phases.{index}.data there again."
+                f"phase {index} of the run in {folder} was trained on its own data, but {folder / 'recipe.toml'} no "
+                f"longer contains that key. Add train.phases.{index}.data there again."
             )
 
 

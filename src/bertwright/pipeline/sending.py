@@ -79,8 +79,8 @@ class Sending:
             if all(self._put_unless_pruned(part) for part in due):
                 return
         raise ArtifactError(
-            f"{self._run / 'train'} prunes its checkpoints faster than they can be copied to {self.sent.url}: each of "
-            f"{_TRIES} was gone before it was there. Copy them when training has ended, or train with more of "
+            f"{self._run / 'train'} removes its checkpoints faster than they can be copied to {self.sent.url}: each "
+            f"of {_TRIES} was removed before it was copied. Copy them when training has ended, or train with a larger "
             "train.keep_checkpoints, or with train.mirror."
         )
 
@@ -107,10 +107,10 @@ class Sending:
         if isinstance(error, OSError) and self._is_ours(error) and (ours := of_the_system(error)):
             return ours
         said = shown(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
-        there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are there." if self._done else ""
+        there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are copied." if self._done else ""
         return DataError(
-            f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {said}).{there} "
-            f"{_remedy(error)} Then run the same command again: what is there whole is not sent again."
+            f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {said}).{there} {_remedy(error)} "
+            "Then run the same command again: complete files are not sent again."
         )
 
     def _is_ours(self, error: OSError) -> bool:
@@ -137,8 +137,9 @@ class Sending:
             if not self._right(place, sha256, size):
                 part.artifact.file(name)  # raises if the local file is the damaged one
                 raise DataError(
-                    f"{place} is damaged at {self.sent.url}: it was sent, and read back it has another SHA-256. See to "
-                    "the storage and the connection, and run the same command again: it is sent again."
+                    f"{place} is damaged at {self.sent.url}: the file read back has a different SHA-256 than the file "
+                    "that was sent. Check the storage and the connection, and run the same command again: the file is "
+                    "sent again."
                 )
             self.sent.files, self.sent.bytes = self.sent.files + 1, self.sent.bytes + size
         self._advance(size)
@@ -189,7 +190,7 @@ def _told(show: Any) -> Any:
 def _remedy(error: Exception) -> str:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError) or "NotFound" in kind:
-        return "Make the bucket or the container first, as bertwright makes none, or mend the address."
+        return "Create the bucket or the container first (bertwright does not create it), or correct the address."
     if isinstance(error, PermissionError) or "Credential" in kind or "Authentication" in kind:
-        return "Set credentials in the environment that may write there (AWS_..., AZURE_STORAGE_CONNECTION_STRING)."
-    return "See to the connection and the address."
+        return "Set credentials in the environment that allow writing there (AWS_..., AZURE_STORAGE_CONNECTION_STRING)."
+    return "Check the connection and the address."

@@ -58,7 +58,10 @@ class Stage:
         if recipe.corpus is not None and (self.name != "export" or recipe.source == "corpus"):
             return self.inputs
         if self.without_corpus is None:
-            raise RecipeError("the recipe has no [corpus], so there is none to make. Write one, or start with vocab.")
+            raise RecipeError(
+                "the recipe has no [corpus], so there is no corpus to make. Add a [corpus], or start with the stage "
+                "vocab."
+            )
         return self.without_corpus
 
     def prepared(self, work: Work) -> Callable[[], Artifact | Path]:
@@ -143,7 +146,7 @@ _ROWS = (
     ),
     Stage(
         name="evaluate",
-        about="Held-out scores beside their baselines.",
+        about="Held-out scores compared with baselines.",
         inputs=("train", "examples", "vocab"),
         without_corpus=("train", "examples", "vocab"),
         version=evaluate.VERSION,

@@ -51,7 +51,7 @@ def after_step(
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
     if stop and not state.phase_end:
         ranks.barrier()  # if a rank exits early, the launcher kills the others while rank 0 is still writing
-        by = "a signal" if signal else "a notice that a machine is taken away"
+        by = "a signal" if signal else "a notice that the cloud reclaims a machine"
         raise Interrupted(
             f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again "
             "to continue."

@@ -43,9 +43,9 @@ def assert_same_training(ranks: Ranks, job: Job) -> None:
     ]
     more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
     raise ArtifactError(
-        f"the {ranks.world} ranks do not train the same: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
-        "same recipe and overrides, the same version of bertwright, the same run folder (--out), which all see, and a "
-        "GPU for each or for none (train.device)."
+        f"the {ranks.world} ranks have different settings: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
+        "same recipe and overrides, the same version of bertwright, the same shared run folder (--out), and either a "
+        "GPU for every rank or none (train.device)."
     )
 
 
@@ -58,8 +58,8 @@ def assert_equal(ranks: Ranks, value: str, what: str) -> None:
         return
     said = ", ".join(f"{text} on rank {rank}" for rank, text in enumerate(_texts(ranks, _short(value))))
     raise ArtifactError(
-        f"the {ranks.world} ranks do not see the same thing: {what} is {said}. All ranks need the same shared folder; "
-        "where it shows files late, wait a little and run the same command again."
+        f"the {ranks.world} ranks do not find the same files: {what} is {said}. All ranks need the same shared "
+        "folder; if its file system shows new files late, wait a little and run the same command again."
     )
 
 

@@ -47,7 +47,10 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
     log.say(f"train: {numbers} on {device}, attention kernel {network.kernel}")
     if not is_deterministic(job.config):
-        log.say("train: not deterministic: another run has other bits. train.deterministic=true gives the same again")
+        log.say(
+            "train: not deterministic: another run gives slightly different numbers. With train.deterministic=true "
+            "the numbers are identical"
+        )
     averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
     # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.

@@ -125,8 +125,8 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
             log.say(f"train: skipping the damaged checkpoint {path.name}: {error}")
     if candidates:
         raise CheckpointError(
-            f"none of the {len(candidates)} checkpoints in {folder} is whole, so training cannot continue. "
-            f"Restore one from a copy, or move {folder.parent} away to start again from step 0."
+            f"none of the {len(candidates)} checkpoints in {folder} is complete, so training cannot continue. Restore "
+            f"one from a copy, or move {folder.parent} away to start again from step 0."
         )
     return None
 

@@ -137,8 +137,8 @@ class TrainConfig(Section):
     def _a_limit_that_bounds(self) -> TrainConfig:
         if self.memory_limit_gb and not any(phase.micro_batch == "auto" for phase in self.phases):
             raise ValueError(
-                f"memory_limit_gb {self.memory_limit_gb:g} bounds the micro-batches of phases whose micro_batch is "
-                "auto, and none is; set phases.0.micro_batch=auto, or leave it out"
+                f"memory_limit_gb {self.memory_limit_gb:g} limits the micro-batches of phases with micro_batch=auto, "
+                "but no phase has that; set phases.0.micro_batch=auto, or leave it out"
             )
         return self
 
@@ -147,14 +147,14 @@ class TrainConfig(Section):
         kind, isa = self.precision.kind, self.cpu_isa
         if isa != "auto" and self.device != "cpu":
             raise ValueError(
-                f"cpu_isa {isa} bounds what a processor computes with, and device {self.device} may be a GPU; set "
+                f"cpu_isa {isa} limits the instructions of a CPU, but device {self.device} may be a GPU; set "
                 "device=cpu, or leave cpu_isa out"
             )
         slow = kind == "bf16" and not getattr(self.precision, "allow_slow", False) and isa in ("avx2", "avx512")
         if slow or (kind == "bf32" and isa in ("avx2", "avx512", "avx512_bf16")):
             needed = "amx" if kind == "bf32" else "avx512_bf16 or amx"
             raise ValueError(
-                f"cpu_isa {isa} keeps precision {kind} from the units it multiplies with; set cpu_isa={needed}, or "
+                f"cpu_isa {isa} disables the hardware units that precision {kind} needs; set cpu_isa={needed}, or "
                 "precision=fp32"
             )
         return self
@@ -164,24 +164,26 @@ class TrainConfig(Section):
         timed = [index for index, phase in enumerate(self.phases) if phase.hours is not None]
         if isinstance(self.averaging, EmaConfig) and self.averaging.start and timed:
             raise ValueError(
-                f"averaging.start {self.averaging.start:g} is a share of the steps of all phases, which "
-                f"phases.{timed[0]}.hours leaves open; set averaging.start to 0, or leave hours out"
+                f"averaging.start {self.averaging.start:g} is a share of the steps of all phases, but "
+                f"phases.{timed[0]}.hours leaves their number open; set averaging.start to 0, or leave hours out"
             )
         return self
 
     @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:
         if self.init_layers and self.init_from is None:
-            raise ValueError(f"init_layers {list(self.init_layers)} are layers of a network: give it as init_from")
+            raise ValueError(
+                f"init_layers {list(self.init_layers)} are the layers of another network: set init_from to that network"
+            )
         if self.init_layers and not self.phases[0].restart_bias_correction:
             raise ValueError(
-                "phases.0.restart_bias_correction false needs moments to go on from, and init_layers takes weights "
-                "alone; leave one out"
+                "phases.0.restart_bias_correction false needs optimizer moments to continue from, but init_layers "
+                "reads only weights; leave one out"
             )
         if self.init_from is None and not self.phases[0].restart_bias_correction:
             raise ValueError(
-                "phases.0.restart_bias_correction false needs updates to go on counting from: give init_from a "
-                "checkpoint, or leave it out"
+                "phases.0.restart_bias_correction false needs a number of updates to continue from: set init_from to "
+                "a checkpoint, or leave it out"
             )
         return self
 

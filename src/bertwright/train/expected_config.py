@@ -22,5 +22,5 @@ class ExpectedLoss(Section):
     @model_validator(mode="after")
     def _a_band(self) -> Self:
         if self.low >= self.high:
-            raise ValueError(f"low {self.low:g} is not below high {self.high:g}; exchange them, or widen the band")
+            raise ValueError(f"low {self.low:g} is not below high {self.high:g}; exchange the two, or widen the band")
         return self

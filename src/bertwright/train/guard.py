@@ -78,8 +78,8 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
             trained.engine.restart_steps()
         applied = 0
     session.log.say(
-        f"train: {state.skipped_in_a_row} updates in a row were dropped: back to {checkpoint.path.name}, without the "
-        f"batches {_said(left_out)}"
+        f"train: {state.skipped_in_a_row} updates in a row were dropped: training returns to {checkpoint.path.name} "
+        f"and skips the batches {_said(left_out)}"
     )
     return replace(
         state,
@@ -121,12 +121,12 @@ def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> Di
 
 
 def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DivergedError:
-    what = "not finite or far above those before" if guard.spike or guard.loss_spike else "not finite"
+    what = "not finite or far above the earlier values" if guard.spike or guard.loss_spike else "not finite"
     again = f", also after going back {gone_back} times" if gone_back else ""
     return DivergedError(
         f"the gradient or the loss was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
         f"{state.data_step:,}){again}: training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
-        f"{phase.peak:g}) or raise its warmup, and start in another folder."
+        f"{phase.peak:g}) or raise its warmup, and train in another folder."
     )
 
 

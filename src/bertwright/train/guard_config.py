@@ -28,7 +28,7 @@ class GuardConfig(Section):
     def _a_loss_that_may_pass(self) -> GuardConfig:
         if 0 < self.loss_spike <= 1:
             raise ValueError(
-                f"loss_spike {self.loss_spike:g} would drop every update whose loss is not below the median; give more "
-                "than 1, or 0 for none"
+                f"loss_spike {self.loss_spike:g} would drop every update with a loss that is not below the median; "
+                "set it above 1, or to 0 to drop none"
             )
         return self

@@ -76,7 +76,7 @@ def identity(settings: Settings, next_sentence: bool, inputs: Mapping[str, str],
     imported = {f"{data.key}.data" for data in config.imported_data()}
     if missing := [key for key, value in fingerprints.items() if value is None and key not in imported]:
         raise ArtifactError(
-            f"{missing[0]}: {named[missing[0]]} is no finished artifact. Give the folder of a checkpoint, or of a "
+            f"{missing[0]}: {named[missing[0]]} is not a finished artifact. Give the folder of a checkpoint, or of a "
             "finished stage."
         )
     known = {key: value for key, value in fingerprints.items() if value is not None}
@@ -98,8 +98,9 @@ def refuse_other_settings(out: Path, run: Identity) -> None:
             continue  # damaged: the code that resumes will report it
         if changed := changes(checkpoint, run):
             raise ArtifactError(
-                f"{out} holds checkpoints of other settings, and trained weights are not thrown away: "
-                f"{'; '.join(changed)}. Set these back, or train elsewhere (--out DIR), or move {out} away."
+                f"{out} holds checkpoints trained with other settings, and trained weights are never discarded: "
+                f"{'; '.join(changed)}. Restore these settings, or train in another folder (--out DIR), or move {out} "
+                "away."
             )
         return
 

@@ -43,8 +43,8 @@ def chosen_layers(
             there = tuple(theirs[source].shape) if source in theirs else "absent"
             raise ArtifactError(
                 f"train.init_layers: {name} is {tuple(own.shape)} here, and {source} is {there} in train.init_from "
-                f"{given}. Give the recipe a [model] that differs from that network in its number of layers alone, or "
-                "leave init_layers and init_from out."
+                f"{given}. Set a [model] that differs from that network only in its number of layers, or leave "
+                "init_layers and init_from out."
             )
         chosen[name] = theirs[source]
     return chosen

@@ -55,7 +55,7 @@ def bound(config: TrainConfig, log: Log) -> None:
     if wanted == "auto":
         return
     if reason := lacking(wanted):
-        raise RecipeError(f"train.cpu_isa = {wanted}, but {reason}. Leave it out, or name less.")
+        raise RecipeError(f"train.cpu_isa = {wanted}, but {reason}. Leave it out, or set a lower bound.")
     values = dict(zip(VARIABLES, BOUNDS[wanted], strict=True))
     for name, value in values.items():
         # As oneDNN reads them: the old name counts if the new one is not set.
@@ -68,8 +68,8 @@ def bound(config: TrainConfig, log: Log) -> None:
     if "torch" in sys.modules and any(name not in os.environ for name in values):
         shown = " ".join(f"{name}={value}" for name, value in values.items())
         raise RecipeError(
-            f"train.cpu_isa = {wanted} must be settled before torch is loaded, and this process has loaded it. Set "
-            f"{shown} in the environment before Python starts, or train by the command line."
+            f"train.cpu_isa = {wanted} must be applied before torch is loaded, but this process has already loaded "
+            f"it. Set {shown} in the environment before Python starts, or train from the command line."
         )
     os.environ.update(values)
     log.say(f"train: instructions up to {wanted} (train.cpu_isa); the processor has {widest()}")

@@ -62,16 +62,17 @@ def _open_store(rank: int, until: float) -> Store:
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     except (KeyError, ValueError) as error:
         raise RecipeError(
-            "WORLD_SIZE says that several ranks train, but MASTER_ADDR and MASTER_PORT do not say where they meet "
-            f"({error}). Start them with torchrun, or set both, or unset WORLD_SIZE."
+            "WORLD_SIZE says that several ranks train, but MASTER_ADDR and MASTER_PORT do not give the address where "
+            f"they connect ({error}). Start them with torchrun, or set both, or unset WORLD_SIZE."
         ) from error
     torchruns = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # else rank 0 hosts the store
     try:
         return TCPStore(host, port, None, rank == 0 and not torchruns, _left(until), wait_for_workers=False)
     except (RuntimeError, TypeError) as error:  # TypeError: a port beyond 65535
         raise RankError(
-            f"rank {rank} cannot meet the others at {host}:{port} (MASTER_ADDR, MASTER_PORT): {_first_line(error)}. "
-            "Look whether rank 0 runs and whether the port is free there, then start all ranks again."
+            f"rank {rank} cannot connect to the others at {host}:{port} (MASTER_ADDR, MASTER_PORT): "
+            f"{_first_line(error)}. Check that rank 0 runs and that the port is free there, then start all ranks "
+            "again."
         ) from error
 
 
@@ -101,8 +102,8 @@ def _absent(peers: dict[int, Peer], world: int) -> RankError:
     """Return the error about the ranks that have not arrived, and send it to those that have."""
     missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
     error = RankError(
-        f"rank {missing} of {world} did not come in time (train.timeout, at least {ARRIVAL:g} s). Look why it does not "
-        "run, then start all ranks again."
+        f"rank {missing} of {world} did not connect in time (train.timeout, at least {ARRIVAL:g} s). Find out why it "
+        "does not run, then start all ranks again."
     )
     for peer in peers.values():
         peer.tell(f"lost {error}")
@@ -133,11 +134,11 @@ def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[
         connection.close()
         if answer and answer.startswith("lost "):
             raise RankError(answer.removeprefix("lost "))
-        fault = f"{name} ended before all had come"
+        fault = f"{name} ended before all ranks had connected"
         time.sleep(_PAUSE)
     raise RankError(
-        f"rank {rank} of {world} found no first rank at {host} (MASTER_ADDR): {fault}. Look whether rank 0 runs and "
-        "can be reached from here, then start all ranks again."
+        f"rank {rank} of {world} cannot find rank 0 at {host} (MASTER_ADDR): {fault}. Check that rank 0 runs and can "
+        "be reached from here, then start all ranks again."
     )
 
 

@@ -89,6 +89,6 @@ def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
         return {**row, "saved": row["saved"]}
     except (ValueError, KeyError) as error:
         raise ArtifactError(
-            f"{path}:{number} is damaged: it is not a row of metrics. Remove that line and run the same command again; "
-            "the weights do not depend on it."
+            f"{path}:{number} is damaged: the line is not a row of metrics. Remove that line and run the same command "
+            "again; the weights do not depend on it."
         ) from error

@@ -62,8 +62,9 @@ class BatchSource:
         self.phase = self.phase.with_micro_batch(before // 2)
         torch.cuda.empty_cache()  # cached blocks of the old sizes would be kept besides those of the new ones
         self.log.say(
-            f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is trained again: "
-            f"micro-batches of {before:,} become {before // 2:,}, here and in all later steps of this phase"
+            f"train: out of memory in step {step + 1:,} of phase {self.phase.index}, which is repeated: the "
+            f"micro-batch size is reduced from {before:,} to {before // 2:,} for this and all later steps of this "
+            "phase"
         )
 
     def noted(self, state: State) -> State:

@@ -98,22 +98,25 @@ class PhaseConfig(Section):
     def _one_length(self) -> PhaseConfig:
         given = [name for name in LENGTHS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; here: {', '.join(given) or 'none'}")
+            raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; given: {', '.join(given) or 'none'}")
         if self.steps is not None and self.end_after is not None and self.end_after > self.steps:
-            raise ValueError(f"end_after {self.end_after} lies beyond the phase's {self.steps} steps")
+            raise ValueError(f"end_after {self.end_after} is more than the phase's {self.steps} steps")
         if self.quarantine and self.data is None:
-            raise ValueError("quarantine is about files named by data: give data, or leave quarantine out")
+            raise ValueError("quarantine applies to the files of data: set data, or leave quarantine out")
         if self.batch_warmup and (wrong := self._wrong_growth()):
             raise ValueError(f"batch_warmup {[list(pair) for pair in self.batch_warmup]} {wrong}")
         if self.micro_batch != "auto" and self.micro_batch > self.batch:
             raise ValueError(f"micro_batch {self.micro_batch} is larger than the global batch {self.batch}")
         # Each of them sets the size of a forward pass: two could contradict each other.
         if self.micro_tokens and (self.micro_batch or self.packing):
-            raise ValueError("micro_tokens says how large a forward pass is: leave micro_batch and packing out")
+            raise ValueError("micro_tokens already sets the size of a forward pass: leave micro_batch and packing out")
         if 0 < self.micro_tokens < self.length:
-            raise ValueError(f"micro_tokens {self.micro_tokens} has no room for one sequence of length {self.length}")
+            raise ValueError(f"micro_tokens {self.micro_tokens} is too small for one sequence of length {self.length}")
         if self.hours is not None and self.warmup >= 1:
-            raise ValueError(f"warmup {self.warmup} counts steps, and with hours the rate follows time: give a share")
+            raise ValueError(
+                f"warmup {self.warmup} is a number of steps, but with hours the learning rate follows time: give a "
+                "share"
+            )
         # A share can be checked for any number of steps, so 1 is enough.
         known = self.steps or (1 if self.warmup < 1 else 0)
         if known and (wrong := self.wrong_warmup(known)):
@@ -124,11 +127,11 @@ class PhaseConfig(Section):
         """Return why the pairs [step, sequences] do not grow from step 0 to the batch; "" if they do."""
         steps, sizes = zip(*self.batch_warmup, strict=True)
         if steps[0] != 0:
-            return f"begins at step {steps[0]}; give the size of step 0 first"
+            return f"starts at step {steps[0]}; give the size at step 0 first"
         if sizes[0] < 1 or any(a >= b for pairs in (steps, sizes) for a, b in pairwise(pairs)):
-            return "does not grow; every pair has a later step and a larger size than the one before it"
+            return "does not grow; every pair must have a later step and a larger size than the previous pair"
         if sizes[-1] != self.batch:
-            return f"ends with {sizes[-1]}, and batch is {self.batch}; end it with [STEP, {self.batch}]"
+            return f"ends with {sizes[-1]}, but batch is {self.batch}; end it with [STEP, {self.batch}]"
         return ""
 
     def warmup_steps(self, steps: int) -> float:
@@ -143,7 +146,8 @@ class PhaseConfig(Section):
         if before := self.schedule.warmup_before if isinstance(self.schedule, PolyNvidiaSchedule) else 0:
             if self.warmup < 1:
                 return (
-                    f"schedule.warmup_before {before:,} counts steps of a warm-up: give warmup in steps, not as a share"
+                    f"schedule.warmup_before {before:,} is a number of warm-up steps: give warmup in steps, not as a "
+                    "share"
                 )
             if before >= warmup:
                 return (

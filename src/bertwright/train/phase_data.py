@@ -52,7 +52,7 @@ def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
     if leaked:
         raise ArtifactError(
             f"train.phases.{index}.data {phase.data} trains on {leaked:,} documents that this run holds out, so its "
-            "held-out scores would be wrong. Make it with an examples.heldout at least as large as this run's."
+            "held-out scores would be wrong. Make that data with an examples.heldout at least as large as this run's."
         )
     return own
 

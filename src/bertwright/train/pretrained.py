@@ -45,12 +45,12 @@ def start_from_pretrained(model: SequenceClassifier, given: Path, vocab: Artifac
         else:
             there = "absent" if source is None else f"{tuple(source.shape)}"
             raise ArtifactError(
-                f"{_KEY} {given} is another network: {name} is {there} there and {tuple(own.shape)} here. Give the "
-                "recipe that network's [model]."
+                f"{_KEY} {given} is another network: {name} is {there} there and {tuple(own.shape)} here. Set [model] "
+                "in the recipe to that network."
             )
     model.load_state_dict(tensors)
     if fresh:
-        log.say(f"train: random weights for {', '.join(sorted(fresh))}, which {given} has not")
+        log.say(f"train: random weights for {', '.join(sorted(fresh))}, which {given} does not contain")
 
 
 def _names(model: SequenceClassifier, name: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ _GROUPS = (
     ("matrix products", ("addmm", "aten::mm", "aten::linear", "aten::matmul")),
     ("layer norms", ("layer_norm", "layernorm")),
     ("activation", ("gelu", "tanh")),
-    ("embeddings and picking tokens", ("embedding", "index", "gather", "scatter")),
+    ("embeddings and selecting tokens", ("embedding", "index", "gather", "scatter")),
 )
 """Operator groups by purpose: the first group matches whose substring occurs in the name of the operator or a
 caller."""

@@ -68,11 +68,13 @@ class StepProfiler:
                 self._write(finished)
         # A trace is only for inspection: a full disk or a GPU library must not end training because of it.
         except (OSError, RuntimeError, BertwrightError) as error:
-            self._log.say(f"warning: the profile is not written ({type(error).__name__}: {error}). Training goes on.")
+            self._log.say(
+                f"warning: the profile could not be written ({type(error).__name__}: {error}). Training goes on."
+            )
         if not self._done:
             self._log.say(
-                f"warning: no step was profiled: this start took fewer than {WARM_UP + 1}, and the first {WARM_UP} are "
-                "to warm up."
+                f"warning: no step was profiled: this start took fewer than {WARM_UP + 1}, and the first {WARM_UP} "
+                "are only a warm-up."
             )
 
     def _write(self, finished: Any) -> None:

@@ -49,8 +49,8 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
         return _continued(ours, job, model, averaging, log)
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # never train over a finished model
         raise CheckpointError(
-            f"{out / 'metrics.jsonl'} tells of checkpoints, but {out / CHECKPOINTS} has none. "
-            f"Put them back to continue, or move {out} away to start again from step 0."
+            f"{out / 'metrics.jsonl'} lists checkpoints, but {out / CHECKPOINTS} has none. Restore them to continue, "
+            f"or move {out} away to start again from step 0."
         )
     return Start(State(), _begun(job, model, log))
 
@@ -60,8 +60,8 @@ def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | No
     state, weights, moments = checkpoints.load(ours)
     if state.phase >= len(job.config.phases):
         raise CheckpointError(
-            f"{ours.path} is of phase {state.phase}, and the recipe has {len(job.config.phases)}, counted from 0. "
-            "Restore the checkpoint from a copy, or move it away to go on from an older one."
+            f"{ours.path} is in phase {state.phase}, but the recipe has only {len(job.config.phases)} phases, counted "
+            "from 0. Restore the checkpoint from a copy, or move it away to continue from an older one."
         )
     _load_weights(model, weights, f"the checkpoint {ours.path}")
     if averaging:
@@ -109,10 +109,10 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
         begun = index == state.phase and state.data_step > 0
         if length != wanted and (ended or (begun and wanted < length)):
             raise ArtifactError(
-                f"train.phases.{index} was {'trained' if ended else 'begun'} with {length:,} steps and the recipe "
-                f"now says {wanted:,}. It {'has ended and cannot change' if ended else 'may grow, not shrink'}: "
-                f"set it back{'' if ended else ', or say where it ends (end_after)'}, or train in another folder "
-                "(--out DIR)."
+                f"train.phases.{index} was {'trained' if ended else 'begun'} with {length:,} steps, but the recipe "
+                f"now says {wanted:,}. It "
+                f"{'has ended and cannot change' if ended else 'may become longer, but not shorter'}: set it "
+                f"back{'' if ended else ', or say where it ends (end_after)'}, or train in another folder (--out DIR)."
             )
         if ended and phase.steps != end:
             raise ArtifactError(
@@ -146,9 +146,8 @@ def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torc
     ours = job.checkpoint.inputs["vocabulary"]
     if words != ours:
         raise ArtifactError(
-            f"train.init_from {given.path} was trained with another vocabulary ({words[:12]} instead of "
-            f"{ours[:12]}): its embeddings would stand for other words. Give vocab.file the "
-            "vocabulary of that training."
+            f"train.init_from {given.path} was trained with another vocabulary ({words[:12]} instead of {ours[:12]}): "
+            "its embeddings would belong to other words. Set vocab.file to the vocabulary of that training."
         )
     if from_checkpoint:
         _, weights, moments = checkpoints.load(given)
@@ -158,8 +157,8 @@ def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torc
         return moments | {"step": torch.tensor(0)} if restart else moments
     if not job.config.phases[0].restart_bias_correction:
         raise ArtifactError(
-            f"train.phases.0.restart_bias_correction false needs moments, and train.init_from {given.path} is a "
-            "finished training without any. Give one of its checkpoints, or leave the key out."
+            f"train.phases.0.restart_bias_correction false needs optimizer moments, but train.init_from {given.path} "
+            "is a finished training, which has none. Give one of its checkpoints, or leave the key out."
         )
     _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
     return {}
@@ -173,7 +172,7 @@ def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source:
     if differing:
         name = differing[0]
         raise ArtifactError(
-            f"{source} is another network: {name} is {given.get(name, 'absent')} there and "
-            f"{own.get(name, 'absent')} here ({len(differing)} tensors differ). Give the recipe that network's [model]."
+            f"{source} is another network: {name} is {given.get(name, 'absent')} there and {own.get(name, 'absent')} "
+            f"here ({len(differing)} tensors differ). Set [model] in the recipe to that network."
         )
     model.load_state_dict(weights)

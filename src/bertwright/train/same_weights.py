@@ -32,9 +32,9 @@ def check_same_weights(ranks: Ranks, model: nn.Module, step: int) -> None:
     hashes = [high * 2**32 + low for high, low in zip(sums[::2], sums[1::2], strict=True)]
     if len(set(hashes)) > 1:
         raise RankError(
-            f"after step {step:,} the ranks do not hold the same weights any more: {_who(hashes)}. Memory, a link or a "
-            "processor of one of them may be at fault. Run the same command again: training goes on from its newest "
-            "checkpoint, which was saved when all were the same. Where it happens again, leave that machine out."
+            f"after step {step:,} the ranks no longer have the same weights: {_who(hashes)}. The memory, a link or a "
+            "processor of one of them may be faulty. Run the same command again: training goes on from its newest "
+            "checkpoint, which was saved when all were the same. If it happens again, do not use that machine."
         )
 
 

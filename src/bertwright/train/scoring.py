@@ -52,15 +52,15 @@ def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping
     if not average:
         if session.averaging:
             session.log.say(
-                "train: no average of the weights was made, as training ended before its first step: the model has the "
-                "last weights"
+                "train: no average of the weights was made, because training ended before its first step: the model "
+                "has the last weights"
             )
         return average, state
     # Loaded into the network: training is over, and its own weights are in the last checkpoint.
     session.trained.model.load_state_dict(average)
     averaged, scores = score_heldout(session, phase, state)
     judged = judged_by(session.trained.objective)
-    session.log.say(f"train: held out, the average of the weights scores {judged} {scores[judged]}")
+    session.log.say(f"train: on held-out data, the average of the weights scores {judged} {scores[judged]}")
     return average, averaged
 
 

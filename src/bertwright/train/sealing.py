@@ -22,7 +22,7 @@ def finished_before(job: Job, log: Log) -> None:
     """Handle a training that an earlier start has finished: copy it to the mirror, which may be a new one by now."""
     config = job.config
     if config.observers or config.profile:
-        log.say("train: finished already, so no observer is given rows, and no step is profiled.")
+        log.say("train: already finished, so no rows are sent to observers, and no step is profiled.")
     if config.mirror and rank_and_world()[0] == 0:
         from bertwright.train.mirror.mirror import Mirror, Mirrored
 

@@ -62,7 +62,7 @@ def training_device(wanted: Any) -> torch.device:
     place, gpus = rank_here(), torch.cuda.device_count()
     if place >= gpus:
         raise RecipeError(
-            f"rank {place + 1} of this machine has no GPU: torch sees {gpus}, and each rank needs its own. Start "
+            f"rank {place + 1} of this machine has no GPU: torch finds {gpus}, but each rank needs its own. Start "
             f"{gpus} here (--nproc-per-node {gpus}), or set train.device=cpu."
         )
     torch.cuda.set_device(place)

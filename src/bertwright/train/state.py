@@ -129,8 +129,8 @@ def state_of(checkpoint: Artifact) -> State:
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise ArtifactError(
-            f"{path} is not what it should be: sessions.{where}: {error.errors()[0]['msg']}. Restore it, or take an "
-            "older checkpoint."
+            f"{path} is not valid: sessions.{where}: {error.errors()[0]['msg']}. Restore it, or take an older "
+            "checkpoint."
         ) from error
     added = {name: value for name, value in _ADDED.items() if name not in told}
     state, told = replace(state, **added), {**told, **added}
@@ -139,8 +139,8 @@ def state_of(checkpoint: Artifact) -> State:
     # A dataclass would fill missing fields with defaults, and training would restart from step 0.
     missing = [field.name for field in fields(State) if field.name not in told]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
-        what = f"it lacks {', '.join(missing)}" if missing else "no training can have been there"
-        raise ArtifactError(f"{path} is not what it should be: {what}. Restore it, or take an older checkpoint.")
+        what = f"it lacks {', '.join(missing)}" if missing else "no training can be in this state"
+        raise ArtifactError(f"{path} is not valid: {what}. Restore it, or take an older checkpoint.")
     return state
 
 

@@ -56,7 +56,7 @@ def write_index(folder: Path, name: str, world: int) -> None:
     size = 0
     for path in (folder / _file(name, rank, world) for rank in range(world)):
         if not path.is_file():
-            raise FileNotFoundError(f"{path.name} of another rank is not here; all ranks must share this folder")
+            raise FileNotFoundError(f"{path.name} of another rank is missing; all ranks must share this folder")
         with safe_open(path, framework="pt") as held:
             files |= dict.fromkeys(held.keys(), path.name)
         size += _tensor_bytes(path)
@@ -74,7 +74,7 @@ def read_all(checkpoint: Artifact, name: str) -> dict[str, Tensor]:
     index = read_typed(path, _INDEX)["weight_map"]
     files = {file: read_tensors(checkpoint.file(file)) for file in sorted(set(index.values()))}
     if wrong := [tensor for tensor, file in index.items() if tensor not in files[file]]:
-        raise ArtifactError(f"{path} says that {index[wrong[0]]} has {wrong[0]}, which it has not. Restore it.")
+        raise ArtifactError(f"{path} says that {index[wrong[0]]} has {wrong[0]}, which is not in it. Restore it.")
     return {tensor: files[file][tensor] for tensor, file in index.items()}
 
 

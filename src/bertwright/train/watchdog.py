@@ -30,7 +30,7 @@ BETWEEN = 1.0
 """Maximum seconds between two heartbeats."""
 _DEAD = "it was killed or its machine went down"
 _CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
-_HUNG = "Look whether its disk, network and driver answer; where it only took long, raise the key."
+_HUNG = "Check whether its disk, network and driver respond; if it was only slow, raise the key."
 _AGAIN = "Run the same command again: training goes on from its newest checkpoint."
 
 
@@ -142,7 +142,7 @@ class Watchdog:
     def _miss(self, now: int, between: float) -> None:
         for peer in self._peers:
             if (now - peer.heard) * between > self._timeout and not peer.left:
-                silent = f"nothing was heard of it for {self._timeout:g} s (train.timeout), so {_CUT_OFF}"
+                silent = f"it sent nothing for {self._timeout:g} s (train.timeout), so {_CUT_OFF}"
                 self._lose(f"{peer.name} is lost: {silent}. {_AGAIN}")
 
     def _find_hung(self, now: int, between: float) -> None:
@@ -158,7 +158,7 @@ class Watchdog:
         behind = [name for name, sums in begun.items() if sums < furthest]
         if behind and (now - since) * between > self._hang_timeout:
             waited = f"the others have waited for {self._hang_timeout:g} s (train.hang_timeout)"
-            self._lose(f"{', '.join(behind)} lives but hangs: {waited}. {_HUNG} {_AGAIN}")
+            self._lose(f"{', '.join(behind)} runs but hangs: {waited}. {_HUNG} {_AGAIN}")
 
     def _read(self, peer: Peer, line: str) -> None:
         if (number := line.removeprefix("busy ")).isdecimal():
@@ -186,4 +186,4 @@ class Watchdog:
 
 def failure(name: str, error: BaseException) -> str:
     """Return what a failing rank reports to the others."""
-    return str(error) if isinstance(error, RankError) else f"{name} has failed, and says why itself. {_AGAIN}"
+    return str(error) if isinstance(error, RankError) else f"{name} has failed and prints the reason itself. {_AGAIN}"

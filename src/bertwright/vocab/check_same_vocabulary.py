@@ -16,6 +16,6 @@ def check_same_vocabulary(artifact: Artifact, vocab: Artifact) -> None:
     if recorded != expected:
         raise ArtifactError(
             f"{artifact.path} was made with another vocabulary than {vocab.path} ({recorded[:12]} instead of "
-            f"{expected[:12]}): its ids stand for other words. Give the vocabulary it was made with, or run the stage "
-            f"{artifact.manifest['stage']} again."
+            f"{expected[:12]}): its token ids belong to other words. Give the vocabulary it was made with, or run the "
+            f"stage {artifact.manifest['stage']} again."
         )

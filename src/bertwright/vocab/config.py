@@ -94,7 +94,10 @@ class VocabConfig(Section):
         if not isinstance(values, dict) or values.get("file") is None:
             return values
         if values.get("size") is not None:
-            raise ValueError("vocab.size and vocab.file exclude each other: a given file has its size; leave size out")
+            raise ValueError(
+                "vocab.size and vocab.file exclude each other, because the file already determines the size; leave "
+                "size out"
+            )
         # Otherwise the default size would be set in addition to the file.
         return {**values, "size": None}
 
@@ -105,14 +108,15 @@ class VocabConfig(Section):
             # An ignored setting would look as if it had influenced the entries.
             if set_too := [f"vocab.{name}" for name in _OF_TRAINING if getattr(self, name) != fields[name].default]:
                 raise ValueError(
-                    f"vocab.file is finished, nothing is trained: leave out {', '.join(set_too)} (or vocab.file)"
+                    f"vocab.file is a finished vocabulary, so none is trained: leave out {', '.join(set_too)} (or "
+                    "vocab.file)"
                 )
         elif self.size is None:
             raise ValueError("vocab.size is missing: give the number of entries to train, or a finished vocab.file")
         elif self.size <= self.unused + _SPECIAL:
             raise ValueError(
-                f"vocab.unused={self.unused} leaves no room in vocab.size={self.size}, where {_SPECIAL} entries are "
-                "special: raise vocab.size or lower vocab.unused"
+                f"vocab.unused={self.unused} leaves no room in vocab.size={self.size}, which includes {_SPECIAL} "
+                "special entries: raise vocab.size or lower vocab.unused"
             )
         return self
 

@@ -45,7 +45,7 @@ def download(name: str, folder: Path, log: Log = SILENT, hub: str = HUB) -> Path
     not the published one.
     """
     if name not in PUBLISHED:
-        raise RecipeError(f"there is no vocabulary {name!r} to download; there are {', '.join(PUBLISHED)}.")
+        raise RecipeError(f"there is no vocabulary {name!r} to download; use one of {', '.join(PUBLISHED)}.")
     published = PUBLISHED[name]
     # The hash is that of NVIDIA's downloader, so a file replaced on the hub is rejected.
     url = f"{hub}/{published.repository}/resolve/main/vocab.txt"

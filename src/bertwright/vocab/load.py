@@ -23,12 +23,14 @@ def read_vocabulary(path: Path) -> list[str]:
     except OSError as error:
         raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start:,}). Convert it, one entry a line.") from error
+        raise DataError(
+            f"{path} is not UTF-8 (byte {error.start:,}). Convert it to UTF-8, with one entry per line."
+        ) from error
     except ValueError as error:
         raise DataError(f"cannot read vocab.file={path}: {error}. Give the path of a vocab.txt.") from error
     entries = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     if entries == [""]:
-        raise DataError(f"{path} is empty. A vocab.txt has one entry a line, {', '.join(SPECIALS)} among them.")
+        raise DataError(f"{path} is empty. A vocab.txt has one entry per line, {', '.join(SPECIALS)} among them.")
     seen: dict[str, int] = {}
     for number, entry in enumerate(entries, start=1):
         if not entry:
@@ -38,7 +40,7 @@ def read_vocabulary(path: Path) -> list[str]:
         seen[entry] = number
     if missing := [special for special in SPECIALS if special not in seen]:
         need = ", ".join(SPECIALS)
-        raise DataError(f"{path} lacks {', '.join(missing)}: it is no BERT vocabulary. Give one that has {need}.")
+        raise DataError(f"{path} lacks {', '.join(missing)}: it is not a BERT vocabulary. Give one that has {need}.")
     return entries
 
 
@@ -49,8 +51,8 @@ def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> 
     rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences)
     if rate > MOST_UNKNOWN:
         raise RecipeError(
-            f"vocab.file={config.file} does not belong to this corpus with {settings}: {rate:.1%} of the words "
-            f"are unknown (at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, rate)}"
+            f"vocab.file={config.file} does not fit this corpus with {settings}: {rate:.1%} of the words are unknown "
+            f"(at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, rate)}"
         )
 
 
@@ -60,8 +62,8 @@ def check_reachable(entries: list[str], config: VocabConfig) -> None:
     lost = unreachable(entries, config.lower_case, config.strip_accents)
     if len(lost) > MOST_UNREACHABLE * len(entries):
         raise RecipeError(
-            f"vocab.file={config.file} does not belong to {settings}: {len(lost):,} of its {len(entries):,} entries "
-            f"could never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
+            f"vocab.file={config.file} does not fit {settings}: {len(lost):,} of its {len(entries):,} entries could "
+            f"never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
         )
 
 

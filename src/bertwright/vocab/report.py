@@ -65,7 +65,7 @@ def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
         return f"{warning}. {_FOR_GIVEN}." if given else f"{warning}."
     remedy = _FOR_GIVEN if given else "Raise vocab.alphabet_coverage"
     return (
-        f"{warning}; {1 - alphabet['coverage']:.3%} of the characters are no entries, such as "
+        f"{warning}; {1 - alphabet['coverage']:.3%} of the characters are not in the vocabulary, such as "
         f"{' '.join(alphabet['missing'])}. {remedy}."
     )
 
@@ -107,8 +107,8 @@ def _script_of_letter(letter: str) -> str:
 def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str]]:
     """Yield the name of each script in a report, and its statistics as text."""
     for name, row in scripts.items():
-        rates = f"{row['fertility']} tokens a word, {row['unknown_rate']:.2%} unknown"
-        single = f"{row['single_character_rate']:.1%} of tokens one character"
+        rates = f"{row['fertility']} tokens per word, {row['unknown_rate']:.2%} unknown"
+        single = f"{row['single_character_rate']:.1%} of tokens are one character"
         yield name, f"{row['words']:,} words, {rates}, {single}; {row['entries']:,} entries, {row['unused']:,} unused"
 
 

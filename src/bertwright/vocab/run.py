@@ -53,7 +53,10 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
     if corpus is None:
         return _given(config, draft, log)
     if not corpus.counts["sentences"]:
-        raise DataError(f"{corpus.path} has no sentences. Look at its drop reasons, or give another corpus.source.")
+        raise DataError(
+            f"{corpus.path} has no sentences. Check the reasons why documents were dropped, or give another "
+            "corpus.source."
+        )
     trained: dict[str, Any] = {}
     if config.file is not None:
         entries, measured = read_vocabulary(config.file), first_sentences(corpus)
@@ -69,7 +72,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
         trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
     report = {**measure(entries, words), "trained_on": trained}
     facts = _write(config, entries, report, draft)
-    fit = f"{report['fertility']} tokens a word, {report['unknown_rate']:.2%} unknown"
+    fit = f"{report['fertility']} tokens per word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
     if warning := shortcomings(report, given=config.file is not None):
         log.say(f"vocab: {warning}")
@@ -79,7 +82,9 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
 def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:
     """Write the given vocabulary, without a text to measure it on."""
     if config.file is None:
-        raise RecipeError("vocab.file is missing: without a corpus there is nothing to learn from. Give a vocab.txt.")
+        raise RecipeError(
+            "vocab.file is missing: without a corpus there is no text to train a vocabulary on. Give a vocab.txt."
+        )
     entries = read_vocabulary(config.file)
     check_reachable(entries, config)
     report = {"entries": len(entries), "trained_on": {}}

@@ -38,8 +38,8 @@ def train_sentencepiece(config: VocabConfig, trainer: SentencePieceConfig, texts
         import sentencepiece
     except ImportError:
         raise MissingExtraError(
-            'vocab.trainer.kind="sentencepiece" needs the package sentencepiece: '
-            "pip install 'bertwright[sentencepiece]'. Or leave vocab.trainer out for the built-in WordPiece trainer."
+            'vocab.trainer.kind="sentencepiece" needs the package sentencepiece: pip install '
+            "'bertwright[sentencepiece]'. Or leave out vocab.trainer to use the built-in WordPiece trainer."
         ) from None
     pieces, model = (config.size or 0) - config.unused - 1, io.BytesIO()
     if not trainer.shuffle:

@@ -50,7 +50,7 @@ def test_options_reach_the_measurement(asked: list[Any]) -> None:
 def test_the_table_has_ratios_ranges_floor_and_processor_seconds(asked: list[Any]) -> None:
     head, *rows = CliRunner().invoke(verbs, ["train"]).stdout.splitlines()[-3:]
     assert [word for word in head.split("  ") if word.strip()]
-    for name in ("s a step", "CPU s", "ours is", "worst", "best", "in CPU s", "floor", "to fp32"):
+    for name in ("s/step", "CPU s", "speed-up", "worst", "best", "CPU speed-up", "floor", "to fp32"):
         assert name in head
     assert rows[0].split() == ["full-128", "bertwright", "bf16", "0.500", "0.400", "0.700", "0.900"] + [
         word for number in ("1.00", "1.00", "1.00", "1.00", "1.31", "1.85") for word in (number, "×")

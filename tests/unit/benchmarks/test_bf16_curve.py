@@ -101,7 +101,7 @@ def metrics(run: Path) -> list[dict[str, Any]]:
 
 def test_without_a_unit_it_says_how_to_do_it_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise Refused("train.precision = bf16, but this processor has no unit for it.")
+        raise Refused("train.precision = bf16, but this CPU has no unit for it.")
 
     monkeypatch.setattr(bf16_curve, "run_recipe", refuse)
     monkeypatch.setattr(bf16_curve, "linked", lambda *_: None)

@@ -27,13 +27,15 @@ def test_shipped_recipes_follow_their_own_advice(name: str) -> None:
 def test_twenty_predictions_of_512_are_too_few() -> None:
     """The default of bertPrep.py with the length of its second phase."""
     (line,) = warned("nvidia-large", "train.phases.1.masking.max_predictions=20")
-    assert line.startswith("train.phases.1.masking.max_predictions: 20 predictions of a sequence of 512 are 3.9 % of")
+    assert line.startswith(
+        "train.phases.1.masking.max_predictions: 20 predictions per sequence of 512 tokens are 3.9 %"
+    )
     assert warned("nvidia-large", "train.phases.1.masking.max_predictions=76") == []
 
 
 def test_the_second_phase_without_the_first() -> None:
     (line,) = warned("nvidia-large", "train.phases.0.length=512", "train.phases.0.masking.max_predictions=80")
-    assert "starts from random weights with sequences of 512, which is the second phase of the published" in line
+    assert "starts from random weights with sequences of 512, as in the second phase of the published" in line
     assert warned("mlperf-large", "train.init_from=checkpoint") == []
     assert warned("modern-base") == [], "a network without pairs and learnt positions begins so"
 

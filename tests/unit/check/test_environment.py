@@ -59,7 +59,7 @@ def test_waiting_threads(policy: str, load: float, level: str, says: str, monkey
 def test_one_processor_and_a_full_disk_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "default_workers", lambda: 1)
     monkeypatch.setattr(environment, "disk_free", lambda folder: int(1.9e9))
-    assert verdict("processors").level == "warning" and "no second worker" in verdict("processors").text
+    assert verdict("processors").level == "warning" and "cannot use a second worker" in verdict("processors").text
     assert verdict("disk").level == "warning" and verdict("disk").text == "1.9 GB are free."
     monkeypatch.setattr("platform.system", lambda: "Windows")
     assert verdict("python").level == "warning" and "WSL" in verdict("python").remedy
@@ -69,9 +69,9 @@ def test_one_processor_and_a_full_disk_are_warned_of(monkeypatch: pytest.MonkeyP
     ("accelerated", "gpus", "device_file", "level", "says"),
     [
         (True, ("H100, 80 GB",), True, "ok", "H100, 80 GB"),
-        (True, (), True, "warning", "torch sees none."),
-        (False, (), True, "warning", "there is one, but this torch is a build for the CPU."),
-        (False, (), False, "ok", "none: training runs on the processors"),
+        (True, (), True, "warning", "torch finds none."),
+        (False, (), True, "warning", "there is a GPU, but this torch is a build for the CPU."),
+        (False, (), False, "ok", "none: training runs on the CPU"),
     ],
 )
 def test_a_gpu_is_told_from_what_torch_can_use(

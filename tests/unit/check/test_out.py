@@ -38,7 +38,7 @@ def test_someone_elses_folder_is_refused_and_stays_as_it_is(tmp_path: Path) -> N
     (tmp_path / "corpus" / "mine.txt").write_text("years of work")
     (tmp_path / "recipe.toml").write_text("mine")
     with pytest.raises(
-        RecipeError, match=r"is no folder of a run and holds corpus, recipe\.toml\. Choose another folder"
+        RecipeError, match=r"is not a run folder and contains corpus, recipe\.toml\. Choose another folder"
     ):
         run(Recipe.load("smoke"), tmp_path)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["corpus", "mine.txt", "recipe.toml"]
@@ -68,4 +68,4 @@ def test_a_file_and_a_locked_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert verdict(file / "run").text == f"cannot write {file / 'run'}: {file} is a file."
     monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
     locked = verdict(tmp_path / "nowhere" / "run")
-    assert locked.text.endswith(f"{tmp_path} is not to be written to.") and locked.kind is DataError
+    assert locked.text.endswith(f"{tmp_path} cannot be written to.") and locked.kind is DataError

@@ -50,12 +50,12 @@ def test_sources_are_named_with_what_they_are(load: Load, tmp_path: Path) -> Non
     assert first[0].kind.exit_code == 3 and "no.txt: No such file or directory." in first[0].text
     assert first[0].remedy == "Give corpus.source the path of a file you may read." and second[0].level == "ok"
     (remote,) = found(load("corpus.source=https://a.b/c.bz2"), tmp_path / "run", "corpus.source")
-    assert remote.level == "ok" and "it is asked for when the stage starts" in remote.text
+    assert remote.level == "ok" and "it is opened when the stage starts" in remote.text
 
 
 def test_an_unknown_language_is_a_warning(load: Load, tmp_path: Path) -> None:
     (verdict,) = found(load("corpus.language=qqx"), tmp_path / "run", "corpus.language")
-    assert verdict.level == "warning" and "qqx is the code of no Wikipedia" in verdict.text
+    assert verdict.level == "warning" and "qqx is not the code of a Wikipedia" in verdict.text
 
 
 def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> No
     ("build", "gpus", "says"),
     [
         (TorchBuild("2.13.0+cpu", False), (8 << 30,), "torch 2.13.0+cpu is a build for the CPU."),
-        (TorchBuild("2.13.0+cu128", True), (), "no GPU is seen here."),
+        (TorchBuild("2.13.0+cu128", True), (), "torch finds no GPU here."),
     ],
 )
 def test_a_gpu_that_is_asked_for_must_be_there(
@@ -95,12 +95,12 @@ def test_a_gpu_that_is_asked_for_must_be_there(
 @pytest.mark.parametrize(
     ("override", "units", "level", "says"),
     [
-        ("train.precision=bf16", (), "error", "train.precision = bf16, but this processor has no unit for it"),
+        ("train.precision=bf16", (), "error", "train.precision = bf16, but this CPU has no unit for it"),
         ("train.precision={kind='bf16', allow_slow=true}", (), "ok", "bf16, by software"),
         ("train.precision=bf16", ("amx_bf16", "avx512_bf16"), "ok", "bf16, by amx_bf16, avx512_bf16"),
-        ("train.precision=tf32", ("amx_bf16",), "error", "a processor has no tensor cores for it"),
-        ("train.precision=fp16", ("amx_bf16",), "error", "a processor takes many times as long"),
-        ("train.precision=bf32", ("avx512_bf16",), "error", "bf32, but this processor has no unit for it (AMX)"),
+        ("train.precision=tf32", ("amx_bf16",), "error", "a CPU has no tensor cores for it"),
+        ("train.precision=fp16", ("amx_bf16",), "error", "a CPU takes many times as long"),
+        ("train.precision=bf32", ("avx512_bf16",), "error", "bf32, but this CPU has no unit for it (AMX)"),
         ("train.precision=bf32", ("amx_bf16",), "ok", "bf32, by amx_bf16"),
     ],
 )
@@ -129,15 +129,20 @@ def test_a_precision_needs_units_for_it(
             "train.precision=tf32",
             (7, 5),
             "error",
-            "capability 7.5, and tensor cores for it begin at 8.0 (NVIDIA Ampere).",
+            "capability 7.5, and tensor cores for it need at least 8.0 (NVIDIA Ampere).",
         ),
         ("train.precision=tf32", (8, 0), "ok", "tf32, on a GPU of compute capability 8.0"),
-        ("train.precision=bf16", (7, 0), "error", "capability 7.0, and units for it begin at 8.0 (NVIDIA Ampere)."),
-        ("train.precision=bf32", (9, 0), "error", "bf32, but it is of processors, and a GPU will train."),
+        (
+            "train.precision=bf16",
+            (7, 0),
+            "error",
+            "capability 7.0, and units for it need at least 8.0 (NVIDIA Ampere).",
+        ),
+        ("train.precision=bf32", (9, 0), "error", "bf32, but it is for CPUs, and a GPU will train."),
         ("train.precision={kind='bf16', allow_slow=true}", (7, 0), "ok", "bf16, on a GPU of compute capability 7.0"),
         ("train.precision=fp16", (7, 0), "ok", "fp16, on a GPU of compute capability 7.0"),
-        ("train.precision=fp8", (8, 6), "error", "8.6, and float8 products begin at 8.9 (NVIDIA Ada, Hopper)."),
-        ("train.precision={kind='fp8', allow_slow=true}", (8, 6), "error", "float8 products begin at 8.9"),
+        ("train.precision=fp8", (8, 6), "error", "8.6, and float8 products need at least 8.9 (NVIDIA Ada, Hopper)."),
+        ("train.precision={kind='fp8', allow_slow=true}", (8, 6), "error", "float8 products need at least 8.9"),
         ("train.precision=fp8", (9, 0), "ok", "fp8, on a GPU of compute capability 9.0"),
         ("train.precision=fp8", None, None, ""),
         ("train.seed=1", (7, 0), None, ""),
@@ -152,7 +157,7 @@ def test_a_gpu_needs_units_for_its_precision(
     for verdict in verdicts:
         assert says in verdict.text and verdict.remedy.startswith("Set train.precision=") == (level == "error")
     (processor,) = device.precision(load("train.device=cpu", "train.precision=tf32"), ("train",))
-    assert "a processor has no tensor cores" in processor.text
+    assert "a CPU has no tensor cores" in processor.text
 
 
 def test_what_compiles_must_be_there(
@@ -190,7 +195,7 @@ def test_onnx_runtime_must_be_one_that_trains(
     )
     assert not found(recipe, tmp_path / "run", "train.graph", ("corpus",))
     on_gpu((9, 0))
-    assert "computes on a CPU, and this training runs on a GPU." in [
+    assert "computes on a CPU, but this training runs on a GPU." in [
         verdict.text.removeprefix("train.graph = ortmodule ") for verdict in computing(recipe, ("train",))
     ]
 
@@ -203,7 +208,7 @@ def test_a_kernel_for_gpus_needs_one(
     (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert verdict.level == "error"
     assert verdict.sentence == (
-        "train.attention = varlen is a kernel for GPUs, and this training runs on a CPU. Set train.attention=auto."
+        "train.attention = varlen is a kernel for GPUs, but this training runs on a CPU. Set train.attention=auto."
     )
     on_gpu((9, 0))
     assert not found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
@@ -246,7 +251,7 @@ def test_torch_says_its_version_without_being_imported() -> None:
 @pytest.mark.parametrize(
     ("override", "module", "says"),
     [
-        ("train.seed=1", "transformers", r"not installed: pip install 'bertwright\[hf\]'. Or stop before it"),
+        ("train.seed=1", "transformers", r"not installed: pip install 'bertwright\[hf\]'. Or stop before that stage"),
         ('vocab.trainer.kind="sentencepiece"', "sentencepiece", r"bertwright\[sentencepiece\]"),
         ("corpus.source=s3://box/a.txt", "s3fs", r"bertwright\[s3\]"),
         ("train.mirror=az://box/run", "adlfs", r"writing az:// needs adlfs, .*bertwright\[azure\]"),
@@ -265,7 +270,7 @@ def test_a_package_is_asked_for_before_any_work(
 def test_nothing_is_touched_where_there_is_an_error(load: Load, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no\.txt: No such file or directory\. Give corpus\.source") as caught:
         run(load(f"corpus.source={tmp_path}/no.txt", f"corpus.wikitext.templates={tmp_path}/no.toml"), tmp_path / "run")
-    assert "no.toml is no file. Give the path" in str(caught.value), "all errors are shown at once"
+    assert "no.toml is not a file. Give the path" in str(caught.value), "all errors are shown at once"
     assert not (tmp_path / "run").exists()
 
 
@@ -332,8 +337,10 @@ def test_ranks_of_one_machine_share_its_memory(load: Load, tmp_path: Path, monke
         verdicts = check_recipe(recipe, tmp_path / "run", ["train"], 16)
         (levels[here],) = (verdict for verdict in verdicts if verdict.about == "train memory")
     assert [verdict.level for verdict in levels.values()] == ["ok", "ok", "error"]
-    assert levels[1].text.endswith("take about 0.4 GB of memory, 1.2 GB are there")
-    assert ", on each of the 8 ranks of this machine, take about 0.4 GB of memory, 0.1 GB are there" in levels[8].text
+    assert levels[1].text.endswith("take about 0.4 GB of memory, 1.2 GB are available")
+    assert (
+        ", on each of the 8 ranks of this machine, take about 0.4 GB of memory, 0.1 GB are available" in levels[8].text
+    )
     assert levels[8].remedy.endswith(", or start fewer ranks on this machine.")
 
 
@@ -350,7 +357,7 @@ def test_instructions_that_the_processor_lacks_are_an_error(load: Load, monkeypa
     recipe = load("train.cpu_isa=avx512", "train.device=cpu")
     (verdict,) = device.instructions(recipe, ("train",))
     assert verdict.level == "error" and "train.cpu_isa = avx512, but this processor" in verdict.text
-    assert verdict.text.endswith("has avx2 at most.") and verdict.remedy == "Leave it out, or name less."
+    assert verdict.text.endswith("has avx2 at most.") and verdict.remedy == "Leave it out, or set a lower bound."
     (verdict,) = device.instructions(load("train.cpu_isa=avx2", "train.device=cpu"), ("train",))
     assert (verdict.level, verdict.text) == ("ok", "instructions up to avx2")
     assert not [*device.instructions(recipe, ("corpus",)), *device.instructions(load(), ("train",))]

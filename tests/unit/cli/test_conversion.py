@@ -99,10 +99,10 @@ def test_the_evaluation_set_is_every_so_manyth_example(trained: Path, entries: l
 
 
 def test_what_belongs_to_the_other_kind_of_source_is_refused(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="its recipe says vocabulary, length and predictions"):
+    with pytest.raises(RecipeError, match="its recipe sets vocabulary, length and predictions"):
         convert(trained, tmp_path / "out", Target("hdf5", length=128))
     convert(trained, tmp_path / "out", Target("hdf5"))
-    with pytest.raises(RecipeError, match="is no run folder"):
+    with pytest.raises(RecipeError, match="is not a run folder"):
         convert(tmp_path / "out", tmp_path / "again", Target("tfrecord"), ConvertOptions(files=3))
     with pytest.raises(RecipeError, match="is there already"):
         convert(trained, tmp_path / "out", Target("hdf5"))
@@ -178,7 +178,7 @@ def test_settings_that_would_do_nothing_are_refused(trained: Path, tmp_path: Pat
 
 def test_inspect_asks_for_the_vocabulary_of_word_pieces(trained: Path, tmp_path: Path) -> None:
     convert(trained, tmp_path / "out", Target("lddl"), ConvertOptions(files=1))
-    with pytest.raises(RecipeError, match=r"holds word pieces .* give the vocab.txt"):
+    with pytest.raises(RecipeError, match=r"contains word pieces .* give the vocab.txt"):
         describe(tmp_path / "out")
 
 
@@ -188,7 +188,9 @@ def test_inspect_tells_of_foreign_examples(trained: Path, tmp_path: Path) -> Non
     _, train = sorted(facts["set"], key=lambda each: each["examples"])
     assert train["files"] == 2 and train["mask_rate"] > 0.1 and train["unknown_rate"] == 0
     assert any("2 files for 4 ranks" in fault for fault in train["faults"])
-    with pytest.raises(DataError, match="nothing of ours, or not finished. .*no training data in a known format"):
+    with pytest.raises(
+        DataError, match="it was not made by bertwright, or is not finished. .*no training data in a known format"
+    ):
         describe(empty(tmp_path))
 
 

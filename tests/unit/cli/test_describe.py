@@ -83,7 +83,7 @@ def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path
     assert describe(next((trained / "train" / "checkpoints").glob("step-*")))["what"] == "a checkpoint"
     assert describe(trained / "train" / "model")["what"] == "a model folder"
     assert describe(small_recipe.parent / "text.txt")["what"] == "a text"
-    with pytest.raises(DataError, match="nothing of ours"):
+    with pytest.raises(DataError, match="not made by bertwright"):
         describe(make_folder(tmp_path / "nothing"))
     with pytest.raises(RecipeError, match="does not exist"):
         describe(tmp_path / "nowhere")

@@ -33,7 +33,7 @@ def test_with_json_an_error_is_an_object(failing: Callable[..., tuple[int, str, 
     assert json.loads(out) == {
         "error": {
             "code": 2,
-            "message": "command line: optim: 'adam' is none of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
+            "message": "command line: optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
             "hint": "did you mean 'adamw'?",
         }
     }
@@ -70,7 +70,7 @@ def test_an_empty_out_is_no_folder(
     code, _, err = failing("run", small_recipe, "--out=")
     assert code == 2 and not list(tmp_path.iterdir())
     assert err == (
-        "bertwright: --out is empty. Give the path of a folder, or leave --out away for the one that --help names.\n"
+        "bertwright: --out is empty. Give the path of a folder, or omit --out to use the default that --help shows.\n"
     )
 
 
@@ -109,7 +109,7 @@ def test_no_memory_left_is_one_sentence(
 
     monkeypatch.setattr(app, "app", fail)
     code, out, err = failing("check")
-    assert (code, out) == (3, "") and err.startswith("bertwright: there is no memory left for this process")
+    assert (code, out) == (3, "") and err.startswith("bertwright: this process has run out of memory")
     assert "corpus.workers=1" in err and err.count("\n") == 1
 
 
@@ -121,7 +121,7 @@ def test_no_memory_to_wait_for_signals_is_the_same_sentence(
 
     monkeypatch.setattr(threading.Thread, "start", fail)
     code, _, err = failing("check")
-    assert code == 3 and err.startswith("bertwright: there is no memory left") and err.count("\n") == 1
+    assert code == 3 and err.startswith("bertwright: this process has run out of memory") and err.count("\n") == 1
 
 
 def test_no_memory_to_load_the_program_is_the_same_sentence(
@@ -136,7 +136,7 @@ def test_no_memory_to_load_the_program_is_the_same_sentence(
     monkeypatch.delitem(sys.modules, "bertwright.cli.app")
     monkeypatch.setattr(sys, "meta_path", [Full, *sys.meta_path])
     code, _, err = failing("check")
-    assert code == 3 and err.startswith("bertwright: there is no memory left") and err.count("\n") == 1
+    assert code == 3 and err.startswith("bertwright: this process has run out of memory") and err.count("\n") == 1
 
 
 def test_other_faults_keep_their_traceback(

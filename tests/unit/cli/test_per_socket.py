@@ -79,7 +79,9 @@ def test_the_number_of_threads_that_the_user_gives_is_left_alone(
 def test_where_one_fails_all_are_ended_with_its_exit_code(
     ranks: Ranks, fails: str, other: str, code: int, tmp_path: Path
 ) -> None:
-    said = rf"rank 1 of 2 \(socket 1\) failed with exit code {code}, so the others were ended\. Run the same command"
+    said = (
+        rf"rank 1 of 2 \(socket 1\) failed with exit code {code}, so the other ranks were stopped\. Correct the cause"
+    )
     begun = time.monotonic()
     with pytest.raises(RankError, match=said) as raised:
         ranks(f"if rank:\n    {fails}\n{other}")
@@ -114,7 +116,7 @@ def test_signals_are_handed_on_to_all(ranks: Ranks, number: int, listens: bool, 
 def test_a_launcher_of_ranks_or_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe: Any = SimpleNamespace(train=SimpleNamespace(device="auto"))
     monkeypatch.setattr(per_socket, "training_gpus", lambda recipe: (80 * 10**9,))
-    with pytest.raises(RecipeError, match=r"train on processors, and train\.device = auto takes a GPU\. Set train"):
+    with pytest.raises(RecipeError, match=r"train on CPUs, but train\.device = auto uses a GPU\. Set train"):
         refuse_other_ranks(recipe)
     monkeypatch.setattr(per_socket, "training_gpus", lambda recipe: ())
     refuse_other_ranks(recipe)

@@ -162,8 +162,10 @@ def test_run_folders_are_compared_and_nothing_else_with_them(
     told = json.loads(capsys.readouterr().out)
     assert told["path"] == "comparison.html" and [run["name"] for run in told["runs"]][1] == "másik"
     with pytest.raises(
-        RecipeError, match=r"so run folders are compared, and 'train.seed=7' is none. Give folders only"
+        RecipeError, match=r"so run folders are compared, but 'train.seed=7' is not one. Give run folders only"
     ):
         call("report", trained, "train.seed=7")
-    with pytest.raises(RecipeError, match="one alone cannot be compared. Give its recipe, or another run folder"):
+    with pytest.raises(
+        RecipeError, match="a comparison needs at least two. Give its recipe instead, or another run folder"
+    ):
         call("report", trained)

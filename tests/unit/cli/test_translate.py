@@ -44,7 +44,7 @@ def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
     printed = call("--place", str(place), "--", "mpirun", "-n", "8", *COMMAND[1:])
     assert "ranks = 8" in place.read_text()
     assert f"bertwright launch torchrun RECIPE --place {place} --out o" in " ".join(printed.replace("#", "").split())
-    with pytest.raises(RecipeError, match="one process trains"):
+    with pytest.raises(RecipeError, match="trains with one process"):
         call("--place", str(tmp_path / "other.toml"), *COMMAND)
     with pytest.raises(RecipeError, match="a process for each GPU of a node, and a place needs their number"):
         call("--place", str(tmp_path / "other.toml"), "--", "deepspeed", *COMMAND[2:])
@@ -87,7 +87,7 @@ def test_a_job_file_of_azure_is_opened(tmp_path: Path) -> None:
     ("words", "said"),
     [
         ([], "no command is given"),
-        (["--script", "x", "--environment"], "--script has the commands"),
+        (["--script", "x", "--environment"], "--script gives the commands"),
         (["--script", "nowhere.sh"], "--script nowhere.sh cannot be read"),
         (["--", "A=1"], "there is no command to translate"),
     ],

@@ -40,7 +40,7 @@ def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
     monkeypatch.setattr(stages, "run", refuse)
     assert call(monkeypatch, "run", small_recipe, "--out", tmp_path / "run") == 3
     err = capsys.readouterr().err
-    remedy = "See to the disk" if number in (errno.EIO, errno.ESTALE) else "Free space"
+    remedy = "Check the disk" if number in (errno.EIO, errno.ESTALE) else "Free space"
     assert err.count("\n") == 1 and f"bertwright: {tmp_path / 'shard'}: the reason. {remedy}" in err
 
 
@@ -78,26 +78,26 @@ def run_folder(out: Path) -> Any:
     [
         ("corpus a.toml --limit 3", "--limit without --dropped"),
         ("corpus a.toml --date 20260401", "--date without --download"),
-        ("corpus --download hu a.toml", "RECIPE beside --download"),
+        ("corpus --download hu a.toml", "RECIPE with --download"),
         ("vocab a.toml --mirror http://a", "--mirror without --download"),
         ("inspect a --phase 1", "--phase without --batch"),
-        ("inspect a --diff b --batch 1", "--batch beside --diff"),
-        ("inspect a --diff b --verify", "--verify beside --diff"),
-        ("inspect a --diff b --world 2", "--world beside --diff"),
-        ("inspect a --batch 1 --verify", "--verify beside --batch"),
-        ("inspect a --batch 1 --vocab v.txt", "--vocab beside --batch"),
-        ("inspect a --batch 1 --limit 3", "--limit beside --batch"),
-        ("corpus --download hu --rank 1", "--rank beside --download"),
-        ("corpus --download hu --world 2", "--world beside --download"),
-        ("corpus --download hu --dask here:1", "--dask beside --download"),
-        ("check demo --explain seed --out x", "--out beside --explain"),
-        ("check demo --explain seed --scale tiny", "--scale beside --explain"),
+        ("inspect a --diff b --batch 1", "--batch with --diff"),
+        ("inspect a --diff b --verify", "--verify with --diff"),
+        ("inspect a --diff b --world 2", "--world with --diff"),
+        ("inspect a --batch 1 --verify", "--verify with --batch"),
+        ("inspect a --batch 1 --vocab v.txt", "--vocab with --batch"),
+        ("inspect a --batch 1 --limit 3", "--limit with --batch"),
+        ("corpus --download hu --rank 1", "--rank with --download"),
+        ("corpus --download hu --world 2", "--world with --download"),
+        ("corpus --download hu --dask here:1", "--dask with --download"),
+        ("check demo --explain seed --out x", "--out with --explain"),
+        ("check demo --explain seed --scale tiny", "--scale with --explain"),
         ("check --out x", "--out without a recipe"),
-        ("check --schema --scale tiny", "--scale beside --schema"),
+        ("check --schema --scale tiny", "--scale with --schema"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(line: str, says: str) -> None:
-    with pytest.raises(RecipeError, match=f"{says} would do nothing"):
+    with pytest.raises(RecipeError, match=f"{says} has no effect"):
         app.app(line.split(), standalone_mode=False)
 
 
@@ -167,9 +167,12 @@ def test_a_schema_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys
         assert call(monkeypatch, "check", "--schema", *arguments) == 0
         assert capsys.readouterr().out == schema_file(kind).read_text(encoding="utf-8")
     assert call(monkeypatch, "check", "--schema", "demo", "a=1") == 2
-    assert "--schema demo a=1: a schema is of a kind of files. Give one of recipe, place." in capsys.readouterr().err
+    assert (
+        "--schema demo a=1: there is no schema for this kind of file. Give one of recipe, place."
+        in capsys.readouterr().err
+    )
     assert call(monkeypatch, "check", "--schema", "--explain", "size") == 2
-    assert "--explain beside --schema would do nothing" in capsys.readouterr().err
+    assert "--explain with --schema has no effect" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -194,9 +197,9 @@ def test_a_key_is_explained_with_its_value_in_a_recipe(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("report", "Of several runs: where comparison.html is put; else here."),
-        ("corpus", "With --download: where the file is put; else downloads."),
-        ("vocab", "With --download: where the file is put; else downloads."),
+        ("report", "For several runs: the folder of comparison.html; default: the current folder."),
+        ("corpus", "With --download: the folder of the file; default: downloads."),
+        ("vocab", "With --download: the folder of the file; default: downloads."),
     ],
 )
 def test_help_says_what_out_is_of_this_verb(

@@ -68,7 +68,7 @@ def test_the_manifest_says_how_much_disk_it_took(tmp_path: Path) -> None:
 def test_a_changed_key_is_named_and_the_old_folder_kept(tmp_path: Path) -> None:
     old, notes = built(tmp_path), Notes()
     build(tmp_path / "corpus", identity("blue", "s2"), notes, make)
-    assert notes.lines == ["corpus: built anew, because corpus.colour: 'red' -> 'blue'; its input source changed"]
+    assert notes.lines == ["corpus: built again, because corpus.colour: 'red' -> 'blue'; its input source changed"]
     assert (tmp_path / f"corpus.{old.fingerprint[:12]}" / "a.txt").read_text() == "hello"
 
 
@@ -127,7 +127,7 @@ def test_missing_and_resized_files_are_named(tmp_path: Path) -> None:
 
 def test_the_wrong_stage_and_an_unfinished_folder_are_refused(tmp_path: Path) -> None:
     built(tmp_path)
-    with pytest.raises(ArtifactError, match="made by the stage 'corpus'; a 'vocab' folder is needed"):
+    with pytest.raises(ArtifactError, match="made by the stage 'corpus', but a 'vocab' folder is needed"):
         open_artifact(tmp_path / "corpus", "vocab")
     with pytest.raises(ArtifactError, match="is not a finished artifact"):
         open_artifact(tmp_path)
@@ -147,7 +147,7 @@ def test_added_and_removed_inputs_are_named(tmp_path: Path) -> None:
     assert changes(old, now) == ["its input source 1 changed", "its input source 2 is gone", "its input file is new"]
     notes = Notes()
     build(tmp_path / "c", Identity("corpus", 1, {}, {"source 1": "a"}), notes, make)
-    assert notes.lines == ["corpus: built anew, because its input source 2 is gone"]
+    assert notes.lines == ["corpus: built again, because its input source 2 is gone"]
 
 
 def test_scratch_is_neither_sealed_nor_left(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_the_time_of_interrupted_attempts_counts(tmp_path: Path) -> None:
 def test_what_cannot_be_built_anew_is_never_to_be_moved_away(tmp_path: Path, damage: bytes | None) -> None:
     for folder, stage, advice in (
         (tmp_path / "train", "train", "Remove .*/train/manifest.json and run the same command again"),
-        (tmp_path / "step-000000004", "checkpoint", "An older whole checkpoint is used instead"),
+        (tmp_path / "step-000000004", "checkpoint", "An older complete checkpoint is used instead"),
         (tmp_path / "vocab", "vocab", "Move .*/vocab away and run the same command again"),
     ):
         make_folder(folder)

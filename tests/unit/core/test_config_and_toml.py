@@ -98,7 +98,7 @@ def test_an_empty_override_takes_the_key_out() -> None:
 
 @pytest.mark.parametrize(
     ("override", "says"),
-    [("seed=", "the recipe does not set it"), ("optim.eps=", "does not set it"), ("phases.0=", "write the whole list")],
+    [("seed=", "the recipe does not set"), ("optim.eps=", "does not set"), ("phases.0=", "give the whole list")],
 )
 def test_what_cannot_be_taken_out_is_an_error(override: str, says: str) -> None:
     with pytest.raises(RecipeError, match=says):

@@ -86,7 +86,7 @@ def test_workers_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch)
     with (
         cluster(1) as address,
         Dask(address) as dask,
-        pytest.raises(DataError, match=r"has bertwright .*; 9.9 is need"),
+        pytest.raises(DataError, match=r"has bertwright .*, but 9.9 is need"),
     ):
         dask.map(square, [1], "corpus")
 

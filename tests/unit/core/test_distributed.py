@@ -30,5 +30,5 @@ def test_what_the_launcher_says(
 def test_what_cannot_be_is_refused(rank: str, world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", world)
-    with pytest.raises(RecipeError, match=f"RANK={rank} and WORLD_SIZE={world} in the environment name no rank"):
+    with pytest.raises(RecipeError, match=f"RANK={rank} and WORLD_SIZE={world} in the environment are not the rank"):
         rank_and_world()

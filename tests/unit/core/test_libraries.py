@@ -23,11 +23,12 @@ def test_a_draft_begun_with_other_libraries_is_begun_anew(tmp_path: Path, monkey
     libraries(tmp_path, ["numpy"], said)  # type: ignore[arg-type]
     assert (tmp_path / ".parts").is_dir() and not said
     monkeypatch.setattr(module, "version", lambda name: "99.0")
-    with pytest.raises(ArtifactError, match=r"was begun with other libraries \(numpy .* -> 99.0\)"):
+    with pytest.raises(ArtifactError, match=r"was started with other versions of libraries \(numpy .* -> 99.0\)"):
         libraries(tmp_path, ["numpy"], said, 2)  # type: ignore[arg-type]
     assert (tmp_path / ".parts").is_dir(), "others may be at work in it"
     assert libraries(tmp_path, ["numpy"], said) == {"numpy": "99.0"}  # type: ignore[arg-type]
     assert not (tmp_path / ".parts").exists()
     assert said == [
-        f"{tmp_path.name} was begun with other libraries (numpy {version('numpy')} -> 99.0) and is begun anew"
+        f"{tmp_path.name} was started with other versions of libraries (numpy {version('numpy')} -> 99.0) and "
+        "is started again"
     ]

@@ -51,7 +51,7 @@ def test_the_resolved_recipe_has_the_values_alone(file: Path, tmp_path: Path) ->
     ("override", "says"),
     [
         ("preset=bf17", "preset: there is no preset 'bf17'; did you mean 'bf16'?"),
-        ("preset=zzz", "preset: there is no preset 'zzz'; it has fp32, bf16, wrong."),
+        ("preset=zzz", "preset: there is no preset 'zzz'; the file has fp32, bf16, wrong."),
         ("preset=wrong", "mine.toml:17: train.phases.0.bacth: unknown key 'bacth'; did you mean 'batch'"),
     ],
 )
@@ -62,10 +62,10 @@ def test_a_wrong_one_is_told(file: Path, override: str, says: str) -> None:
 
 
 def test_a_recipe_without_presets_has_none_to_choose(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="there is no preset 'bf16'; it has none"):
+    with pytest.raises(RecipeError, match="there is no preset 'bf16'; the file has none"):
         Recipe.load("demo", ["preset=bf16"])
     (tmp_path / "mine.toml").write_text("presets = 3\n" + FILE.replace("presets.", "other."))
-    with pytest.raises(RecipeError, match=r"presets: is a table of tables; write \[presets.NAME\]"):
+    with pytest.raises(RecipeError, match=r"presets: must be a table of tables; write \[presets.NAME\]"):
         Recipe.load(tmp_path / "mine.toml")
 
 

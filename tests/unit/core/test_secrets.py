@@ -4,9 +4,9 @@ import pytest
 
 from bertwright.core.secrets import HIDDEN, hidden_value, hidden_words, secret_in
 
-NAMED = "a secret by its name"
+NAMED = "which is the name of a secret"
 ADDRESS = "an address with a password, a token or a query"
-HEADER = "a header that says who asks (Authorization, Bearer)"
+HEADER = "an authentication header (Authorization, Bearer)"
 
 
 @pytest.mark.parametrize(

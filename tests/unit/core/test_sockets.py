@@ -99,7 +99,7 @@ def test_where_nothing_is_told_all_is_one_place(machine: Machine) -> None:
 
 def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "SYSTEM", tmp_path / "absent")
-    with pytest.raises(RecipeError, match=r"the sockets of this machine are not known: .* torchrun instead"):
+    with pytest.raises(RecipeError, match=r"the sockets of this machine are unknown: .* torchrun instead"):
         processors_of("socket")
 
 

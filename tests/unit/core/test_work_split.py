@@ -26,14 +26,14 @@ def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_mi
     with FolderLock(tmp_path, shared=True) as early, FolderLock(tmp_path, shared=True) as late:
         mark_done(outputs[0])
         with pytest.raises(
-            StageIncomplete, match=r"corpus: rank 0 of 2 is done; 2 of 3 parts, of other ranks, are mis"
+            StageIncomplete, match=r"corpus: rank 0 of 2 is done; 2 of 3 parts, made by other ranks, are mis"
         ):
             WorkSplit(0, 2, early).complete("corpus", tmp_path, outputs)
         for path in outputs:
             mark_done(path)
         outputs[2].write_text("damaged")
         with pytest.raises(
-            StageIncomplete, match=r"rank 1 of 2 is done; 1 of 3 parts, of other ranks, are missing or d"
+            StageIncomplete, match=r"rank 1 of 2 is done; 1 of 3 parts, made by other ranks, are missing or d"
         ):
             WorkSplit(1, 2, late).complete("corpus", tmp_path, outputs)
         mark_done(outputs[2])

@@ -57,7 +57,7 @@ def test_a_dump_is_found_fetched_and_checked(tmp_path: Path, mirror: Server, dat
 def test_a_broken_download_goes_on(tmp_path: Path, mirror: Server) -> None:
     sums = len(mirror.files["huwiki/latest/huwiki-latest-sha1sums.txt"])
     mirror.breaks = [sums, 1_000_000, 0, 0]
-    with pytest.raises(DataError, match="broke off at byte 1,000,000"):
+    with pytest.raises(DataError, match="stopped at byte 1,000,000"):
         download("hu", "latest", tmp_path, mirror.address)
     assert not (tmp_path / NAME).exists()
     assert download("hu", "latest", tmp_path, mirror.address).read_bytes() == DATA

@@ -169,8 +169,11 @@ def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_o
 
     few = build("few", 1e-5)
     assert few.counts["heldout"]["documents"] == 1 and few.counts["train"]["documents"] == 119
-    assert "examples: no document of 120 fell into the held-out share examples.heldout=1e-05; one is taken" in said
-    assert any(line.endswith("will be rough; a larger examples.heldout helps") for line in said)
+    assert (
+        "examples: no document of 120 fell into the held-out share examples.heldout=1e-05; one document is "
+        "held out anyway" in said
+    )
+    assert any(line.endswith("will be imprecise; raise examples.heldout") for line in said)
     place = float(heldout_place(Store.open(few, "heldout").hashes)[0])
     assert np.all(heldout_place(Store.open(few).hashes) > place)
     said.clear()
@@ -187,7 +190,7 @@ def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(tmp_path: Path) 
     context = StageContext(tmp_path / "examples", Said(said))
     made_of_one = stage.run(ExamplesConfig(workers=1, passes=2), made.SETS[:1], Inputs(source, vocab), context)
     assert any("the corpus is one document: its last tenth is held out" in line for line in said)
-    assert any(line.endswith("will be rough; only more text helps") for line in said)
+    assert any(line.endswith("will be imprecise; only more text makes them more precise") for line in said)
     train, heldout = Store.open(made_of_one), Store.open(made_of_one, "heldout")
     assert len(heldout.sentences) == len(document) // 10 and len(train.sentences) == len(document) - len(
         heldout.sentences

@@ -116,7 +116,7 @@ def test_what_names_a_class_is_one_in_every_format(
 def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\na,1\nb,0\n")
     stars = LabelledTexts(("1", "2", "3"), (Columns("label", "text"),))
-    with pytest.raises(DataError, match=r"line 3 has the label '0', which is none of the classes \(1, 2, 3\)"):
+    with pytest.raises(DataError, match=r"line 3 has the label '0', which is not one of the classes \(1, 2, 3\)"):
         read(tmp_path / "a.csv", stars)
 
 
@@ -126,17 +126,17 @@ def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> N
         (
             "a.tsv",
             "text\tpair\tlabel\na\tb\tmaybe\n",
-            "line 2 has the label 'maybe', which is none of the classes (0 no, 1 yes)",
+            "line 2 has the label 'maybe', which is not one of the classes (0 no, 1 yes)",
         ),
-        ("a.tsv", "text\tpair\tlabel\na\tb\t2\n", "line 2 has the label '2', which is none"),
+        ("a.tsv", "text\tpair\tlabel\na\tb\t2\n", "line 2 has the label '2', which is not one"),
         ("a.tsv", "text\tlabel\na\tb\n", "has the columns 'text', 'label'; needed are 'text', 'pair', 'label'"),
         ("a.jsonl", '{"text": 3, "pair": "b", "label": 0}', "line 1 has '3' where a text is expected"),
-        ("a.jsonl", "[1]", "line 1 is no object but '[1]'"),
-        ("a.jsonl", "{", "line 1 is no JSON"),
-        ("a.json", '{"text": "a"}', "holds no list of objects"),
-        ("a.json", "[", "is no JSON"),
-        ("a.csv", 'text,pair,label\n"a,b,c\n', "is no table of comma-separated values"),
-        ("a.parquet", "PAR1 and no more", "is damaged or no Parquet"),
+        ("a.jsonl", "[1]", "line 1 is not an object but '[1]'"),
+        ("a.jsonl", "{", "line 1 is not valid JSON"),
+        ("a.json", '{"text": "a"}', "does not contain a list of objects"),
+        ("a.json", "[", "is not valid JSON"),
+        ("a.csv", 'text,pair,label\n"a,b,c\n', "is not a table of comma-separated values"),
+        ("a.parquet", "PAR1 and no more", "is damaged or is not a Parquet file"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(name: str, content: str, says: str, tmp_path: Path) -> None:
@@ -250,7 +250,9 @@ def test_an_epoch_has_every_example_once_on_any_number_of_ranks(build: Made) -> 
 
 def test_of_several_processes_the_first_makes_them(build: Made, tmp_path: Path) -> None:
     with FolderLock(tmp_path, shared=True) as lock:
-        with pytest.raises(StageIncomplete, match="rank 0 of 2 makes the labelled texts alone"):
+        with pytest.raises(
+            StageIncomplete, match="rank 0 of 2 prepares the labelled texts; the other ranks do nothing here"
+        ):
             build(pairs(40), share=WorkSplit(1, 2, lock))
         assert build(pairs(40), share=WorkSplit(0, 2, lock)).counts["train"]["examples"]
 
@@ -264,7 +266,7 @@ def test_an_array_that_is_cut_while_it_is_read_is_refused(build: Made) -> None:
     with file.open("r+b") as opened:
         opened.truncate(2)
     for read_it in (loader.step, loader.counts):
-        with pytest.raises(ArtifactError, match=r"train\.tokens has been cut while it was read: it has 2 bytes"):
+        with pytest.raises(ArtifactError, match=r"train\.tokens was truncated while it was read: it has 2 bytes"):
             read_it(1)
 
 

@@ -56,7 +56,7 @@ def test_a_file_that_is_cut_while_training_reads_it_is_named(examples: Artifact,
     loader.step(0)
     size = (folder / file).stat().st_size
     os.truncate(folder / file, size // 2)
-    expected = rf"{file} has been cut while it was read: it has {size // 2:,} bytes of {size:,}\. Restore it, or run"
+    expected = rf"{file} was truncated while it was read: it has {size // 2:,} bytes of {size:,}\. Restore it, or run"
     for read in (loader.step, loader.counts):
         with pytest.raises(ArtifactError, match=expected):
             read(1)

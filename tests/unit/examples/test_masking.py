@@ -195,7 +195,7 @@ def test_the_rate_may_change_with_the_step() -> None:
         ({"rate": [[0, 0.3], [5, 0.2], [5, 0.1]]}, "from step 0 on"),
         ({"rate": [[i, 0.1] for i in range(5)]}, "1 to 4 pairs"),
         ({"mask_share": 0.8, "random_share": 0.3}, "exceed 1 together"),
-        ({"unit": "spans", "count": "bernoulli"}, "no meaning for spans"),
+        ({"unit": "spans", "count": "bernoulli"}, "no effect for spans"),
     ],
 )
 def test_impossible_settings_are_refused(wrong: dict[str, object], said: str) -> None:

@@ -57,7 +57,7 @@ def changed(name: str, **values: object) -> Edit:
 )
 def test_a_store_with_a_short_file_is_refused_by_name(name: str, size: int, examples: Artifact, tmp_path: Path) -> None:
     short = sealed_again(examples, tmp_path / "examples", cut(f"store/train.{name}", size))
-    with pytest.raises(ArtifactError, match=rf"train\.{name} has [\d,]+ entries, its facts tell of"):
+    with pytest.raises(ArtifactError, match=rf"train\.{name} has [\d,]+ entries, but its facts say"):
         Store.open(short)
     assert len(Store.open(short, "heldout").hashes), "the other split is whole"
 
@@ -75,7 +75,7 @@ def test_an_id_beyond_the_vocabulary_is_refused_before_a_device_meets_it(
 
 def test_plans_with_a_short_file_are_refused(examples: Artifact, tmp_path: Path) -> None:
     short = sealed_again(examples, tmp_path / "examples", cut(f"{PLANS}/01.rows", ROW.itemsize))
-    with pytest.raises(ArtifactError, match=r"have other numbers of rows than plans/train/64\.json says"):
+    with pytest.raises(ArtifactError, match=r"have different numbers of rows than plans/train/64\.json records"):
         Plans.open(short, PlanSet(length=64))
 
 
@@ -100,10 +100,10 @@ def test_a_row_that_takes_what_is_not_there_is_refused(
     """A row beyond the store was filled up with its last token, and nobody was told."""
     last = len(np.fromfile(examples.path / f"{PLANS}/01.rows", ROW)) - 1
     beyond = sealed_again(examples, tmp_path / "examples", with_row(f"{PLANS}/01.rows", last, **values))
-    with pytest.raises(ArtifactError, match=rf"row {last:,} of .*64/01\.rows takes what is not in its shard\. Run"):
+    with pytest.raises(ArtifactError, match=rf"row {last:,} of .*64/01\.rows refers to text outside its shard\. Run"):
         open_loader(beyond, PlanSet(length=64), LoaderSettings(64, MaskingConfig(), 4, MicroBatching(4), 1, "0"))
     held = sealed_again(examples, tmp_path / "held", with_row("plans/heldout/64/00.rows", 0, **values))
-    with pytest.raises(ArtifactError, match=r"row 0 of .*heldout/64/00\.rows takes what is not in its shard"):
+    with pytest.raises(ArtifactError, match=r"row 0 of .*heldout/64/00\.rows refers to text outside its shard"):
         open_heldout(held, 64, 10, 0.15)
 
 
@@ -124,7 +124,7 @@ def test_a_token_beyond_the_vocabulary_is_refused_before_a_device_meets_it(
 def test_plans_with_a_shard_too_many_in_one_pass_are_refused(examples: Artifact, tmp_path: Path) -> None:
     rows = json.loads((examples.path / f"{PLANS}.json").read_text())["rows"]
     odd = sealed_again(examples, tmp_path / "examples", changed(f"{PLANS}.json", rows=[*rows[:-1], [*rows[-1], 0]]))
-    with pytest.raises(ArtifactError, match="other shards in each pass"):
+    with pytest.raises(ArtifactError, match="different shards in each pass"):
         Plans.open(odd, PlanSet(length=64))
 
 

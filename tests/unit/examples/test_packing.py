@@ -103,5 +103,5 @@ def test_rows_of_mixed_lengths_are_nearly_full() -> None:
 
 @pytest.mark.parametrize(("rank", "world", "micro_batch"), [(2, 2, 1), (-1, 2, 1), (0, 1, 0)])
 def test_nonsense_is_refused(rank: int, world: int, micro_batch: int) -> None:
-    with pytest.raises(ValueError, match="need 0 <= rank < world"):
+    with pytest.raises(ValueError, match="these must satisfy 0 <= rank < world"):
         assign_to_ranks(lengths(4), rank, world, MicroBatching(micro_batch))

@@ -185,5 +185,5 @@ def test_segments_hold_as_many_whole_sentences_as_fit() -> None:
 @pytest.mark.parametrize("setting", [{"random_next_prob": 0.3}, {"random_label": "google"}])
 @pytest.mark.parametrize("plan", ["sentence-order", "doc-sentences", "full-sentences"])
 def test_settings_of_random_pairs_are_refused_where_there_are_none(plan: str, setting: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=f"{next(iter(setting))} mean something with plan = next-sentence only"):
+    with pytest.raises(ValidationError, match=f"{next(iter(setting))} have an effect only with plan = next-sentence"):
         ExamplesConfig.model_validate({"plan": plan, **setting})

@@ -18,12 +18,15 @@ HDF5 = "Can't synchronously read data (file read failed: time = now, filename = 
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (OSError(errno.EIO, "Input/output error"), "part-1.tfrecord: Input/output error. See to the disk"),
-        (OSError(errno.ESTALE, "Stale file handle"), "part-1.tfrecord: Stale file handle. See to the disk"),
-        (PermissionError(errno.EACCES, "Permission denied"), "part-1.tfrecord: Permission denied. .*mend the perm"),
-        (OSError(HDF5), "part-1.tfrecord: Input/output error. See to the disk"),
-        (MemoryError(), "part-1.tfrecord cannot be read: there is no memory left for this process"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "part-1.tfrecord cannot be read: there is no memory left"),
+        (OSError(errno.EIO, "Input/output error"), "part-1.tfrecord: Input/output error. Check the disk"),
+        (OSError(errno.ESTALE, "Stale file handle"), "part-1.tfrecord: Stale file handle. Check the disk"),
+        (PermissionError(errno.EACCES, "Permission denied"), "part-1.tfrecord: Permission denied. .*correct the perm"),
+        (OSError(HDF5), "part-1.tfrecord: Input/output error. Check the disk"),
+        (MemoryError(), "part-1.tfrecord cannot be read: this process has run out of memory"),
+        (
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            "part-1.tfrecord cannot be read: this process has run out of memory",
+        ),
     ],
     ids=["EIO", "ESTALE", "EACCES", "HDF5", "memory", "ENOMEM"],
 )

@@ -357,7 +357,7 @@ def test_a_disk_that_fails_leaves_no_file_out(
     options = [*data([source, converted("tfrecord")[1]]), "train.phases.0.quarantine=true"]
     with monkeypatch.context() as patch:
         patch.setattr(records, "open_records", opened)
-        with pytest.raises(DataError, match=rf"{failing.name}: Stale file handle. See to the disk"):
+        with pytest.raises(DataError, match=rf"{failing.name}: Stale file handle. Check the disk"):
             prepared(two_phases, tmp_path / "run", *options)
     facts = read_json(prepared(two_phases, tmp_path / "run", *options).path / "examples/imported/0/facts.json")
     assert facts["quarantined"] == [] and failing.name in [each["file"] for each in facts["files"]]
@@ -514,7 +514,7 @@ def test_which_files_a_phase_trains_on(
         f"train.phases.0.data={tfrecord[0]}",
         "train.phases.0.document_range=[0.0, 0.5]",
     )
-    refused(RecipeError, "quarantine is about files named by data", "train.phases.0.quarantine=true")
+    refused(RecipeError, "quarantine applies to the files of data", "train.phases.0.quarantine=true")
     refused(
         RecipeError,
         r"train.phases.0.quarantine: .* is an examples folder",
@@ -528,5 +528,5 @@ def test_training_needs_what_was_brought_in(
 ) -> None:
     own = RunFolder(two_phases.parent / "own")
     recipe = Recipe.load(two_phases, data(converted("hdf5")))
-    with pytest.raises(ArtifactError, match=r"train.phases.0.data: .* holds nothing made of it"):
+    with pytest.raises(ArtifactError, match=r"train.phases.0.data: .* contains nothing made from it"):
         resolve_phases(recipe.train, own.artifact("examples"), own.artifact("vocab"))

@@ -109,7 +109,7 @@ def test_a_run_becomes_files_with_its_training_documents(own: RunFolder, written
     assert ends(np.concatenate([block.counts for block in blocks])).tolist() == store.documents.tolist()
     note = convert(own.path, tmp_path / "shards", Target("megatron"))
     assert len(note["files"]) == own.artifact("examples").counts["shards"] and note["documents"] == len(store.hashes)
-    with pytest.raises(RecipeError, match="none of the held-out ones. Leave --heldout out"):
+    with pytest.raises(RecipeError, match="no held-out documents. Leave out --heldout"):
         convert(own.path, tmp_path / "more", Target("megatron"), ConvertOptions(heldout=3))
     with pytest.raises(DataError, match="token documents, of which .* are yet to be made. Train on them as they lie"):
         convert(written, tmp_path / "more", Target("tfrecord"))

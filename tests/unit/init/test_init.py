@@ -238,7 +238,9 @@ def test_the_end_of_the_answers_is_no_answer(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", Keyboard("hy\n"))
     assert call(monkeypatch) == 2
-    assert "there are no more answers" in capsys.readouterr().err and not list(tmp_path.iterdir())
+    assert "the input ended before all questions were answered" in capsys.readouterr().err and not list(
+        tmp_path.iterdir()
+    )
 
 
 def test_nobody_to_ask_is_an_error_that_names_the_options(
@@ -247,7 +249,7 @@ def test_nobody_to_ask_is_an_error_that_names_the_options(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert call(monkeypatch, "--language", "hy") == 2
-    expected = "nobody can be asked here, which is no terminal. Give --machine, --hours, --quality."
+    expected = "questions cannot be asked, because the input is not a terminal. Give --machine, --hours, --quality."
     assert expected in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 

@@ -59,13 +59,19 @@ def test_machines_of_torchrun_must_meet_somewhere(nodes: str) -> None:
     ("setting", "says"),
     [
         ('environment={PROXY="http://me:planted@proxy:80"}', "environment.PROXY holds an address with a password"),
-        ('setup=["export AWS_SECRET_ACCESS_KEY=planted"]', "setup.0 holds AWS_SECRET_ACCESS_KEY=..., a secret by its"),
+        (
+            'setup=["export AWS_SECRET_ACCESS_KEY=planted"]',
+            "setup.0 holds AWS_SECRET_ACCESS_KEY=..., which is the name",
+        ),
         ('setup=["curl https://host/a?sig=planted -o a"]', "setup.0 holds an address with a password, a token or a"),
-        ('options=["--export=ALL,HF_TOKEN=planted"]', "options.0 holds HF_TOKEN=..., a secret by its name"),
-        ('srun=["--api-key=planted"]', "srun.0 holds api-key=..., a secret by its name"),
-        ('setup=["huggingface-cli login --token planted"]', "setup.0 holds --token ..., a secret by its name"),
-        ('srun=["--user", "me", "--password", "planted"]', "srun.3 holds --password ..., a secret by its name"),
-        ("setup=[\"curl -H 'Authorization: Bearer planted' host\"]", "setup.0 holds a header that says who asks"),
+        ('options=["--export=ALL,HF_TOKEN=planted"]', "options.0 holds HF_TOKEN=..., which is the name of a secret"),
+        ('srun=["--api-key=planted"]', "srun.0 holds api-key=..., which is the name of a secret"),
+        ('setup=["huggingface-cli login --token planted"]', "setup.0 holds --token ..., which is the name of a secret"),
+        (
+            'srun=["--user", "me", "--password", "planted"]',
+            "srun.3 holds --password ..., which is the name of a secret",
+        ),
+        ("setup=[\"curl -H 'Authorization: Bearer planted' host\"]", "setup.0 holds an authentication header"),
         ('environment={PGPASSWORD="planted"}', "PGPASSWORD is a secret by its name"),
     ],
 )
@@ -78,7 +84,7 @@ def test_no_text_of_a_place_holds_a_secret(setting: str, says: str) -> None:
 @pytest.mark.parametrize("words", ['"p", "--api-key=planted"', '"p", "--token", "planted"'])
 def test_no_value_of_a_recipe_holds_a_secret(words: str) -> None:
     with pytest.raises(
-        RecipeError, match=r"corpus\.split\.command\.\d holds -?-?\S+ ?.*, a secret by its name"
+        RecipeError, match=r"corpus\.split\.command\.\d holds -?-?\S+ ?.*, which is the name of a secret"
     ) as caught:
         load_job(Path("smoke"), [f"corpus.split.command=[{words}]"], None)
     assert "planted" not in str(caught.value)
@@ -148,7 +154,7 @@ def test_more_ranks_than_the_recipe_can_have_are_refused(
         place.describe(load_job(Path("smoke"), ["train.phases.0.batch=64", "train.engine=single"], None))
     said = str(caught.value)
     assert f"train.phases.0.batch: 64 is smaller than {ranks} ranks = {ranks}; raise it or use fewer" in said
-    assert f"train.engine: single is for one process, and {ranks} ranks train" in said
+    assert f"train.engine: single supports only one process, but {ranks} ranks train" in said
     assert said.endswith(f"\nThe place has {product}. Change it, or the recipe.")
 
 

@@ -29,5 +29,5 @@ def test_attention_drops_weights_without_bias(kernel: type[Padded] | type[Sequen
 
 
 def test_padded_refuses_a_sequence_longer_than_it_was_told() -> None:
-    with pytest.raises(DataError, match="a row of 9 tokens in a batch whose max_row is 8"):
+    with pytest.raises(DataError, match="a row of 9 tokens in a batch with max_row = 8"):
         Padded(sequences([3, 9], slack=-1))

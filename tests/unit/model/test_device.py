@@ -19,7 +19,7 @@ def test_auto_takes_a_gpu_where_there_is_one(
 
 def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(RecipeError, match=r"device = cuda, but torch sees no GPU here\. Install"):
+    with pytest.raises(RecipeError, match=r"device = cuda, but torch finds no GPU here\. Install"):
         resolve_device("cuda")
 
 

@@ -175,9 +175,9 @@ def test_transformers_own_files_are_read_and_ours_by_transformers(tmp_path: Path
         ({"model_type": "roberta"}, "model_type = 'roberta' is not ModernBERT; it must be 'modernbert' or absent"),
         ({"rope_scaling": {"factor": 2.0}}, "rope_scaling = {'factor': 2.0} is not ModernBERT"),
         ({"num_attention_heads": 7}, "hidden_size 768 is not a multiple of num_attention_heads 7"),
-        ({"num_attention_heads": 256}, "give heads of width 3, whose numbers cannot be turned in pairs (RoPE)"),
+        ({"num_attention_heads": 256}, "give heads of width 3, which RoPE cannot rotate in pairs"),
         ({"global_rope_theta": 1.0}, "global_rope_theta: Input should be greater than 1"),
-        ({"layer_types": [FULL] * 3}, "is no list of num_hidden_layers types; it must be global attention"),
+        ({"layer_types": [FULL] * 3}, "is not a list of num_hidden_layers types; it must be global attention"),
         ({"layer_types": [SLIDING] * 22}, "is not ModernBERT; it must be global attention (full_attention) in every"),
         ({"layer_types": [FULL, FULL, *[SLIDING] * 20]}, "is not ModernBERT; it must be global attention"),
         ({"layer_types": [FULL] * 22}, "global_attn_every_n_layers = 3, but layer_types and rope_parameters mean 1"),
@@ -228,7 +228,7 @@ def test_keys_of_the_section(section: Any, tmp_path: Path) -> None:
             section(**wrong)
     values = MODERN if kind == "modern" else DISTILBERT
     path = written(tmp_path, values | {"vocab_size": 50})
-    with pytest.raises(RecipeError, match="says vocab_size 50, but the vocabulary has 51 entries; set vocab_size to"):
+    with pytest.raises(RecipeError, match="has vocab_size 50, but the vocabulary has 51 entries; set vocab_size to"):
         section(config=path).resolve(51)
     chosen = section(config=path, dropout=0.3, attention_dropout=0.2, max_positions=64, initializer_range=0.05,
                      pad_vocab_to_multiple_of=8).resolve(9)  # fmt: skip

@@ -33,7 +33,7 @@ def test_padding_rows_are_cut_and_put_back_without_changing_the_loss(tiny: BertC
     assert hf_config(wide.config, vocab_size=61)["vocab_size"] == 61
     with pytest.raises(ArtifactError, match="61 vocabulary rows, not 64"):
         NAMES.to_theirs(model.state_dict(), vocab_size=64)
-    with pytest.raises(ArtifactError, match="1 vocabulary rows more than 60"):
+    with pytest.raises(ArtifactError, match="1 more vocabulary rows than 60"):
         NAMES.to_ours(NAMES.to_theirs(model.state_dict()), vocab_size=60)
 
 

@@ -41,7 +41,9 @@ def test_padding_rows_are_cut_and_put_back_without_changing_the_logits(config: A
     again = names.to_theirs(padded, vocab_size=61)
     assert all(torch.equal(again[name], tensor) for name, tensor in names.to_theirs(model.state_dict()).items())
     assert peer_of(wide.config, 61).config["vocab_size"] == 61
-    with pytest.raises(ArtifactError, match="the model has 61 vocabulary rows, not 64; give its own vocabulary"):
+    with pytest.raises(
+        ArtifactError, match="the model has 61 vocabulary rows, not 64; give the vocabulary of that model"
+    ):
         names.to_theirs(model.state_dict(), vocab_size=64)
 
 
@@ -58,7 +60,7 @@ def test_without_a_decoder_bias_rows_are_cut_and_not_added() -> None:
 def test_other_networks_are_refused_by_the_tensor(config: NetworkConfig) -> None:
     names = peer_of(config).names
     tensors = names.to_theirs(PreTrainingModel(config).state_dict())
-    with pytest.raises(ArtifactError, match=r"tensor 'classifier\.weight' is no part of a (Modern|Distil)BERT"):
+    with pytest.raises(ArtifactError, match=r"tensor 'classifier\.weight' is not part of a (Modern|Distil)BERT"):
         names.to_ours({**tensors, "classifier.weight": torch.zeros(2, 24)})
     ((copy, original),) = names.tied.items()
     assert names.to_ours({**tensors, copy: tensors[original]}).keys() == names.to_ours(tensors).keys()

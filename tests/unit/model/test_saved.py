@@ -60,7 +60,7 @@ def test_wrong_tensors_are_named(folder: Path) -> None:
 def test_damaged_or_absent_files(folder: Path) -> None:
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ArtifactError, match=r"model\.safetensors is no whole safetensors file: its tensors end"):
+    with pytest.raises(ArtifactError, match=r"model\.safetensors is not a complete safetensors file: its tensors end"):
         load_model(folder)
     config = folder / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"hiden": 1}))

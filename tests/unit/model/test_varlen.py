@@ -46,8 +46,8 @@ def test_it_is_asked_for_the_sequences_of_the_batch(monkeypatch: pytest.MonkeyPa
 
 def test_what_it_cannot_do_is_refused() -> None:
     assert refusal(CPU, True, 0.0, windows=False).startswith("is a kernel for GPUs")
-    assert refusal(GPU, False, 0.0, windows=False).startswith("computes in bf16 or fp16 only")
-    assert refusal(GPU, True, 0.1, windows=False).startswith("cannot drop attention weights")
+    assert refusal(GPU, False, 0.0, windows=False).startswith("computes only in bf16 or fp16")
+    assert refusal(GPU, True, 0.1, windows=False).startswith("does not support dropout of attention weights")
     assert refusal(GPU, True, 0.0, windows=True) == ""
 
 

@@ -201,9 +201,7 @@ def test_an_encoder_without_layers_of_their_own_has_no_states_to_compare(tmp_pat
     student, folder = network(bert(2), 2), write_stock(tmp_path / "teacher", network(bert(4), 1))
     encoder: Any = student.encoder
     del encoder.layers
-    with pytest.raises(
-        RecipeError, match=r"hidden_weight: a BERT of the family bert has no layers of their own .* to 0"
-    ):
+    with pytest.raises(RecipeError, match=r"hidden_weight: a BERT of the family bert has no separate layers .* to 0"):
         build_objective(DistillationConfig(teacher=folder), student)
     build_objective(DistillationConfig(teacher=folder, hidden_weight=0), student)
 

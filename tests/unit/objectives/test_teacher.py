@@ -43,7 +43,9 @@ def test_an_encoder_without_its_head_is_refused_naming_what_it_lacks(tmp_path: P
     tensors = load_file(folder / "model.safetensors")
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("cls.")}
     save_file(kept, folder / "model.safetensors")
-    with pytest.raises(ArtifactError, match=r"does not hold the model of its configuration: missing mlm\.bias"):
+    with pytest.raises(
+        ArtifactError, match=r"does not contain the model that its configuration describes: missing mlm\.bias"
+    ):
         load_stock(folder)
 
 
@@ -62,20 +64,25 @@ def refusal(path: Path) -> str:
 
 
 def test_what_is_no_teacher_is_told_what_would_be(tmp_path: Path) -> None:
-    give = "give a finished train folder, or a folder as transformers writes it (config.json, model.safetensors, vocab."
-    assert f"{tmp_path / 'gone'} is no folder; {give}" in refusal(tmp_path / "gone")
+    give = (
+        "give a finished train folder, or a folder in the format of transformers (config.json, "
+        "model.safetensors, vocab."
+    )
+    assert f"{tmp_path / 'gone'} is not a folder; {give}" in refusal(tmp_path / "gone")
     folder = write_stock(tmp_path / "stock", network(bert(2), 1))
     (folder / "vocab.txt").rename(tmp_path / "vocab.txt")
     assert f"{folder} has no vocab.txt; {give}" in refusal(folder)
     (tmp_path / "vocab.txt").rename(folder / "vocab.txt")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    assert "has its weights in pytorch_model.bin, a pickle, which is never read; save them as safeten" in refusal(
+    assert "has its weights in pytorch_model.bin, but pickle files are never read; save them as safeten" in refusal(
         folder
     )
     (folder / "pytorch_model.bin").rename(folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "roberta"}))
-    assert "model_type = 'roberta' is no network that is read here; there are: bert, modernbert" in refusal(folder)
+    assert "model_type = 'roberta' is not a network that can be read; supported are: bert, modernbert" in refusal(
+        folder
+    )
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "recipe.toml").write_text("")
     assert f"is a run folder; give its {tmp_path / 'run' / 'train'}, once it is finished" in refusal(tmp_path / "run")
@@ -86,10 +93,10 @@ def test_what_is_no_teacher_is_told_what_would_be(tmp_path: Path) -> None:
     [
         (
             {"soft_weight": 0, "hidden_weight": 0},
-            "are both 0, so the teacher would teach nothing; raise one, or set kind",
+            "are both 0, so the teacher would have no effect; raise one, or set kind",
         ),
-        ({"soft_weight": 0, "temperature": 3}, "temperature 3 means something with soft_weight above 0 only"),
-        ({"hidden_weight": 0, "layers": [1, 2]}, "layers [1, 2] mean something with hidden_weight above 0 only"),
+        ({"soft_weight": 0, "temperature": 3}, "temperature 3 has an effect only if soft_weight is above 0"),
+        ({"hidden_weight": 0, "layers": [1, 2]}, "layers [1, 2] have an effect only if hidden_weight is above 0"),
         ({"layers": [0, 0]}, "layers [0, 0] compare nothing; set hidden_weight = 0 instead"),
         ({"layers": [-1, 2]}, "-1 must be 0 or more"),
         ({"temperature": 0}, "0 must be above 0. It is described as"),
@@ -115,7 +122,9 @@ def test_a_teacher_that_does_not_go_with_the_network_is_refused_naming_both(tmp_
 
     assert said(bert(2)) == said(bert(2, width=12), hidden_weight=0) == said(bert(2), layers=(2, 4)) == {}
     width = said(bert(2, width=12))["train.objective.hidden_weight"]
-    assert "have 24 numbers and those of [model] 12" in width and "set hidden_weight=0, or choose a model" in width
+    assert (
+        "have 24 numbers, but those of [model] have 12" in width and "set hidden_weight=0, or choose a model" in width
+    )
     for layers in ((4,), (2, 5), (1, 2, 3)):
         text = said(bert(2), layers=layers)["train.objective.layers"]
         assert text.startswith(f"{list(layers)} must be 2 numbers from 0 to 4, one for each layer of [model]")
@@ -123,7 +132,7 @@ def test_a_teacher_that_does_not_go_with_the_network_is_refused_naming_both(tmp_
     assert text.startswith("64 is longer than the 32 positions of train.objective.teacher") and "shorten it" in text
     one = network(bert(4).model_copy(update={"type_vocab_size": 1}), 1)
     teacher = read_teacher(write_stock(tmp_path / "one", one))
-    assert "tells 1 segment apart, but sentence pairs have 2" in said(bert(2), segments=2)["train.objective.teacher"]
+    assert "distinguishes 1 segment, but sentence pairs have 2" in said(bert(2), segments=2)["train.objective.teacher"]
     assert said(bert(2)) == {}
 
 

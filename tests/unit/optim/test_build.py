@@ -64,11 +64,12 @@ def test_the_scale_of_a_group_multiplies_the_rate_of_every_update() -> None:
     [
         (
             ["bert.embedings.*"],
-            r"optim.groups.0.pattern 'bert.embedings.\*' names no tensor of this network; its tensors",
+            r"optim.groups.0.pattern 'bert.embedings.\*' matches no tensor of this network; its tensors",
         ),
         (
             ["mlm.*", "*.bias"],
-            r"optim.groups.0.pattern 'mlm.\*' and optim.groups.1.pattern '\*.bias' both name mlm.*; a tensor has one",
+            r"optim.groups.0.pattern 'mlm.\*' and optim.groups.1.pattern "
+            r"'\*.bias' both match mlm.*, but a tensor can have only one",
         ),
     ],
 )

@@ -95,6 +95,6 @@ def test_an_update_of_a_matrix_is_of_the_size_of_one_of_adamw() -> None:
 
 def test_a_network_without_layers_is_refused() -> None:
     with pytest.raises(
-        RecipeError, match=r"muon moves the matrices inside 'layers', and this network .* has none; take"
+        RecipeError, match=r"muon updates the matrices inside 'layers', but this network .* has none; use"
     ):
         build_optimizer(MuonConfig(), nn.Linear(2, 2))

@@ -85,5 +85,7 @@ def test_parts_clipped_before_they_are_added_up_follow_the_rule_of_mlcommons(los
 
 def test_where_nothing_is_clipped_it_cannot_be_clipped_before() -> None:
     assert LambConfig(clip_before_reduction=True).max_grad_norm == 1.0
-    with pytest.raises(RecipeError, match=r"max_grad_norm 0 clips none; set max_grad_norm=1\.0, or leave clip_"):
+    with pytest.raises(
+        RecipeError, match=r"max_grad_norm 0 turns clipping off; set max_grad_norm=1\.0, or leave clip_"
+    ):
         LambConfig(clip_before_reduction=True, max_grad_norm=0.0)

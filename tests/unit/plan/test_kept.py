@@ -46,9 +46,9 @@ def test_only_training_has_a_forecast(load: Load, tmp_path: Path, trained: Path)
 @pytest.mark.parametrize(
     ("low", "high", "line"),
     [
-        (0.005, 0.02, "forecast: 18 s to 1.2 min, 1.5 GB of memory for each rank (bertwright plan says more)"),
-        (3.0, 240.0, "forecast: 3 h to 10 days, 1.5 GB of memory for each rank (bertwright plan says more)"),
-        (None, None, "forecast: 1.5 GB of memory for each rank; how long is not known"),
+        (0.005, 0.02, "forecast: 18 s to 1.2 min, 1.5 GB of memory for each rank (for details, run bertwright plan)"),
+        (3.0, 240.0, "forecast: 3 h to 10 days, 1.5 GB of memory for each rank (for details, run bertwright plan)"),
+        (None, None, "forecast: 1.5 GB of memory for each rank; the time is unknown"),
     ],
 )
 def test_the_log_says_it_in_a_line(low: float | None, high: float | None, line: str) -> None:

@@ -71,4 +71,4 @@ def test_a_place_is_not_measured(
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert "--measure beside --place would do nothing. Leave it out." in capsys.readouterr().err
+    assert "--measure with --place has no effect. Leave it out." in capsys.readouterr().err

@@ -146,8 +146,8 @@ def test_a_gpu_of_unknown_memory_is_no_device_without_any(
             main()
         assert not left.value.code
         said = capsys.readouterr().out
-        assert "1 of 1 GPUs (a GPU), memory not known\n" in said and "together" in said
-        assert "does not fit" not in said and "share of what is there" not in said
+        assert "1 of 1 GPUs (a GPU), memory unknown\n" in said and "total" in said
+        assert "does not fit" not in said and "share of the available memory" not in said
     recipe = Recipe.load("nvidia-large", ["train.phases.0.micro_batch=auto"], given=False)
     plan = PLAN.validate_python(make_plan(recipe, {}, this_machine(recipe)))
     assert plan["fits"] and not plan["remedies"] and plan["machine"]["memory_bytes"] == 0

@@ -75,7 +75,7 @@ def test_a_damaged_forecast_is_refused(run_folder: Make) -> None:
     keep(folder, memory_bytes="much")
     with pytest.raises(ArtifactError) as error:
         read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
-    assert str(error.value).startswith(f"{folder / 'forecast.json'} is not what it should be: memory_bytes: ")
+    assert str(error.value).startswith(f"{folder / 'forecast.json'} is not valid: memory_bytes: ")
     keep(folder)
     text = (folder / "forecast.json").read_text()
     (folder / "forecast.json").write_text(text.replace("350000000", "360000000"))

@@ -107,7 +107,7 @@ def test_crashed_and_continued_it_ends_bit_identical(train: Train, averaging: di
 
 def test_an_average_cannot_be_taken_up_later(train: Train) -> None:
     train()
-    with pytest.raises(ArtifactError, match=r"train.averaging.*Set these back"):
+    with pytest.raises(ArtifactError, match=r"train.averaging.*Restore these settings"):
         train(averaging="ema")
 
 
@@ -139,8 +139,8 @@ def test_a_training_that_ends_before_its_average_begins_says_so_and_claims_none(
     plain, done = train("plain", phases=phases), train("averaged", phases=phases, averaging=averaging, log=notes)
     assert "averaging" not in done.counts and done.counts["steps"] in (1, 6)
     assert [line for line in notes.lines if "average" in line] == [
-        "train: no average of the weights was made, as training ended before its first step: the model has the last "
-        "weights"
+        "train: no average of the weights was made, because training ended before its first step: the model "
+        "has the last weights"
     ]
     if "hours" not in phase:  # no two of these have the same rates
         assert same(weights(done), weights(plain)) and done.counts["heldout"] == plain.counts["heldout"]
@@ -160,7 +160,7 @@ def test_an_end_that_is_moved_does_not_move_where_the_average_begins(train: Trai
 def test_a_share_of_steps_that_time_leaves_open_is_refused() -> None:
     phases = [PHASES[0], PHASES[1] | {"hours": 1}]
     with pytest.raises(
-        ValidationError, match=r"averaging.start 0.5 is a share .* phases.1.hours leaves open; set aver"
+        ValidationError, match=r"averaging.start 0.5 is a share .* phases.1.hours leaves their number open; set aver"
     ):
         TrainConfig.model_validate({"phases": phases, "averaging": {"kind": "ema", "start": 0.5}})
     for averaging in ("ema", "last"):

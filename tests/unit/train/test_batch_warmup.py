@@ -82,9 +82,9 @@ def test_a_training_counts_the_sequences_it_saw_and_is_continued_to_the_bit(trai
 @pytest.mark.parametrize(
     ("growth", "said"),
     [
-        ([[1, 2], [3, 8]], r"batch_warmup \[\[1, 2\], \[3, 8\]\] begins at step 1; give the size of step 0 first"),
-        ([[0, 2], [3, 6]], r"ends with 6, and batch is 8; end it with \[STEP, 8\]"),
-        ([[0, 4], [3, 2], [5, 8]], "does not grow; every pair has a later step and a larger size"),
+        ([[1, 2], [3, 8]], r"batch_warmup \[\[1, 2\], \[3, 8\]\] starts at step 1; give the size at step 0 first"),
+        ([[0, 2], [3, 6]], r"ends with 6, but batch is 8; end it with \[STEP, 8\]"),
+        ([[0, 4], [3, 2], [5, 8]], "does not grow; every pair must have a later step and a larger size"),
         ([[0, 4], [3, 6], [3, 8]], "does not grow"),
         ([[0, 0], [3, 8]], "does not grow"),
     ],

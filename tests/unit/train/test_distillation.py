@@ -110,7 +110,7 @@ def test_a_finished_training_outlives_its_teacher_and_an_unfinished_one_says_tha
         train("begun", objective=objective(teacher), log=Notes(kill_at_row=2))
     shutil.rmtree(teacher)
     assert train("done", objective=objective(teacher)).fingerprint == done.fingerprint
-    with pytest.raises(RecipeError, match=r"is no folder; give a finished train folder"):
+    with pytest.raises(RecipeError, match=r"is not a folder; give a finished train folder"):
         train("begun", objective=objective(teacher))
 
 
@@ -126,7 +126,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(
         train("short", objective=objective(short, hidden_weight=0))
     other = write_stock(tmp_path / "other teacher", network(bert(1), 1))
     text = r"has another vocabulary than .*vocab \(61 entries there, [\d,]+ here; entry 5 is 'word0' there and "
-    with pytest.raises(ArtifactError, match=text + r".*: its tokens stand for other words. Set vocab.file="):
+    with pytest.raises(ArtifactError, match=text + r".*: its token ids belong to other words. Set vocab.file="):
         train("words", objective=objective(other, hidden_weight=0))
     assert not any((tmp_path / name).exists() for name in ("layers", "short", "words"))
 
@@ -149,5 +149,7 @@ def test_a_checkpoint_is_no_teacher(teacher: Path) -> None:
 
 def test_a_damaged_teacher_is_told(train: Train, teacher: Path) -> None:
     flip_a_bit(teacher / "model" / "model.safetensors")
-    with pytest.raises(ArtifactError, match=r"model.safetensors is damaged: its SHA-256 is not the one in manifest"):
+    with pytest.raises(
+        ArtifactError, match=r"model.safetensors is damaged: its SHA-256 differs from the one in manifest"
+    ):
         train(objective=objective(teacher))

@@ -35,7 +35,7 @@ if INSTALLED:
 
 
 def test_a_processor_is_refused_unless_slowness_is_allowed() -> None:
-    with pytest.raises(RecipeError, match=r"fp8, but a processor can only imitate .*allow_slow=true"):
+    with pytest.raises(RecipeError, match=r"fp8, but a CPU can only emulate .*allow_slow=true"):
         build_precision(Fp8Config(), CPU)
 
 
@@ -63,7 +63,7 @@ def test_a_check_of_the_recipe_says_both(load: Callable[..., Recipe], monkeypatc
     (missing,) = environment.packages(recipe, ["train"])
     assert missing.level == "error" and "pip install 'bertwright[fp8]'" in missing.text
     (refused,) = device.precision(recipe, ["train"])
-    assert refused.level == "error" and "a processor can only imitate it" in refused.text
+    assert refused.level == "error" and "a CPU can only emulate it" in refused.text
     assert not list(environment.packages(recipe, ["corpus"])), "nothing is trained"
 
 

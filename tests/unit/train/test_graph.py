@@ -185,12 +185,12 @@ def test_one_line_has_a_loop_of_somebody_else_run_as_another_graph(
 
 
 def test_a_graph_that_cannot_be_had_is_never_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RecipeError, match=r"that of Sequential is torch's own, which is run as it is\. Hold it in a m"):
+    with pytest.raises(RecipeError, match=r"forward of Sequential is torch's own, which is not compiled\. Put the m"):
         wrap_graph(torch.nn.Sequential(Small()), "compiled")
-    with pytest.raises(RecipeError, match=r"no graph 'onnx'\. Take one of eager, compiled, ortmodule\."):
+    with pytest.raises(RecipeError, match=r"no graph 'onnx'\. Use one of eager, compiled, ortmodule\."):
         wrap_graph(Small(), "onnx")  # type: ignore[arg-type]
     monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
-    with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or take"):
+    with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or use"):
         wrap_graph(Small(), "compiled")
     monkeypatch.setattr(ort_packages, "find_spec", lambda name: None)
     with pytest.raises(

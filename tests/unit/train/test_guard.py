@@ -119,7 +119,8 @@ def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
     assert same(done, expected)
     assert done.counts["left_out"] == [{"phase": 0, "from": 4, "to": 8}]
     assert any(
-        "3 updates in a row were dropped: back to step-000000004, without the batches 4 to 7 of phase 0" in line
+        "3 updates in a row were dropped: training returns to step-000000004 and skips the batches 4 to 7 of phase 0"
+        in line
         for line in lines.said
     )
 
@@ -172,7 +173,7 @@ def test_it_goes_back_across_a_hand_over_and_leaves_out_the_batches_of_both_phas
     done = train("gone-back", guard={"patience": 4, "returns": 1}, phases=phases, log=lines)
     assert done.counts["left_out"] == [{"phase": 0, "from": 8, "to": 12}, {"phase": 1, "from": 0, "to": 2}]
     assert same(done, expected)
-    said = "back to step-000000008, without the batches 8 to 11 of phase 0 and 0 to 1 of phase 1"
+    said = "returns to step-000000008 and skips the batches 8 to 11 of phase 0 and 0 to 1 of phase 1"
     assert any(said in line for line in lines.said)
     assert last_row(done)["optimizer_step"] == last_row(expected)["optimizer_step"] == 4
 
@@ -265,7 +266,7 @@ def test_a_loss_that_leaps_is_dropped_and_counted(train: Train, monkeypatch: pyt
 
 @pytest.mark.parametrize("factor", [0.5, 1.0])
 def test_a_factor_that_would_drop_half_of_all_updates_is_refused(factor: float) -> None:
-    said = rf"loss_spike {factor:g} would drop every update .* give more than 1, or 0 for none"
+    said = rf"loss_spike {factor:g} would drop every update .* set it above 1, or to 0 to drop none"
     with pytest.raises(RecipeError, match=said):
         GuardConfig(loss_spike=factor)
 

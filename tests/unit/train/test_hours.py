@@ -122,7 +122,7 @@ def test_a_finished_training_is_not_gone_on_with(train: Train) -> None:
 
 def test_another_budget_is_refused_once_there_are_checkpoints(train: Train) -> None:
     train(phases=[{**PHASE, "hours": 0.2 / 3600}])
-    with pytest.raises(ArtifactError, match=r"train.phases.0.hours: .*Set these back"):
+    with pytest.raises(ArtifactError, match=r"train.phases.0.hours: .*Restore these settings"):
         train(phases=[{**PHASE, "hours": 0.3 / 3600}])
 
 
@@ -130,8 +130,8 @@ def test_another_budget_is_refused_once_there_are_checkpoints(train: Train) -> N
     ("wrong", "said"),
     [
         ({"hours": 0}, "greater than 0"),
-        ({"warmup": 10}, "warmup 10 counts steps, and with hours the rate follows time: give a share"),
-        ({"steps": None}, "give exactly one of steps, epochs, samples, tokens; here: none"),
+        ({"warmup": 10}, "warmup 10 is a number of steps, but with hours the learning rate follows time: give a share"),
+        ({"steps": None}, "give exactly one of steps, epochs, samples, tokens; given: none"),
     ],
 )
 def test_wrong_values_are_refused(wrong: dict[str, Any], said: str) -> None:

@@ -93,14 +93,14 @@ def test_a_donor_that_is_gone_counts_by_what_the_checkpoints_say(tmp_path: Path)
     checkpoint(out, 5, checkpoint_identity(settings(init_from=donor), True, before))
     donor.rename(tmp_path / "elsewhere")
     assert run_identity(out, init_from=donor).fingerprint == before.fingerprint
-    with pytest.raises(ArtifactError, match=r"train\.init_from: .*donor is no finished artifact"):
+    with pytest.raises(ArtifactError, match=r"train\.init_from: .*donor is not a finished artifact"):
         run_identity(tmp_path / "another", init_from=donor)
 
 
 def test_checkpoints_of_other_settings_are_refused_by_the_names_of_the_keys(tmp_path: Path) -> None:
     checkpoint(tmp_path, 5, of_checkpoints(tmp_path))
     refuse_other_settings(tmp_path, of_checkpoints(tmp_path, {"steps": 99}))
-    with pytest.raises(ArtifactError, match=r"not thrown away: .*learning_rate: 0\.01 -> 0\.02.*--out DIR") as caught:
+    with pytest.raises(ArtifactError, match=r"never discarded: .*learning_rate: 0\.01 -> 0\.02.*--out DIR") as caught:
         refuse_other_settings(tmp_path, of_checkpoints(tmp_path, {"learning_rate": 2e-2}))
     assert "batch" not in str(caught.value)
 

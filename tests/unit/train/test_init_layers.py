@@ -96,16 +96,20 @@ def test_impossible_layers_are_refused_naming_both_keys(tmp_path: Path) -> None:
         text = said(distilbert(2), layers)["train.init_layers"]
         assert text.startswith(f"{list(layers)} must be 2 numbers from 1 to 4, one for each layer of [model]")
     assert (
-        "24 wide and those of [model] 12; choose a model as wide"
+        "24 wide, but those of [model] are 12; choose a model of the same width"
         in said(bert(2, width=12), (1, 2))["train.init_layers"]
     )
     more = bert(2).model_copy(update={"num_attention_heads": 2 * bert(2).num_attention_heads})
-    assert "attention heads and those of [model]" in said(more, (1, 2))["train.init_layers"]
-    assert "is no folder; give a finished train folder" in said(bert(2), (1, 2), tmp_path / "gone")["train.init_from"]
-    with pytest.raises(RecipeError, match=r"init_layers \[1, 2\] are layers of a network: give it as init_from"):
+    assert "attention heads, but those of [model] have" in said(more, (1, 2))["train.init_layers"]
+    assert (
+        "is not a folder; give a finished train folder" in said(bert(2), (1, 2), tmp_path / "gone")["train.init_from"]
+    )
+    with pytest.raises(
+        RecipeError, match=r"init_layers \[1, 2\] are the layers of another network: set init_from to that network"
+    ):
         config(init_layers=(1, 2))
     with pytest.raises(
-        RecipeError, match=r"restart_bias_correction false needs moments to go on from, and init_layers"
+        RecipeError, match=r"restart_bias_correction false needs optimizer moments to continue from, but init_layers"
     ):
         config({**PHASES[0], "restart_bias_correction": False}, init_from=folder, init_layers=(1, 2))
     with pytest.raises(RecipeError, match=r"init_layers.0: 0 must be 1 or more"):

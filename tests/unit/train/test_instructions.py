@@ -106,8 +106,14 @@ def test_once_torch_is_loaded_it_is_refused(machine: Callable[..., None], monkey
     ("settings", "said"),
     [
         ({"device": "auto"}, "device auto may be a GPU; set device=cpu"),
-        ({"precision": "bf16"}, "keeps precision bf16 from the units .* set cpu_isa=avx512_bf16 or amx"),
-        ({"precision": "bf32"}, "keeps precision bf32 from the units .* set cpu_isa=amx, or precision=fp32"),
+        (
+            {"precision": "bf16"},
+            "disables the hardware units that precision bf16 needs; set cpu_isa=avx512_bf16 or amx",
+        ),
+        (
+            {"precision": "bf32"},
+            "disables the hardware units that precision bf32 needs; set cpu_isa=amx, or precision=fp32",
+        ),
     ],
 )
 def test_impossible_combinations_are_refused_naming_both_keys(settings: Any, said: str) -> None:
@@ -180,4 +186,4 @@ def test_the_libraries_say_of_themselves_that_they_are_bounded(
         assert mkl in facts["mkl"]
     assert bool(facts["refused"]) == (wanted not in ("amx", "auto")), "bf32 needs the units of AMX"
     if facts["refused"]:
-        assert "train.precision = bf32, but this processor has no unit for it (AMX)" in facts["refused"]
+        assert "train.precision = bf32, but this CPU has no unit for it (AMX)" in facts["refused"]

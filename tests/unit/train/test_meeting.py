@@ -56,13 +56,13 @@ def test_ranks_that_do_not_come_are_named_to_all_that_have(port: int) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = (pool.submit(meet, rank, 4, 0.1) for rank in (0, 1))
         for met in (first, second):
-            with pytest.raises(RankError, match="rank 2, 3 of 4 did not come in time"):
+            with pytest.raises(RankError, match="rank 2, 3 of 4 did not connect in time"):
                 met.result()
 
 
 def test_without_a_first_rank_the_others_say_where_they_looked(port: int) -> None:
     store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)  # as torchrun keeps one
-    with pytest.raises(RankError, match=r"rank 1 of 2 found no first rank at 127\.0\.0\.1 \(MASTER_ADDR\)"):
+    with pytest.raises(RankError, match=r"rank 1 of 2 cannot find rank 0 at 127\.0\.0\.1 \(MASTER_ADDR\)"):
         meet(1, 2, 0.1)
     del store
 

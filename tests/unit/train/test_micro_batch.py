@@ -96,8 +96,8 @@ def test_out_of_memory_halves_and_the_step_is_trained_again(
     assert same(weights(done), weights(smaller)), "as if it had begun so"
     assert metric_lines(done.path) == metric_lines(smaller.path)
     assert [line for line in notes.lines if "out of memory" in line] == [
-        f"train: out of memory in step 1 of phase {phase}, which is trained again: micro-batches of {before} become "
-        f"{before // 2}, here and in all later steps of this phase"
+        f"train: out of memory in step 1 of phase {phase}, which is repeated: the micro-batch size is reduced "
+        f"from {before} to {before // 2} for this and all later steps of this phase"
         for phase, before in ((0, 8), (0, 4), (1, 4))
     ]
     if not dropout:
@@ -172,7 +172,7 @@ def test_the_rules_take_account_of_what_is_to_be_kept() -> None:
 
 
 def test_two_sizes_of_a_forward_pass_are_refused() -> None:
-    with pytest.raises(RecipeError, match="micro_tokens says how large a forward pass is: leave micro_batch"):
+    with pytest.raises(RecipeError, match="micro_tokens already sets the size of a forward pass: leave micro_batch"):
         PhaseConfig(**{**AUTO[0], "micro_tokens": 64})
     with pytest.raises(RecipeError, match="micro_batch"):
         PhaseConfig(**{**AUTO[0], "micro_batch": "all"})

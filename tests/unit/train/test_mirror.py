@@ -103,7 +103,7 @@ def test_a_lost_folder_is_brought_back_and_goes_on_bit_identical(
     shutil.rmtree(tmp_path / "run")
     notes = Notes()
     done = train("run", mirror=url, log=notes)
-    assert any(line == f"train: brought back from {url}: {', '.join(before)}" for line in notes.lines), notes.lines
+    assert any(line == f"train: downloaded from {url}: {', '.join(before)}" for line in notes.lines), notes.lines
     assert any(f"resuming from {before[-1]}" in line for line in notes.lines)
     assert tensors_of(done.path) == tensors_of(undisturbed.path)
     assert metric_lines(done.path) == metric_lines(undisturbed.path)
@@ -129,7 +129,7 @@ def test_a_half_copied_checkpoint_is_never_taken_for_whole(
     shutil.rmtree(tmp_path / "run")
     notes = Notes()
     train("run", mirror=url, log=notes)
-    assert f"train: brought back from {url}: step-000000004" in notes.lines
+    assert f"train: downloaded from {url}: step-000000004" in notes.lines
 
 
 def test_a_failure_is_said_once_made_good_and_holds_no_secret(
@@ -178,8 +178,10 @@ def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(
     assert done.counts["steps"] == 18
     said = [line for line in notes.lines if "mirror" in line]
     assert len(said) == 2 and "secret" not in "".join(said)
-    assert said[1].startswith(f"warning: train.mirror {url} lacks what was saved last: ConnectionError: the network is")
-    assert f"All of it is in {done.path}; copy that folder there yourself" in said[1]
+    assert said[1].startswith(
+        f"warning: train.mirror {url} does not have the newest files: ConnectionError: the network is"
+    )
+    assert f"All files are in {done.path}; copy that folder there yourself" in said[1]
 
 
 def test_a_training_that_is_finished_is_copied_to_another_mirror(
@@ -206,9 +208,7 @@ def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
 
     with monkeypatch.context() as patch:
         patch.setattr(RemoteFolder, "folders", down)
-        with pytest.raises(
-            DataError, match=r"cannot be read \(ConnectionError: no route\), so it cannot be told whether"
-        ):
+        with pytest.raises(DataError, match=r"cannot be read \(ConnectionError: no route\), so it is unknown whether"):
             train("run", mirror=url)
 
     def crash(number: int) -> None:
@@ -228,7 +228,7 @@ def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: 
     before = content(brought(url, tmp_path / "before"))
     for name in ("first-again", "second"):
         with pytest.raises(
-            ArtifactError, match=r"holds checkpoints of other settings.*train.seed: 42 -> 7.*of its own"
+            ArtifactError, match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7.*Use a different address"
         ):
             train(name, mirror=url, seed=7)
     assert content(brought(url, tmp_path / "after")) == before
@@ -236,7 +236,7 @@ def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: 
 
 
 def test_damaged_at_the_mirror(train: Train, url: str, tmp_path: Path) -> None:
-    """A bit that flipped there: an older one is taken, saying so; where none is whole, nothing begins at step 0."""
+    """A bit that flipped there: an older one is taken, saying so; where none is whole, nothing starts at step 0."""
     train("run", mirror=url, phases=[PHASES[0]])
     shutil.rmtree(tmp_path / "run")
     system, root = fsspec.core.url_to_fs(url)
@@ -250,7 +250,7 @@ def test_damaged_at_the_mirror(train: Train, url: str, tmp_path: Path) -> None:
     for path in system.find(root):
         if "/checkpoints/" in path and path.endswith("model.safetensors"):
             damage(system, path)
-    with pytest.raises(CheckpointError, match=r"none of the \d checkpoints at train.mirror .* is whole"):
+    with pytest.raises(CheckpointError, match=r"none of the \d checkpoints at train.mirror .* is complete"):
         train("run", mirror=url, phases=[PHASES[0]])
 
 
@@ -286,7 +286,7 @@ def on_a_real_storage(train: Train, url: str, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "run")
     notes = Notes()
     done = train("run", mirror=url, keep_checkpoints=1, log=notes)
-    assert any("brought back from" in line for line in notes.lines) and not any("warning" in x for x in notes.lines)
+    assert any("downloaded from" in line for line in notes.lines) and not any("warning" in x for x in notes.lines)
     assert tensors_of(done.path) == tensors_of(undisturbed.path)
     there = brought(url, tmp_path / "there")
     assert tensors_of(there) == tensors_of(done.path) and open_artifact(there, "train").verify()
@@ -308,10 +308,10 @@ def test_passes_that_wait_are_one(train: Train, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("s3://who:secret@bucket/run", "name and a password in front of its @"),
-        ("https://account.blob/run?sig=secret", "query behind a \\?"),
-        ("az://box/run?token=secret", "query behind a \\?"),
-        ("runs/there", "is no address"),
+        ("s3://who:secret@bucket/run", "name and a password before the @"),
+        ("https://account.blob/run?sig=secret", "query after the \\?"),
+        ("az://box/run?token=secret", "query after the \\?"),
+        ("runs/there", "is not an address"),
         ("https://host/run", "web server, which cannot be written to"),
     ],
 )

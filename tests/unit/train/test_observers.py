@@ -138,17 +138,21 @@ def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
     assert observer.steps == [2, 4] and observer.closed == [False], "it lets go of what it holds"
     (first, last) = (line for line in said.lines if "observer" in line)
     assert first == (
-        "warning: the observer tensorboard failed at step 6 (OSError: [Errno 28] No space left on https://host/a). "
-        "Training goes on without it. metrics.jsonl has every row, and the next start gives it those that it lacks."
+        "warning: the observer tensorboard failed at step 6 (OSError: [Errno 28] No space left on "
+        "https://host/a). Training goes on without it. metrics.jsonl has every row, and the next start sends "
+        "the observer the missing ones."
     )
-    assert last == "warning: the observer tensorboard lacks the rows from step 6 on: it failed there."
+    assert last == "warning: the observer tensorboard does not have the rows from step 6 on, because it failed there."
 
 
 def test_one_that_cannot_close_is_named_and_costs_nothing(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     said = Notes()
     taking(monkeypatch, Listed(fails_at=-1))
     assert train(observers=["tensorboard"], log=said).counts["steps"] == 18
-    assert "warning: the observer tensorboard failed at its end (ValueError: cannot close https://host)." in said.lines
+    assert (
+        "warning: the observer tensorboard failed when it was closed (ValueError: cannot close https://host)."
+        in said.lines
+    )
 
 
 def test_rows_that_it_has_already_are_not_given_again(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +174,7 @@ def test_one_that_cannot_begin_is_refused_before_any_step(
 
     monkeypatch.setattr(watch, "build_observer", fail)
     why = r"\(ValueError: no such space as https://host\)"
-    says = rf"train\.observers: trackio cannot begin {why}\. Mend that, or leave trackio out\."
+    says = rf"train\.observers: trackio cannot start {why}\. Correct the cause, or leave trackio out\."
     with pytest.raises(RecipeError, match=says):
         train(observers=[{"kind": "trackio", "space": "nobody/nothing"}])
     assert not (tmp_path / "train" / "metrics.jsonl").read_text()
@@ -234,19 +238,17 @@ def test_settings_are_told_by_their_dotted_keys() -> None:
 
 
 def test_an_address_with_a_password_is_refused() -> None:
-    with pytest.raises(
-        RecipeError, match=r"a password in front of its @: take it out, and set MLFLOW_TRACKING_USERNAME"
-    ):
+    with pytest.raises(RecipeError, match=r"a password before the @: remove it, and set MLFLOW_TRACKING_USERNAME"):
         MlflowConfig(tracking_uri="https://me:secret@example.org/mlflow")
     assert MlflowConfig(tracking_uri="https://example.org/mlflow").tracking_uri and ObserverConfig
 
 
 def test_an_address_of_a_server_with_a_secret_is_refused() -> None:
     with pytest.raises(
-        RecipeError, match=r"server has a name or a password in front of its @: take it out, and log in with `wandb"
+        RecipeError, match=r"server contains a user name or a password before the @: remove it, and log in with `wandb"
     ):
         WandbConfig(server="https://key@wandb.example.org")
-    says = r"has a password or a token in its query: take it out, and "
+    says = r"contains a password or a token in its query: remove it, and "
     for name in ("password", "token", "api_key", "access_token", "sig", "X-Amz-Signature"):
         with pytest.raises(RecipeError, match=f"server {says}log in with `wandb login`, or set WANDB_API_KEY"):
             WandbConfig(server=f"https://wandb.example.org/?{name}=secret")

@@ -184,16 +184,16 @@ def test_the_scale_follows_the_rule() -> None:
 
 
 def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RecipeError, match=r"tf32, but a processor has no tensor cores .* Set train\.precision"):
+    with pytest.raises(RecipeError, match=r"tf32, but a CPU has no tensor cores .* Set train\.precision"):
         build_precision(Tf32Config(), CPU)
     monkeypatch.setattr(precisions, "_has_bf16", lambda: False)
-    with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit .* ten times .*allow_slow=true"):
+    with pytest.raises(RecipeError, match=r"bf16, but this CPU has no unit .* ten times .*allow_slow=true"):
         build_precision(Bf16Config(), CPU)
     build_precision(Bf16Config(allow_slow=True), CPU)
-    with pytest.raises(RecipeError, match=r"bf16, but this processor has no unit"):
+    with pytest.raises(RecipeError, match=r"bf16, but this CPU has no unit"):
         build_precision(Bf16Config(weights="bf16"), CPU)
     monkeypatch.setattr(precisions, "_rounds_factors", lambda: False)
-    with pytest.raises(RecipeError, match=r"bf32, but this processor has no unit .*AMX.*precision=fp32"):
+    with pytest.raises(RecipeError, match=r"bf32, but this CPU has no unit .*AMX.*precision=fp32"):
         build_precision(Bf32Config(), CPU)
 
 

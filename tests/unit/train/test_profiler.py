@@ -46,7 +46,7 @@ def test_a_start_that_is_too_short_says_that_nothing_was_profiled(train: Train) 
     said = Notes()
     done = train(profile=3, phases=[{"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 2}], log=said)
     assert not (done.path / "profile").exists()
-    says = "warning: no step was profiled: this start took fewer than 3, and the first 2 are to warm up."
+    says = "warning: no step was profiled: this start took fewer than 3, and the first 2 are only a warm-up."
     assert says in said.lines
 
 
@@ -68,14 +68,14 @@ def test_a_trace_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
             with begun.step(TRAINED, waited=0.0):
                 pass
     (line,) = said.lines
-    assert line.startswith("warning: the profile is not written (") and line.endswith(" Training goes on.")
+    assert line.startswith("warning: the profile could not be written (") and line.endswith(" Training goes on.")
 
 
 def test_a_training_that_is_finished_says_that_nothing_is_shown_or_profiled(train: Train) -> None:
     said = Notes()
     first, second = train(), train(profile=3, log=said)
     assert first.fingerprint == second.fingerprint
-    assert said.lines == ["train: finished already, so no observer is given rows, and no step is profiled."]
+    assert said.lines == ["train: already finished, so no rows are sent to observers, and no step is profiled."]
 
 
 @dataclass(frozen=True)

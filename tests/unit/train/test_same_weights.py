@@ -73,5 +73,5 @@ def test_the_ranks_that_differ_are_named(model: PreTrainingModel, different: Seq
         return
     with pytest.raises(RankError) as raised:
         check_same_weights(ranks, model, 1200)
-    assert str(raised.value).startswith(f"after step 1,200 the ranks do not hold the same weights any more: {said}. ")
+    assert str(raised.value).startswith(f"after step 1,200 the ranks no longer have the same weights: {said}. ")
     assert "Run the same command again: training goes on from its newest checkpoint" in str(raised.value)

@@ -71,7 +71,10 @@ def test_a_warm_up_longer_than_the_phase_is_refused_also_where_only_the_data_tel
             {"warmup": 5, "schedule": {"kind": "poly_nvidia", "warmup_before": 5}},
             r"leaves nothing of warmup 5; lower it",
         ),
-        ({"schedule": {"kind": "poly_nvidia", "warmup_before": 5}}, r"counts steps of a warm-up: give warmup in steps"),
+        (
+            {"schedule": {"kind": "poly_nvidia", "warmup_before": 5}},
+            r"is a number of warm-up steps: give warmup in steps",
+        ),
         ({"schedule": {"kind": "cosine", "floor": 1.1}}, r"less than or equal to 1"),
         ({"schedule": {"kind": "poly", "power": 0}}, r"greater than 0"),
         ({"schedule": {"kind": "constant", "floor": 0.1}}, r"Extra inputs are not permitted"),
@@ -134,10 +137,12 @@ def test_a_stable_phase_that_is_ended_goes_on_as_the_decay_that_follows_it(train
 
 def test_nothing_to_go_on_counting_from_is_refused(train: Train) -> None:
     goes_on = {**PHASE, "restart_bias_correction": False}
-    with pytest.raises(ValidationError, match=r"needs updates to go on counting from: give init_from a checkpoint, or"):
+    with pytest.raises(
+        ValidationError, match=r"needs a number of updates to continue from: set init_from to a checkpoint, or"
+    ):
         train(phases=[goes_on])
     done = train("done", phases=[PHASE])
     with pytest.raises(
-        ArtifactError, match=r"needs moments, and train.init_from .* is a finished training without any"
+        ArtifactError, match=r"needs optimizer moments, but train.init_from .* is a finished training, which has none"
     ):
         train("next", phases=[goes_on], init_from=done.path)

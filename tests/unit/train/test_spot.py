@@ -87,11 +87,11 @@ def test_a_notice_is_said_once_with_the_time_that_is_left_and_so_is_its_end(meta
         metadata.taken = None
         until(lambda: len(notes.lines) > 1)
     assert re.fullmatch(
-        r"train: azure takes this machine away in (29|30|31) s \(Preempt p1\): a checkpoint is saved after this step, "
-        "and training goes on while it can",
+        r"train: azure reclaims this machine in (29|30|31) s \(Preempt p1\): a checkpoint is saved after this step, "
+        "and training continues as long as possible",
         notes.lines[0],
     )
-    assert notes.lines[1:] == ["train: azure does not say any more that it takes this machine away (Preempt p1)"]
+    assert notes.lines[1:] == ["train: azure no longer announces that it reclaims this machine (Preempt p1)"]
     stopped = len(metadata.asked)
     time.sleep(0.1)
     assert len(metadata.asked) <= stopped + 1, "nobody is asked after the block"
@@ -121,12 +121,14 @@ def test_a_notice_leads_to_a_checkpoint(
     def announce(row: int) -> None:
         if row == 3:  # of step 6; the recipe saves after 4 and 8
             metadata.taken = datetime.now(UTC) + timedelta(seconds=30)
-            until(lambda: any("takes this machine away in 30 s" in line or "29 s" in line for line in notes.lines))
+            until(lambda: any("reclaims this machine in 30 s" in line or "29 s" in line for line in notes.lines))
 
     notes = Notes(announce)
     settings = {"spot_notice": config, "save_async": save_async, "keep_checkpoints": 20}
     if ends:
-        with pytest.raises(Interrupted, match="by a notice that a machine is taken away after step 7 of 12; everythi"):
+        with pytest.raises(
+            Interrupted, match="by a notice that the cloud reclaims a machine after step 7 of 12; everythi"
+        ):
             train("run", log=notes, **settings)
         assert Interrupted.exit_code == 75
     else:
@@ -147,7 +149,7 @@ def test_what_stopped_training_is_named(train: Train, monkeypatch: pytest.Monkey
     # A notice that came after it was asked whether to save; a signal in the step of a notice that ends nothing.
     asked = Asked(lambda: signalled, lambda: signalled, lambda: not signalled)
     monkeypatch.setattr("bertwright.train.start.asked_from_outside", lambda *_: nullcontext(asked))
-    with pytest.raises(Interrupted, match="stopped by a signal" if signalled else "stopped by a notice that a machine"):
+    with pytest.raises(Interrupted, match="stopped by a signal" if signalled else "stopped by a notice that the cloud"):
         train("run")
 
 
@@ -161,7 +163,7 @@ def test_what_begins_to_answer_is_waited_for(metadata: Metadata, monkeypatch: py
         until(lambda: bool(notes.lines))
         metadata.answer = json.dumps({"Events": []}).encode()
         until(lambda: len(notes.lines) > 1)
-    assert notes.lines[1:] == [f"train: {metadata.address} tells now whether azure takes this machine away"]
+    assert notes.lines[1:] == [f"train: {metadata.address} now answers whether azure reclaims this machine"]
 
 
 def test_nobody_who_answers_is_said_once_and_ends_nothing(
@@ -173,8 +175,8 @@ def test_nobody_who_answers_is_said_once_and_ends_nothing(
     done = train("run", log=notes, spot_notice={"kind": "azure", "address": metadata.address, "every": 0.001})
     said = [line for line in notes.lines if "spot_notice" in line]
     assert len(said) == 1 and said[0].startswith(
-        f"warning: train.spot_notice azure: {metadata.address} does not tell whether this machine is taken away (the "
-        "answer has no Events). Training goes on, and it is asked again every 0.001 s; on a machine that is not of"
+        f"warning: train.spot_notice azure: {metadata.address} does not answer whether this machine is reclaimed (the "
+        "answer has no Events). Training goes on, and the address is asked again every 0.001 s; on a machine outside"
     )
     assert tensors_of(done.path) == tensors_of(undisturbed.path)
     closed = Notes()

@@ -44,7 +44,9 @@ def test_growth_after_the_beginning_is_remembered_each_time() -> None:
 
 
 def test_a_phase_under_way_does_not_shrink() -> None:
-    with pytest.raises(ArtifactError, match=r"phases\.0 was begun with 10 .* says 8.* may grow, not shrink.*end_after"):
+    with pytest.raises(
+        ArtifactError, match=r"phases\.0 was begun with 10 .* says 8.* may become longer, but not shorter.*end_after"
+    ):
         check_phase_lengths(at(0, 5, 10), phases(8))
 
 
@@ -79,5 +81,5 @@ def test_ranks_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LOCAL_RANK", str(place))
         assert training_device("auto") == torch.device("cuda", place) and taken[-1] == place
     monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(RecipeError, match=r"rank 3 of this machine has no GPU: torch sees 2, .* train\.device=cpu"):
+    with pytest.raises(RecipeError, match=r"rank 3 of this machine has no GPU: torch finds 2, .* train\.device=cpu"):
         training_device("auto")

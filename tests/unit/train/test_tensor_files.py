@@ -55,7 +55,7 @@ def test_the_index_is_the_one_that_transformers_writes(tmp_path: Path) -> None:
 def test_a_checkpoint_that_a_rank_has_not_written_is_none(tmp_path: Path) -> None:
     write(tmp_path, 2, range(1))
     with pytest.raises(
-        DataError, match=r"model-00002-of-00002\.safetensors of another rank is not here; all ranks must"
+        DataError, match=r"model-00002-of-00002\.safetensors of another rank is missing; all ranks must"
     ):
         publish(tmp_path, IDENTITY, STATE, 2)
     assert not [*tmp_path.iterdir()]

@@ -24,7 +24,7 @@ def test_a_given_limit_stands() -> None:
     [
         ({"micro_tokens": 512, "micro_batch": 4}, "leave micro_batch and packing out"),
         ({"micro_tokens": 512, "packing": True}, "leave micro_batch and packing out"),
-        ({"micro_tokens": 64}, "no room for one sequence of length 128"),
+        ({"micro_tokens": 64}, "too small for one sequence of length 128"),
         ({"micro_batch": 9}, "larger than the global batch 8"),
     ],
 )

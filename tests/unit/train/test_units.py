@@ -16,25 +16,35 @@ from bertwright.train.precision.units import Units, refusal
 PLAIN, BF16, AMX = Units(), Units(bf16=True), Units(bf16=True, rounds=True)
 VOLTA, AMPERE, HOPPER = (Units(gpu=True, capability=has) for has in ((7, 0), (8, 0), (9, 0)))
 UNKNOWN = Units(gpu=True)
-SLOW = "or train.precision.allow_slow=true to train so all the same."
+SLOW = "or train.precision.allow_slow=true to train with it anyway."
 
 
 @pytest.mark.parametrize(
     ("config", "units", "reason", "remedy"),
     [
-        (Tf32Config(), AMX, "a processor has no tensor cores", "fp32."),
-        (Bf32Config(), BF16, "this processor has no unit for it (AMX), or", "fp32."),
-        (Bf16Config(), PLAIN, "this processor has no unit for it (AMX or AVX512-BF16): a step", f"fp32, {SLOW}"),
-        (Bf16Config(weights="bf16"), PLAIN, "this processor has no unit for it", f"fp32, {SLOW}"),
-        (Fp16Config(), PLAIN, "a processor takes many times as long", f"fp32, {SLOW}"),
-        (Fp16Config(), BF16, "a processor takes many times as long", f"bf16, fp32, {SLOW}"),
-        (Fp8Config(), AMX, "a processor can only imitate it", f"fp32, {SLOW}"),
-        (Tf32Config(), VOLTA, "this GPU has compute capability 7.0, and tensor cores for it begin at 8.0", "fp32."),
-        (Bf16Config(), VOLTA, "this GPU has compute capability 7.0, and units for it begin at 8.0", "fp16 or fp32, "),
-        (Bf32Config(), VOLTA, "it is of processors", "fp32, or train.device=cpu."),
-        (Bf32Config(), AMPERE, "it is of processors", "tf32, which a GPU has in its place, or train.device=cpu."),
-        (Bf32Config(), UNKNOWN, "it is of processors", "tf32, "),
-        (Fp8Config(), VOLTA, "this GPU has compute capability 7.0, and float8 products begin at 8.9", "fp16."),
+        (Tf32Config(), AMX, "a CPU has no tensor cores", "fp32."),
+        (Bf32Config(), BF16, "this CPU has no unit for it (AMX), or", "fp32."),
+        (Bf16Config(), PLAIN, "this CPU has no unit for it (AMX or AVX512-BF16): a step", f"fp32, {SLOW}"),
+        (Bf16Config(weights="bf16"), PLAIN, "this CPU has no unit for it", f"fp32, {SLOW}"),
+        (Fp16Config(), PLAIN, "a CPU takes many times as long", f"fp32, {SLOW}"),
+        (Fp16Config(), BF16, "a CPU takes many times as long", f"bf16, fp32, {SLOW}"),
+        (Fp8Config(), AMX, "a CPU can only emulate it", f"fp32, {SLOW}"),
+        (
+            Tf32Config(),
+            VOLTA,
+            "this GPU has compute capability 7.0, and tensor cores for it need at least 8.0",
+            "fp32.",
+        ),
+        (
+            Bf16Config(),
+            VOLTA,
+            "this GPU has compute capability 7.0, and units for it need at least 8.0",
+            "fp16 or fp32, ",
+        ),
+        (Bf32Config(), VOLTA, "it is for CPUs", "fp32, or train.device=cpu."),
+        (Bf32Config(), AMPERE, "it is for CPUs", "tf32, the equivalent on a GPU, or train.device=cpu."),
+        (Bf32Config(), UNKNOWN, "it is for CPUs", "tf32, "),
+        (Fp8Config(), VOLTA, "this GPU has compute capability 7.0, and float8 products need at least 8.9", "fp16."),
         (Fp8Config(allow_slow=True), AMPERE, "this GPU has compute capability 8.0, and float8", "bf16."),
     ],
 )

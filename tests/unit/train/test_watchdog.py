@@ -50,7 +50,7 @@ def test_a_rank_that_lives_but_does_not_come_to_a_sum_hangs(pair: Pair, behind: 
     ranks = pair[:2]
     ranks[1 - behind].sums, ranks[behind].sums = 8, 7
     said = (
-        f"rank {behind} lives but hangs: the others have waited for 1 s (train.hang_timeout). Look whether its disk, "
+        f"rank {behind} runs but hangs: the others have waited for 1 s (train.hang_timeout). Check whether its disk, "
     )
     assert all(str(rank.lost(wait=10)).startswith(said) for rank in ranks)
 
@@ -63,7 +63,7 @@ def test_a_rank_that_says_it_is_busy_does_not_hang_until_it_is_done(pair: Pair, 
         ranks[1 - behind].sums, ranks[behind].sums = 8, 7
         time.sleep(2.5)
         assert not any(rank.lost() for rank in ranks)
-    assert all(f"rank {behind} lives but hangs" in str(rank.lost(wait=10)) for rank in ranks)
+    assert all(f"rank {behind} runs but hangs" in str(rank.lost(wait=10)) for rank in ranks)
 
 
 def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
@@ -89,13 +89,13 @@ def test_silence_is_a_loss_after_the_time_out() -> None:
     error = watching.lost(wait=10)
     watching.close()
     ends[1].close()
-    assert str(error).startswith("rank 1 is lost: nothing was heard of it for 1 s (train.timeout), so it is stopped, ")
+    assert str(error).startswith("rank 1 is lost: it sent nothing for 1 s (train.timeout), so it is stopped, ")
 
 
 def test_a_rank_that_fails_says_so(pair: Pair) -> None:
     first, second, _ = pair
     second.close(failure("rank 1", ValueError("a fault\nof two lines")))
-    assert str(first.lost(wait=5)).startswith("rank 1 has failed, and says why itself.")
+    assert str(first.lost(wait=5)).startswith("rank 1 has failed and prints the reason itself.")
 
 
 def test_a_rank_passes_on_what_it_knows(pair: Pair) -> None:
@@ -131,7 +131,7 @@ def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
     for rank in ranks:
         rank.join()
     assert len(told) == 2 and told[0] == told[1]
-    assert told[0].startswith("rank 1, 3 of 4 did not come in time (train.timeout, at least 2 s). Look why ")
+    assert told[0].startswith("rank 1, 3 of 4 did not connect in time (train.timeout, at least 2 s). Find out why ")
 
 
 def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
@@ -172,7 +172,9 @@ def test_without_a_place_to_meet_the_launcher_is_named(port: str, monkeypatch: p
     if port:
         monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", port)
-    with pytest.raises(RecipeError, match="MASTER_ADDR and MASTER_PORT do not say where they meet.*torchrun"):
+    with pytest.raises(
+        RecipeError, match="MASTER_ADDR and MASTER_PORT do not give the address where they connect.*torchrun"
+    ):
         meeting.meet(0, 2, 1)
 
 
@@ -180,5 +182,5 @@ def test_a_port_that_is_taken_is_named(launched: None) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
         taken.listen()
-        with pytest.raises(RankError, match=r"rank 0 cannot meet the others at 127\.0\.0\.1:\d+ .* port is free"):
+        with pytest.raises(RankError, match=r"rank 0 cannot connect to the others at 127\.0\.0\.1:\d+ .* port is free"):
             meeting.meet(0, 2, 1)

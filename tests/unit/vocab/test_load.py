@@ -27,7 +27,7 @@ ACCENTED = CASED + [p + c for c in "áéíóöőúüűÁÉÍÓ" for p in ("", "#
         ((SPECIALS + "a\n\nb\n").encode(), "line 7: empty entry"),
         ((SPECIALS + "a\nb\na\n").encode(), "line 8: 'a' is on line 6 already"),
         (b"[PAD]\n[UNK]\n[CLS]\na\n", r"lacks \[SEP\], \[MASK\]"),
-        (b"<html>\n<body>\n", "no BERT vocabulary"),
+        (b"<html>\n<body>\n", "not a BERT vocabulary"),
     ],
 )
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:

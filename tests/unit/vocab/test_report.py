@@ -32,13 +32,14 @@ def test_what_is_unknown_is_counted_in_words_and_characters_and_named() -> None:
     assert alphabet["missing"] == ["и", "м", "р", "c", "d", "g", "o", "t", "ы"]
     assert shortcomings(report) == (
         "warning: 25.00% of the words, with 36.84% of the characters, are unknown ([UNK]); 63.158% of the characters "
-        "are no entries, such as и м р c d g o t ы. Raise vocab.alphabet_coverage."
+        "are not in the vocabulary, such as и м р c d g o t ы. Raise vocab.alphabet_coverage."
     )
 
 
 def test_of_a_given_vocabulary_the_remedy_is_another_one() -> None:
     assert shortcomings(measure(ENTRIES, WORDS), given=True).endswith(
-        "are no entries, such as и м р c d g o t ы. Take a vocab.file made for such text, or leave it out to train one."
+        "are not in the vocabulary, such as и м р c d g o t ы. Take a vocab.file made for such text, or leave "
+        "it out to train one."
     )
     told = shortcomings(measure([*ENTRIES, "##a"], {"a" * 101: 1, "a": 2}), given=True)
     assert told.endswith("without a space. Take a vocab.file made for such text, or leave it out to train one.")
@@ -74,4 +75,4 @@ def test_scripts_and_their_lines() -> None:
     found = map(script, ["##árvíz", "Ελλάδα", "'ukr", "中", "ひ", "2026", "...", "\U000e0001"])
     assert list(found) == ["Latin", "Greek", "Latin", "Cjk", "Hiragana", "digits", "other marks", "other marks"]
     lines = dict(script_lines(measure(ENTRIES, WORDS)["scripts"]))
-    assert lines["Cyrillic"].startswith("2 words, 1.0 tokens a word, 50.00% unknown")
+    assert lines["Cyrillic"].startswith("2 words, 1.0 tokens per word, 50.00% unknown")

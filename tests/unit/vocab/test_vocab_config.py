@@ -17,7 +17,7 @@ ABOUT_TRAINING = [
 
 @pytest.mark.parametrize(("key", "value"), ABOUT_TRAINING)
 def test_beside_a_given_file_a_setting_of_training_is_refused(key: str, value: object) -> None:
-    with pytest.raises(ValidationError, match=rf"vocab\.file is finished, .*: leave out vocab\.{key} "):
+    with pytest.raises(ValidationError, match=rf"vocab\.file is a finished vocabulary, .*: leave out vocab\.{key} "):
         VocabConfig.model_validate({"file": "vocab.txt", key: value})
     VocabConfig.model_validate({"size": 300, key: value})
 

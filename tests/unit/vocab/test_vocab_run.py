@@ -80,7 +80,7 @@ def test_a_given_file_that_leaves_words_unknown_is_warned_of(corpus: Artifact, t
 def test_a_file_that_does_not_belong_leaves_nothing(corpus: Artifact, tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match="does not belong to this corpus"):
+    with pytest.raises(RecipeError, match="does not fit this corpus"):
         stage.run(VocabConfig.model_validate({"file": path}), corpus, tmp_path / "vocab")
     assert not (tmp_path / "vocab").exists()
 

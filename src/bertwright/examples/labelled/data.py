@@ -92,7 +92,7 @@ class LabelledSet:
         """
         if f"{FOLDER}/facts.json" not in examples.names():
             raise ArtifactError(
-                f"{examples.path} holds no labelled texts, which train.objective=classification learns from. Run the "
+                f"{examples.path} contains no labelled texts, but train.objective=classification needs them. Run the "
                 "stage examples again."
             )
         vocabulary = Vocabulary.open(examples, vocab)
@@ -104,7 +104,7 @@ class LabelledSet:
         # With a truncated file, texts would silently get the tokens of other texts.
         if lengths.sum() != len(labelled.tokens) or len({len(labelled.first), len(labelled.second), len(labelled)}) > 1:
             raise ArtifactError(
-                f"the arrays {examples.path / FOLDER}/{split}.* do not fit together. Run examples again."
+                f"the arrays {examples.path / FOLDER}/{split}.* do not match each other. Run examples again."
             )
         return cls(labelled, np.cumsum(lengths) - lengths, facts["pairs"], len(facts["labels"]), vocabulary)
 

@@ -62,10 +62,10 @@ def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
     files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else []
     train = _named(files, ("train",))
     if not train:
-        found = ", ".join(file.name for file in files) or "nothing of that kind"
+        found = ", ".join(file.name for file in files) or "no such file"
         raise RecipeError(
-            f"{key}: {path} has no file to train on: texts with labels are expected in a file, or in a folder in files "
-            f"called train…, as {', '.join(SUFFIXES)}; there is {found}."
+            f"{key}: {path} has no file to train on: give a file of texts with labels, or a folder with files called "
+            f"train…, in the format {', '.join(SUFFIXES)}; found: {found}."
         )
     heldout = _named([file for file in files if file not in train], texts.heldout)
     return Files(train, heldout, tuple(file for file in files if file not in {*train, *heldout}))
@@ -96,7 +96,7 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
             omitted.unlabelled += 1
         else:
             if wrong := next((value for value in values if not isinstance(value, str)), None):
-                raise DataError(f"{file}: {place} has {str(wrong)[:40]!r} where a text is expected. Mend it.")
+                raise DataError(f"{file}: {place} has {str(wrong)[:40]!r} where a text is expected. Correct it.")
             first, second = values if columns.second else (values[0], "")
             yield Text(str(first), str(second), label_of(record[columns.label], texts, f"{file}: {place}"))
 
@@ -121,7 +121,9 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
-            raise DataError(f"{place} has the label {value!r}, which is no number. Mend it, or name classes (labels).")
+            raise DataError(
+                f"{place} has the label {value!r}, which is not a number. Correct it, or define classes (labels)."
+            )
         return number
     text = str(value)
     if text in labels:
@@ -132,8 +134,8 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
         return float(text)
     known = ", ".join(f"{number} {label}" if numbered else label for number, label in enumerate(labels))
     raise DataError(
-        f"{place} has the label {text[:40]!r}, which is none of the classes ({known}). Mend it, or name other classes "
-        "(train.objective.labels, or another task)."
+        f"{place} has the label {text[:40]!r}, which is not one of the classes ({known}). Correct it, or define other "
+        "classes (train.objective.labels, or another task)."
     )
 
 
@@ -144,6 +146,6 @@ def _columns(file: Path, record: Mapping[str, Any], texts: LabelledTexts) -> Col
     # This includes a test set, which has the text columns but no labels.
     wanted = " or ".join(", ".join(map(repr, columns.names)) for columns in texts.columns)
     raise DataError(
-        f"{file} has the columns {', '.join(map(repr, record))}; needed are {wanted}. Name them (train.objective.text, "
-        "pair and label), give another task, or take the file away."
+        f"{file} has the columns {', '.join(map(repr, record))}; needed are {wanted}. Set their names "
+        "(train.objective.text, pair and label), set another task, or remove the file."
     )

@@ -63,13 +63,16 @@ def _jsonl(file: Path) -> Iterator[Record]:
 
 def _json(file: Path) -> Iterator[Record]:
     if (size := file.stat().st_size) > _WHOLE:
-        raise DataError(f"{file} has {size:,} bytes, and a .json is read as a whole. Write an object a line (.jsonl).")
+        raise DataError(
+            f"{file} has {size:,} bytes, but a .json file is read completely into memory. Write one object per line "
+            "instead (.jsonl)."
+        )
     try:
         values = parse_json(file.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
-        raise DataError(f"{file} is no JSON ({error}). Mend it.") from error
+        raise DataError(f"{file} is not valid JSON ({error}). Correct it.") from error
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise DataError(f"{file} holds no list of objects. Write it as one, or an object a line (.jsonl).")
+        raise DataError(f"{file} does not contain a list of objects. Write a list, or one object per line (.jsonl).")
     for number, value in enumerate(values, 1):
         yield f"object {number:,}", value
 
@@ -91,16 +94,20 @@ def _parquet(file: Path) -> Iterator[Record]:
                     number += 1
                     yield f"row {number:,}", row
     except ArrowException as error:
-        raise DataError(f"{file} is damaged or no Parquet ({error}). Download it, or write it, again.") from error
+        raise DataError(
+            f"{file} is damaged or is not a Parquet file ({error}). Download it or write it again."
+        ) from error
 
 
 def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
     try:
         value = parse_json(line)
     except ValueError as error:
-        raise DataError(f"{file}: {place} is no JSON ({error}). Mend it.") from error
+        raise DataError(f"{file}: {place} is not valid JSON ({error}). Correct it.") from error
     if not isinstance(value, dict):
-        raise DataError(f"{file}: {place} is no object but {str(value)[:40]!r}. Write one with a key for each column.")
+        raise DataError(
+            f"{file}: {place} is not an object but {str(value)[:40]!r}. Write an object with a key for each column."
+        )
     return value
 
 
@@ -124,4 +131,6 @@ def _reading(file: Path) -> Iterator[None]:
             f"{file} is not UTF-8 ({error.reason} at byte {error.start:,} of what was read). Write it again as UTF-8."
         ) from error
     except csv.Error as error:
-        raise DataError(f"{file} is no table of comma-separated values ({error}). Mend it, or write a .tsv.") from error
+        raise DataError(
+            f"{file} is not a table of comma-separated values ({error}). Correct it, or write a .tsv."
+        ) from error

@@ -42,7 +42,9 @@ def run(
     data, texts, log, share = imported[0], imported[0].texts, context.log, context.share or SINGLE
     assert texts is not None
     if share.rank:
-        raise StageIncomplete(f"examples: rank 0 of {share.world} makes the labelled texts alone")
+        raise StageIncomplete(
+            f"examples: rank 0 of {share.world} prepares the labelled texts; the other ranks do nothing here"
+        )
     files = find_files(data.path, texts, f"{data.key}.data")
     known = {name: artifact.fingerprint for name, artifact in inputs.items()}
     known |= {each.input: sha256_of([sha256(file) for file in (*files.train, *files.heldout)]) for each in imported}
@@ -81,7 +83,7 @@ def _check(splits: Splits, data: ImportedData, config: ExamplesConfig, files: Fi
         raise DataError(f"{where}: there is no labelled text in {names}, which is held out. Give one with labels.")
     raise DataError(
         f"{where}: none of the texts fell into the share examples.heldout={config.heldout:g}, so there is nothing to "
-        "score. Raise it, or put a file dev… beside the training file."
+        "score. Raise it, or put a file dev… next to the training file."
     )
 
 
@@ -133,8 +135,8 @@ def _sentences(data: ImportedData, splits: Splits, files: Files) -> Iterator[str
     """Yield the log messages for the user."""
     number, held = len(splits.train), len(splits.heldout)
     where = ", ".join(file.name for file in files.heldout) or "a share of them"
-    yield f"{data.key}.data: {number:,} labelled texts to train on, {held:,} held out ({where})"
+    yield f"{data.key}.data: {number:,} labelled texts for training, {held:,} held out ({where})"
     if files.unread:
         yield f"not read: {', '.join(file.name for file in files.unread)}"
     if splits.repeated:
-        yield f"{splits.repeated:,} of the held-out texts stand among the training texts as well, word for word"
+        yield f"{splits.repeated:,} of the held-out texts also occur in the training texts, word for word"

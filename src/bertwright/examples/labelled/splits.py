@@ -100,8 +100,8 @@ def _read(file: Path, texts: LabelledTexts, log: Log) -> tuple[list[Text], dict[
     omitted = Omitted()
     examples = list(read_texts(file, texts, omitted))
     if omitted.unlabelled:
-        log.say(f"examples: {file.name}: left out {omitted.unlabelled:,} without a label")
+        log.say(f"examples: {file.name}: skipped {omitted.unlabelled:,} texts without a label")
     if lacking := omitted.incomplete:
-        log.say(f"examples: {file.name}: left out {len(lacking):,} that lack a column, the first in {lacking[0]}")
+        log.say(f"examples: {file.name}: skipped {len(lacking):,} that lack a column, the first in {lacking[0]}")
     left = {"unlabelled": omitted.unlabelled, "incomplete": len(omitted.incomplete)}
     return examples, {"file": file.name, "sha256": sha256(file), "examples": len(examples), **left}

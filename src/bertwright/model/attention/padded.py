@@ -29,7 +29,7 @@ class Padded:
         # while tracing, when values are not available.
         looks = cu_rows.device.type == "cpu" and not is_traced()
         if looks and bool((lengths_R > longest).any()):
-            raise DataError(f"a row of {int(lengths_R.max())} tokens in a batch whose max_row is {longest}")
+            raise DataError(f"a row of {int(lengths_R.max())} tokens in a batch with max_row = {longest}")
         self.shape = (len(lengths_R), longest)
         token_T = torch.arange(len(batch.token_ids), device=cu_rows.device)
         # Rows without padding already have the layout of the rectangle.

@@ -47,11 +47,11 @@ def refusal(device: torch.device, low_precision: bool, dropout_p: float, windows
     Raises `MissingExtraError` if torch has no such attention, or if it lacks the requested windows.
     """
     if device.type != "cuda":
-        return "is a kernel for GPUs, and this training runs on a CPU; set train.attention=auto"
+        return "is a kernel for GPUs, but this training runs on a CPU; set train.attention=auto"
     if not low_precision:
-        return "computes in bf16 or fp16 only; set train.precision=bf16, or train.attention=padded"
+        return "computes only in bf16 or fp16; set train.precision=bf16, or train.attention=padded"
     if dropout_p:
-        return "cannot drop attention weights; set model.attention_dropout=0, or train.attention=padded"
+        return "does not support dropout of attention weights; set model.attention_dropout=0, or train.attention=padded"
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
@@ -60,7 +60,7 @@ def refusal(device: torch.device, low_precision: bool, dropout_p: float, windows
         ) from None
     if windows and "window_size" not in inspect.signature(varlen_attn).parameters:
         raise MissingExtraError(
-            f"model.kind = modern with train.attention = varlen needs windows, which torch {torch.__version__} does "
-            "not have there. Install torch 2.12 or newer, or set train.attention=padded."
+            "model.kind = modern with train.attention = varlen needs attention windows, which torch "
+            f"{torch.__version__} does not support there. Install torch 2.12 or newer, or set train.attention=padded."
         )
     return ""

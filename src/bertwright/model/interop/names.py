@@ -38,7 +38,9 @@ class Names:
         # Without this check, the last entries of a larger vocabulary would have no embedding.
         rows = len(state[self.embedding])
         if vocab_size is not None and vocab_size > rows:
-            raise ArtifactError(f"the model has {rows} vocabulary rows, not {vocab_size}; give its own vocabulary")
+            raise ArtifactError(
+                f"the model has {rows} vocabulary rows, not {vocab_size}; give the vocabulary of that model"
+            )
         theirs = dict(self.pairs)
         return {
             self._renamed(name, theirs): tensor[:vocab_size].clone() if name in (self.embedding, _BIAS) else tensor
@@ -55,7 +57,9 @@ class Names:
         today = {_today(name): tensor for name, tensor in tensors.items()}
         for copy, original in self.tied.items():
             if copy in today and not torch.equal(today[copy], today[original]):
-                raise ArtifactError(f"{copy} differs from {original}; only a model with a tied decoder converts")
+                raise ArtifactError(
+                    f"{copy} differs from {original}; only a model with a tied decoder can be converted"
+                )
         dropped, ours = {*self.tied, *self.made_anew}, {theirs: ours for ours, theirs in self.pairs}
         state = {self._renamed(name, ours): tensor for name, tensor in today.items() if name not in dropped}
         return state if vocab_size is None else self._padded(state, vocab_size)
@@ -65,14 +69,14 @@ class Names:
         layer = re.search(r"\.(\d+)\.", module)
         pattern = module.replace(layer[0], ".{}.") if layer else module
         if pattern not in names:
-            raise ArtifactError(f"tensor {name!r} is no part of {self.what}; only such a model converts")
+            raise ArtifactError(f"tensor {name!r} is not part of {self.what}; only such a model can be converted")
         return f"{names[pattern].format(layer[1] if layer else '')}.{parameter}"
 
     def _padded(self, state: dict[str, Tensor], vocab_size: int) -> dict[str, Tensor]:
         embeddings = state[self.embedding]
         rows = vocab_size - len(embeddings)
         if rows < 0:
-            raise ArtifactError(f"the model has {-rows} vocabulary rows more than {vocab_size}; ask for all of them")
+            raise ArtifactError(f"the model has {-rows} more vocabulary rows than {vocab_size}; request all of them")
         if rows and _BIAS not in state:
             # The logits of padding rows would be 0, and nothing would exclude them from the softmax.
             raise ArtifactError(f"the model has no decoder bias, so its vocabulary cannot be padded to {vocab_size}")

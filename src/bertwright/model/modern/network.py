@@ -71,7 +71,7 @@ class ModernConfig(Section):
         if (width := self.hidden_size // self.num_attention_heads) % 2:
             raise ValueError(
                 f"hidden_size {self.hidden_size} and num_attention_heads {self.num_attention_heads} give heads of "
-                f"width {width}, whose numbers cannot be turned in pairs (RoPE); choose an even width"
+                f"width {width}, which RoPE cannot rotate in pairs; choose an even width"
             )
         return self
 

@@ -73,7 +73,9 @@ def _every(path: Path, types: Any, values: Mapping[str, Any]) -> int:
     """Return n, given a list of layer types in which every n-th layer is global."""
     wanted = f"global attention ({_LAYERS[True]}) in every n-th layer from the first on, {_LAYERS[False]} in the others"
     if not isinstance(types, list) or len(types) != values.get("num_hidden_layers"):
-        raise RecipeError(f"{path}: layer_types = {types!r} is no list of num_hidden_layers types; it must be {wanted}")
+        raise RecipeError(
+            f"{path}: layer_types = {types!r} is not a list of num_hidden_layers types; it must be {wanted}"
+        )
     globals_ = [layer for layer, kind in enumerate(types) if kind == _LAYERS[True]]
     given = values.get("global_attn_every_n_layers")
     # With a single global layer, every n of at least the number of layers is equivalent; keep a given one.
@@ -96,8 +98,8 @@ def _thetas(path: Path, parameters: Any) -> dict[str, Any]:
         theta = turned.pop("rope_theta", None)
         if table is not None and turned != {"rope_type": "default"}:
             raise RecipeError(
-                f"{path}: rope_parameters.{kind} = {table!r} is not {ModernConfig.title}; it must have the rope_type "
-                "'default' and a rope_theta alone"
+                f"{path}: rope_parameters.{kind} = {table!r} is not {ModernConfig.title}; it must contain only the "
+                "rope_type 'default' and a rope_theta"
             )
         if theta is not None:
             found[_THETAS[kind]] = theta

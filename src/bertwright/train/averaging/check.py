@@ -15,7 +15,7 @@ def check_tensors(state: Mapping[str, Tensor], weights: Mapping[str, Tensor]) ->
     wanted = {name: list(tensor.shape) for name, tensor in weights.items()}
     if wrong := [name for name in sorted(found.keys() | wanted.keys()) if found.get(name) != wanted.get(name)]:
         raise CheckpointError(
-            f"the average of the weights in this checkpoint is of another network: {wrong[0]} is "
-            f"{found.get(wrong[0], 'absent')} there and {wanted.get(wrong[0], 'absent')} here. Restore the checkpoint, "
-            "or take an older one."
+            f"the average of the weights in this checkpoint belongs to another network: {wrong[0]} is "
+            f"{found.get(wrong[0], 'absent')} there and {wanted.get(wrong[0], 'absent')} here. Restore the "
+            "checkpoint, or take an older one."
         )

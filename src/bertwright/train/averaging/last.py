@@ -44,7 +44,7 @@ class Last:
             step, _, name = key.partition(".")
             if not step.isdecimal():
                 raise CheckpointError(
-                    f"{key} is no tensor of an average. Restore the checkpoint, or take an older one."
+                    f"{key} is not a tensor of an average. Restore the checkpoint, or take an older one."
                 )
             kept.setdefault(int(step), {})[name] = tensor
         for copy in kept.values():

@@ -79,7 +79,7 @@ def wrong_ranks(config: EngineConfig, ranks: int) -> str:
     """Return why the engine cannot have this number of ranks; "" if it can."""
     if not isinstance(config, SingleConfig) or ranks == 1:
         return ""
-    return f"single is for one process, and {ranks:,} ranks train; set train.engine=auto, or start one"
+    return f"single supports only one process, but {ranks:,} ranks train; set train.engine=auto, or start one process"
 
 
 def chosen(config: EngineConfig, ranks: int) -> EngineConfig:

@@ -45,8 +45,8 @@ class DeepSpeed:
     def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: DeepSpeedConfig, step: Step) -> None:
         if not isinstance(optim, AdamWConfig):
             raise RecipeError(
-                f"train.engine = deepspeed cuts tensors anywhere, and optim.kind = {optim.kind} works on whole ones. "
-                "Set train.engine=zero, which keeps them whole, or optim.kind=adamw."
+                f"train.engine = deepspeed splits tensors at any element, but optim.kind = {optim.kind} needs whole "
+                "tensors. Set train.engine=zero, which keeps them whole, or optim.kind=adamw."
             )
         device = next(model.parameters()).device
         self._package, self._ranks, self._moments = open_package(device, step), ranks, moment_names(optim, model)

@@ -29,8 +29,9 @@ def open_package(device: torch.device, step: Step) -> Any:
     accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
     if step.fp16 and not accelerator.is_fp16_supported():
         raise RecipeError(
-            "train.precision = fp16 with train.engine = deepspeed, but DeepSpeed has no float16 on this processor. Set "
-            "train.precision=fp32, or train.engine=zero, which computes it slowly (train.precision.allow_slow=true)."
+            "train.precision = fp16 with train.engine = deepspeed, but DeepSpeed has no float16 on this processor. "
+            "Set train.precision=fp32, or train.engine=zero, which computes in float16 slowly "
+            "(train.precision.allow_slow=true)."
         )
     if device.type == "cpu":
         # Disable its shared-memory all-reduce: the first start compiles it for minutes, and waits forever for a

@@ -47,7 +47,7 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
             if device.type != "cpu":
                 raise RecipeError("train.graph = ortmodule computes on a CPU. Set train.device=cpu.")
             if not isinstance(model, PreTrainingModel):
-                raise RecipeError("train.graph = ortmodule runs pre-training heads alone. Set train.graph=eager.")
+                raise RecipeError("train.graph = ortmodule supports only pre-training heads. Set train.graph=eager.")
             from bertwright.train.graph.ortmodule import OrtNetwork
 
             return OrtNetwork(model)

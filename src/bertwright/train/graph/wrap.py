@@ -28,12 +28,12 @@ def wrap_graph(model: nn.Module, kind: GraphKind) -> nn.Module:
         case "compiled":
             device = next((p.device.type for p in model.parameters()), "cpu")
             if missing := missing_compiler(device):
-                raise RecipeError(f"the graph compiled needs {missing}. Install it, or take eager.")
+                raise RecipeError(f"the graph compiled needs {missing}. Install it, or use eager.")
             # torch does not compile a forward method from its own files in place, and gives no warning.
             if type(model).forward.__module__.startswith("torch."):
                 raise RecipeError(
-                    f"the graph compiled compiles forward, and that of {type(model).__name__} is torch's own, which is "
-                    "run as it is. Hold it in a module of yours, with a forward that calls it."
+                    f"the graph compiled compiles forward, but the forward of {type(model).__name__} is torch's own, "
+                    "which is not compiled. Put the model into a module of your own, with a forward that calls it."
                 )
             model.compile()
             return model
@@ -41,10 +41,10 @@ def wrap_graph(model: nn.Module, kind: GraphKind) -> nn.Module:
             if missing := missing_ortmodule():
                 raise MissingExtraError(
                     f"the graph ortmodule needs {missing}. Run make ort-env in a checkout of bertwright and use "
-                    ".venv-ort/bin/python, or take eager."
+                    ".venv-ort/bin/python, or use eager."
                 )
             from bertwright.train.graph.ortmodule import by_onnx_runtime
 
             return by_onnx_runtime(model)
         case _:
-            raise RecipeError(f"there is no graph {kind!r}. Take one of {', '.join(get_args(GraphKind))}.")
+            raise RecipeError(f"there is no graph {kind!r}. Use one of {', '.join(get_args(GraphKind))}.")

@@ -141,7 +141,7 @@ class Mirror:
             self._thread.join()
         if self._failed:
             self._log.say(
-                f"warning: train.mirror {self._mirrored.url} lacks what was saved last: {self._failed}. All of it is "
-                f"in {self._mirrored.out}; copy that folder there yourself, or run the same command again if "
-                "training has not finished."
+                f"warning: train.mirror {self._mirrored.url} does not have the newest files: {self._failed}. All "
+                f"files are in {self._mirrored.out}; copy that folder there yourself, or run the same command again "
+                "if training has not finished."
             )

@@ -46,7 +46,7 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
         reason = f"train.mirror {url} cannot be read ({type(error).__name__}: {shown(str(error))})"
         if not has_some:
             raise DataError(
-                f"{reason}, so it cannot be told whether it has checkpoints to go on from; {out} has none. Check the "
+                f"{reason}, so it is unknown whether it has checkpoints to continue from; {out} has none. Check the "
                 "address and the credentials in the environment, or leave train.mirror out."
             ) from None
         log.say(f"warning: {reason}. Training goes on, and each later checkpoint tries again.")
@@ -57,8 +57,8 @@ def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, ur
     for name in sorted(there, reverse=True)[:1]:
         if changed := changes(Artifact(Path(name), there[name]), identity):
             raise ArtifactError(
-                f"train.mirror {url} holds checkpoints of other settings, and they are not thrown away: "
-                f"{'; '.join(changed)}. Give an address of its own, or set these back."
+                f"train.mirror {url} holds checkpoints trained with other settings, and they are never discarded: "
+                f"{'; '.join(changed)}. Use a different address for this run, or restore these settings."
             )
 
 
@@ -67,10 +67,10 @@ def _bring_all(remote: RemoteFolder, url: str, names: list[str], out: Path, log:
     brought = [name for name in names if _bring(remote, name, out, log)]
     if not brought:
         raise CheckpointError(
-            f"none of the {len(names)} checkpoints at train.mirror {url} is whole, so training cannot continue. "
+            f"none of the {len(names)} checkpoints at train.mirror {url} is complete, so training cannot continue. "
             "Restore one from a copy, or leave train.mirror out to start again from step 0."
         )
-    log.say(f"train: brought back from {url}: {', '.join(reversed(brought))}")
+    log.say(f"train: downloaded from {url}: {', '.join(reversed(brought))}")
 
 
 def _bring(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:

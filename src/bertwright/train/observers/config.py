@@ -17,9 +17,9 @@ from bertwright.core.redact import has_credentials, secret_in_query
 def _refuse_secrets(key: str, address: str | None, instead: str) -> None:
     # It would be written to the recipe in the run folder, which users share.
     if address is not None and has_credentials(address):
-        raise ValueError(f"{key} has a name or a password in front of its @: take it out, and {instead}")
+        raise ValueError(f"{key} contains a user name or a password before the @: remove it, and {instead}")
     if address is not None and secret_in_query(address):
-        raise ValueError(f"{key} has a password or a token in its query: take it out, and {instead}")
+        raise ValueError(f"{key} contains a password or a token in its query: remove it, and {instead}")
 
 
 class TensorBoardConfig(Section):

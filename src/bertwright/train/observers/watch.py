@@ -41,9 +41,9 @@ class Watch:
                 self._observers.remove((name, observer))
                 self._failed[name] = row["total_steps"]
                 self._log.say(
-                    f"warning: the observer {name} failed at step {row['total_steps']:,} "
-                    f"({_told(error)}). Training goes on without it. metrics.jsonl has every row, and "
-                    "the next start gives it those that it lacks."
+                    f"warning: the observer {name} failed at step {row['total_steps']:,} ({_told(error)}). Training "
+                    "goes on without it. metrics.jsonl has every row, and the next start sends the observer the "
+                    "missing ones."
                 )
                 _give_up(observer)
 
@@ -53,9 +53,11 @@ class Watch:
             try:
                 observer.close(finished)
             except Exception as error:
-                self._log.say(f"warning: the observer {name} failed at its end ({_told(error)}).")
+                self._log.say(f"warning: the observer {name} failed when it was closed ({_told(error)}).")
         for name, step in self._failed.items():
-            self._log.say(f"warning: the observer {name} lacks the rows from step {step:,} on: it failed there.")
+            self._log.say(
+                f"warning: the observer {name} does not have the rows from step {step:,} on, because it failed there."
+            )
 
 
 @contextmanager
@@ -98,5 +100,6 @@ def _begun(config: ObserverConfig, observed: Observed) -> Observer:
         raise
     except Exception as error:
         raise RecipeError(
-            f"train.observers: {config.kind} cannot begin ({_told(error)}). Mend that, or leave {config.kind} out."
+            f"train.observers: {config.kind} cannot start ({_told(error)}). Correct the cause, or leave {config.kind} "
+            "out."
         ) from error

@@ -9,7 +9,7 @@ from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config,
 
 AMPERE, ADA = (8, 0), (8, 9)
 """Lowest compute capabilities of NVIDIA GPUs with units for bf16 and tf32, and for float8."""
-_ALL_THE_SAME = "or train.precision.allow_slow=true to train so all the same."
+_ALL_THE_SAME = "or train.precision.allow_slow=true to train with it anyway."
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ def _of_gpu(config: PrecisionConfig, has: tuple[int, int] | None) -> Refusal | N
     gpu = f"this GPU has compute capability {has[0]}.{has[1]}" if has else ""
     match config:
         case Bf32Config():
-            instead = "tf32, which a GPU has in its place" if able else "fp32"
-            return Refusal("it is of processors, and a GPU will train", _set(f"{instead}, or train.device=cpu."))
+            instead = "tf32, the equivalent on a GPU" if able else "fp32"
+            return Refusal("it is for CPUs, and a GPU will train", _set(f"{instead}, or train.device=cpu."))
         case Tf32Config() if not able:
-            return Refusal(f"{gpu}, and tensor cores for it begin at 8.0 (NVIDIA Ampere)", _set("fp32."))
+            return Refusal(f"{gpu}, and tensor cores for it need at least 8.0 (NVIDIA Ampere)", _set("fp32."))
         case Bf16Config(allow_slow=False) if not able:
             return Refusal(
-                f"{gpu}, and units for it begin at 8.0 (NVIDIA Ampere)", _set(f"fp16 or fp32, {_ALL_THE_SAME}")
+                f"{gpu}, and units for it need at least 8.0 (NVIDIA Ampere)", _set(f"fp16 or fp32, {_ALL_THE_SAME}")
             )
         case Fp8Config() if has and has < ADA:
             instead = "bf16." if able else "fp16."
-            return Refusal(f"{gpu}, and float8 products begin at 8.9 (NVIDIA Ada, Hopper)", _set(instead))
+            return Refusal(f"{gpu}, and float8 products need at least 8.9 (NVIDIA Ada, Hopper)", _set(instead))
     return None
 
 
@@ -64,18 +64,18 @@ def _of_processor(config: PrecisionConfig, units: Units) -> Refusal | None:
     slow = _set(f"fp32, {_ALL_THE_SAME}")
     match config:
         case Tf32Config():
-            return Refusal("a processor has no tensor cores for it", _set("fp32."))
+            return Refusal("a CPU has no tensor cores for it", _set("fp32."))
         case Bf32Config() if not units.rounds:
-            reason = "this processor has no unit for it (AMX), or its instructions are bounded below it"
+            reason = "this CPU has no unit for it (AMX), or train.cpu_isa disables that unit"
             return Refusal(reason, _set("fp32."))
         case Bf16Config(allow_slow=False) if not units.bf16:
-            reason = "this processor has no unit for it (AMX or AVX512-BF16): a step would take ten times as long"
+            reason = "this CPU has no unit for it (AMX or AVX512-BF16): a step would take ten times as long"
             return Refusal(f"{reason} as in fp32", slow)
         case Fp16Config(allow_slow=False):
-            reason = "a processor takes many times as long for its products as for float32's"
+            reason = "a CPU takes many times as long for its products as for float32"
             return Refusal(reason, _set(f"bf16, fp32, {_ALL_THE_SAME}") if units.bf16 else slow)
         case Fp8Config(allow_slow=False):
-            return Refusal("a processor can only imitate it", slow)
+            return Refusal("a CPU can only emulate it", slow)
     return None
 
 

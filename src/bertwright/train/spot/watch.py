@@ -82,12 +82,12 @@ class _Asking:
     def _take(self, now: Notices) -> None:
         for name in now.keys() - self._standing.keys():
             self._log.say(
-                f"train: {self._config.kind} takes this machine away{_when(now[name])} ({name}): a checkpoint is saved "
-                f"after this step, and training {'ends' if self._config.ends else 'goes on while it can'}"
+                f"train: {self._config.kind} reclaims this machine{_when(now[name])} ({name}): a checkpoint is saved "
+                f"after this step, and training {'ends' if self._config.ends else 'continues as long as possible'}"
             )
             self.notice.come()
         for name in self._standing.keys() - now.keys():
-            self._log.say(f"train: {self._config.kind} does not say any more that it takes this machine away ({name})")
+            self._log.say(f"train: {self._config.kind} no longer announces that it reclaims this machine ({name})")
         self._standing = now
 
     def _say_answered(self) -> None:
@@ -95,16 +95,16 @@ class _Asking:
         if self._unanswered:
             self._unanswered = False
             self._log.say(
-                f"train: {self._config.address} tells now whether {self._config.kind} takes this machine away"
+                f"train: {self._config.address} now answers whether {self._config.kind} reclaims this machine"
             )
 
     def _say_once(self, error: Exception) -> None:
         if not self._unanswered and time.monotonic() - self._answered > BEGINS:
             self._unanswered = True
             self._log.say(
-                f"warning: train.spot_notice {self._config.kind}: {self._config.address} does not tell whether this "
-                f"machine is taken away ({error}). Training goes on, and it is asked again every "
-                f"{self._config.every:g} s; on a machine that is not of this cloud leave the key out."
+                f"warning: train.spot_notice {self._config.kind}: {self._config.address} does not answer whether this "
+                f"machine is reclaimed ({error}). Training goes on, and the address is asked again every "
+                f"{self._config.every:g} s; on a machine outside this cloud, leave the key out."
             )
 
 
