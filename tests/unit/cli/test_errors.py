@@ -19,6 +19,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bertwright", *map(str, arguments)])
+        monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else the program is "python -m pytest"
         with pytest.raises(SystemExit) as exited:
             main()
         out, err = capsys.readouterr()
