@@ -12,9 +12,9 @@ from bertwright.report.formatting import bar, definitions, number, percent, tabl
 # Repeated here because the report reads what stages wrote and imports none of them.
 _LEFT_OUT = {
     "duplicates": "same text as an earlier one",
-    "near_duplicates": "nearly the text of an earlier one",
+    "near_duplicates": "nearly the same text as an earlier one",
     "emptied": "too short without repeated paragraphs",
-    "not_drawn": "not drawn, by the weight of its source",
+    "not_drawn": "not drawn (weight of the source)",
 }
 """Why documents that passed the filter are not in the corpus, in the order in which this is decided."""
 _RULES = {

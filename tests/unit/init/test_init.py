@@ -166,7 +166,7 @@ def test_names_with_blanks_are_typed_in_quotes() -> None:
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (language_of, "Hungarian", "--language Hungarian: this is no code of a Wikipedia; did you mean 'hu'"),
+        (language_of, "Hungarian", "--language Hungarian: this is not the code of a Wikipedia; did you mean 'hu'"),
         (language_of, "qqq", "--language qqq: no Wikipedia with this code is known."),
         (machine_named, "h1000", "--machine h1000: give here (this machine), a number of cores (16-cores), or GPUs"),
         (machine_named, "0xh100", "--machine 0xh100: give here"),
@@ -227,7 +227,7 @@ def test_questions_are_asked_until_they_are_answered(
     monkeypatch.setattr(sys, "stdin", Keyboard("Armenian\nhy\n\n4\nquick\nmine.toml\n"))
     assert call(monkeypatch) == 0
     out, err = capsys.readouterr()
-    assert "this is no code of a Wikipedia; did you mean 'hy' (Armenian)?" in err
+    assert "this is not the code of a Wikipedia; did you mean 'hy' (Armenian)?" in err
     assert out.startswith("mine.toml is written. Look at it, then:") and "[classic]: " in err
     assert "in 4 h on this machine" in Path("mine.toml").read_text(encoding="utf-8")
 

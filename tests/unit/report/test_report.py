@@ -90,7 +90,7 @@ def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_fold
     text = report(run_folder()).text.replace("\u00a0", " ")
     for shown in (
         "same text as an earlier one80.2 %",
-        "nearly the text of an earlier one50.1 %",
+        "nearly the same text as an earlier one50.1 %",
         "too short without repeated paragraphs20 %",
         "documents with their copies3,523",
         "repeated paragraphs left out699",
