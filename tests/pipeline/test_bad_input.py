@@ -109,7 +109,7 @@ def test_a_dump_cut_after_some_pages_keeps_them_and_says_what_is_lost(
     path.write_bytes(CUT[name])
     done = call("corpus", small_recipe, f"corpus.source={path}", "--out", tmp_path / "out")
     assert done.code == 0, done.err
-    assert f"corpus: {path.name} breaks off after" in done.err
+    assert f"corpus: {path.name} ends after" in done.err
     counts = json.loads((tmp_path / "out" / "corpus" / "manifest.json").read_text())["counts"]
     assert 10 < counts["pages"] < XML.count(b"<page>")
     assert counts["sources"][0]["cut"]["after"] in done.err

@@ -42,7 +42,9 @@ class Mapped:
     def part(self, begin: int, size: int) -> bytes:
         """Return `size` bytes from `begin` on. Raises `ShardError` if the file does not have them."""
         if not 0 <= begin <= begin + size <= len(self.bytes):
-            raise ShardError(self.file, f"{size:,} bytes at {begin:,} are declared; it has {len(self.bytes):,}")
+            raise ShardError(
+                self.file, f"{size:,} bytes at {begin:,} are declared, but the size is {len(self.bytes):,}"
+            )
         return self.bytes[begin : begin + size]
 
 
@@ -60,7 +62,7 @@ class Stored:
             self._offset = dataset.id.get_offset() if dataset.size else 0
             # A compact dataset is stored in the header, which only libhdf5 can read.
             if self._offset is None:
-                raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not read")
+                raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not supported")
         else:
             dataset.id.chunk_iter(self._note)
 
