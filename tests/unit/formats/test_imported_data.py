@@ -318,9 +318,7 @@ def test_damaged_files_are_left_out_only_on_request(
     broken.write_bytes(whole[:-7])
     options = data([source, converted("tfrecord")[1]])
     key = r"train.phases.0.quarantine=true"
-    with pytest.raises(
-        DataError, match=rf"train.phases.0.data: .*{broken.name}: .* set {key} to skip damaged files"
-    ):
+    with pytest.raises(DataError, match=rf"train.phases.0.data: .*{broken.name}: .* set {key} to skip damaged files"):
         prepared(two_phases, tmp_path / "run", *options)
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *options, key, log=notes)
