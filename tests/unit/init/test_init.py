@@ -137,10 +137,10 @@ def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
     assert len(_table()) > 300 and all(len(row) == 3 for row in _table().values())
     asked, choice = chosen("kge", "2-cores", "quick")
     said = head(asked, choice)
-    assert "its size is not known here" in said and "dump: of unknown size" in said
+    assert "its size is unknown" in said and "dump: of unknown size" in said
     known = head(*chosen("hu", "2-cores", "quick"))
     assert f"1.4 GB in 529,609 articles on {TEXT_DATE}" in known and f"0.8 GB on {DUMP_DATE}" in known
-    assert "hardly enough text to learn a language from" in head(*chosen("ltg", "2-cores", "quick"))
+    assert "hardly enough text to learn a language" in head(*chosen("ltg", "2-cores", "quick"))
     assert "written without spaces" in head(*chosen("th", "2-cores", "quick"))
 
 
@@ -170,12 +170,12 @@ def test_names_with_blanks_are_typed_in_quotes() -> None:
         (language_of, "qqq", "--language qqq: no Wikipedia with this code is known."),
         (machine_named, "h1000", "--machine h1000: give \"here\" (this machine), a number of cores (16-cores), or the "
                                  "GPUs"),
-        (machine_named, "0xh100", "--machine 0xh100: give here"),
-        (machine_named, "0-cores", "--machine 0-cores: give here"),
+        (machine_named, "0xh100", "--machine 0xh100: give \"here\""),
+        (machine_named, "0-cores", "--machine 0-cores: give \"here\""),
         (hours_of, "soon", "--hours soon: give the hours for the complete run, such as 24 or 0.5."),
         (hours_of, "-1", "--hours -1: give the hours"),
         (hours_of, "nan", "--hours nan: give the hours"),
-        (quality_of, "good", "--quality good: give one of quick (a first look"),
+        (quality_of, "good", "--quality good: give one of quick (a first try"),
         (out_of, "hu.json", "--out hu.json: a recipe is a TOML file. Give a path that ends in .toml."),
     ],
 )  # fmt: skip
