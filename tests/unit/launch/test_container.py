@@ -162,7 +162,7 @@ def test_files_that_a_place_does_not_see_are_told_of() -> None:
     assert "train.init_from = ~/run/train: it sees" in unseen and "data = " not in unseen
     for kind, says in {
         "kubeflow": "The pods see only the volume bertwright",
-        "skypilot": "The machine is a new",
+        "skypilot": "The machine is new",
     }.items():
         note = load_place(kind, "", ()).describe(reading).note
         assert note.startswith(says) and "corpus.source = /home/me/x.bz2" in note and "0.data = hdf5/128" in note
