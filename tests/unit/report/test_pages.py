@@ -110,7 +110,7 @@ def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder:
         "sequences from held-out examples, which",
     ):
         assert shown in text, shown
-    assert "Corpus" not in text and "learnt from" not in text
+    assert "Corpus" not in text and "learned from" not in text
 
 
 def test_pairs_in_sentence_order_are_called_so(run_folder: Make) -> None:

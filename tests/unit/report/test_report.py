@@ -120,7 +120,7 @@ def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains
         "Training was started 2 times",
         "600 of 800",
         "Phase 1 was extended from 200 to 300 steps at step 150",
-        "In phase 0 the batches 40 to 59 were left out",
+        "In phase 0 the batches 40 to 59 were skipped",
     ):
         assert shown in text
     assert "Unfinished" not in text and "untrained" not in text
