@@ -121,7 +121,7 @@ def test_a_run_is_looked_after_and_not_submitted_twice(
 ) -> None:
     name = submitted(call, *CLUSTER)["jobs"]["pipeline"].rpartition("/")[2]
     again = call(*CLUSTER, "--submit")
-    assert again.code == 2 and "runs/smoke is submitted already, and pipeline wait or run." in again.err
+    assert again.code == 2 and "runs/smoke is already submitted, and pipeline wait or run." in again.err
     assert len(service.put("jobs")) == 1
     # The note in the run folder knows the workspace.
     looked = ("launch", "azureml", "smoke")
@@ -157,7 +157,7 @@ def test_a_run_is_looked_after_and_not_submitted_twice(
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(404, "this file is not in the storage any more"), (403, "may not do it")]
+    ("status", "said"), [(404, "this file is no longer in the storage"), (403, "has no permission to do it")]
 )
 def test_a_log_that_is_not_to_be_had_costs_no_other(service: Service, call: Call, status: int, said: str) -> None:
     submitted(call, *CLUSTER)
@@ -190,9 +190,9 @@ def test_a_job_that_is_gone(service: Service, call: Call) -> None:
     (path,) = [path for path in service.resources if path.startswith("jobs/")]
     del service.resources[path]
     (row,) = json.loads(call(*CLUSTER, "--status", "--json").out)["jobs"]
-    assert (row["state"], row["why"]) == ("gone", "it has been deleted, or its workspace has")
+    assert (row["state"], row["why"]) == ("gone", "it was deleted, or its workspace was")
     done = call(*CLUSTER, "--logs")
-    assert done.code == 2 and "is gone, and its logs with it" in done.err and "Submit it again" in done.err
+    assert done.code == 2 and "and its logs no longer exist" in done.err and "Submit it again" in done.err
     assert submitted(call, *CLUSTER)["jobs"], "what is gone neither waits nor runs"
 
 
@@ -207,15 +207,15 @@ QUOTA = "The specified subscription has a total vCPU quota of 0 and cannot accom
             r"^GET $",
             (404, "ResourceNotFound", "workspaces/berts was not found"),
             CLUSTER,
-            "the workspace berts: it is not there: workspaces/berts was not found. Looked for in the workspace berts, "
+            "the workspace berts: it does not exist: workspaces/berts was not found. Searched in the workspace berts, "
             f"resource group language-technology, subscription {SUBSCRIPTION}: set [workspace] of the place.",
         ),
         (
             r"^PUT jobs/",
             (403, "AuthorizationFailed", NO_RIGHT),
             CLUSTER,
-            f"submitting pipeline.yml: who is signed in may not do it: {NO_RIGHT}. Ask the owner of the workspace "
-            "berts for the role AzureML Data Scientist",
+            f"submitting pipeline.yml: the signed-in account has no permission to do it: {NO_RIGHT}. Ask the owner "
+            "of the workspace berts for the role AzureML Data Scientist",
         ),
         (
             r"^PUT computes/",
@@ -227,25 +227,25 @@ QUOTA = "The specified subscription has a total vCPU quota of 0 and cannot accom
             r"^PUT data/",
             (409, "UserError", "A dataset with this name is already registered"),
             EVERYTHING,
-            "creating data-text.yml: something else of that name is there already",
+            "creating data-text.yml: something else with that name already exists",
         ),
         (
             r"^PUT jobs/",
             (400, "UserError", "The experiment name is invalid"),
             CLUSTER,
-            "submitting pipeline.yml: Azure refuses it (400): The experiment name is invalid. Change the place",
+            "submitting pipeline.yml: Azure rejects it (400): The experiment name is invalid. Change the place",
         ),
         (
             r"^GET $",
             (401, "InvalidAuthenticationToken", "The access token is expired"),
             CLUSTER,
-            "Azure does not accept who is signed in: The access token is expired. Run az login, or set AZURE_TENANT_ID",
+            "Azure rejects the signed-in account: The access token is expired. Run az login, or set AZURE_TENANT_ID",
         ),
         (
             r"storage",
             (403, "AuthorizationFailure", "This request is not authorized"),
             CLUSTER,
-            "submitting pipeline.yml: who is signed in may not do it",
+            "submitting pipeline.yml: the signed-in account has no permission to do it",
         ),
     ],
 )
@@ -287,7 +287,7 @@ def test_who_signs_in_is_not_accepted(service: Service, call: Call, monkeypatch:
     monkeypatch.setattr("azure.identity.DefaultAzureCredential.get_token_info", refuse)
     done = call(*CLUSTER, "--submit")
     assert done.code == 2 and (
-        "the workspace berts: Azure does not accept who signs in: AADSTS7000215: Invalid client secret provided. "
+        "the workspace berts: Azure rejects the sign-in: AADSTS7000215: Invalid client secret provided. "
         "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET" in done.err
     ), done.err
 
@@ -301,6 +301,6 @@ def test_the_network_is_gone(service: Service, call: Call, monkeypatch: pytest.M
         monkeypatch.setattr(f"{policy}.sleep", lambda *_, **__: None)
     service.refusals[what] = (0, "", "")
     done = call(*CLUSTER, "--submit")
-    assert done.code == 2 and "submitting pipeline.yml: Azure is not reached (" in done.err, done.err
-    assert "whether there is a job already; if not, give the command again." in done.err
+    assert done.code == 2 and "submitting pipeline.yml: Azure cannot be reached (" in done.err, done.err
+    assert "to see whether the job exists already; if not, run the command again." in done.err
     assert SIGNATURE not in done.err

@@ -119,7 +119,7 @@ def test_examples_beyond_the_room_are_refused_where_there_is_one(each: Format, t
     if not each.padded:
         assert each.write(tmp_path / "new", iter([FOUND]), shape, VOCABULARY) == EXAMPLES
         return
-    with pytest.raises(DataError, match="Give room for more tokens"):
+    with pytest.raises(DataError, match="Set a larger maximum of tokens"):
         each.write(tmp_path / "new", iter([FOUND]), shape, VOCABULARY)
     assert not list(tmp_path.iterdir())
 

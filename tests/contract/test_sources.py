@@ -61,7 +61,7 @@ def test_named_for_a_file_of_another_format_it_is_refused(each: SourceFormat, tm
         if other.kind in (each.kind, *each.also):
             assert examine(path, each.kind).format == other.kind
         elif each.certain:
-            with pytest.raises(SourceError, match=f"is no {each.kind} file: it looks like|is no text: byte"):
+            with pytest.raises(SourceError, match=f"is not a {each.kind} file: it looks like|is not text: byte"):
                 examine(path, each.kind)
 
 
@@ -125,7 +125,7 @@ def test_keys_that_mean_nothing_for_it_are_refused(each: SourceFormat, tmp_path:
         if key in each.keys:
             assert open_source(config, tmp_path, SILENT).files == (File(path, each.kind),)
             continue
-        with pytest.raises(RecipeError, match=f"corpus.source: {key} = '{value}' .*Leave it out"):
+        with pytest.raises(RecipeError, match=f"corpus.source: {key} = '{value}' .*Remove the key"):
             open_source(config, tmp_path, SILENT)
 
 
@@ -135,5 +135,5 @@ def test_what_is_for_wikis_is_refused_where_it_is_none(each: SourceFormat, tmp_p
     if each.is_wiki:
         assert identity(config)
         return
-    with pytest.raises(RecipeError, match="corpus.keep_disambiguation is for dumps of wikis"):
+    with pytest.raises(RecipeError, match="corpus.keep_disambiguation applies only to dumps of wikis"):
         identity(config)

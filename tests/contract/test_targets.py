@@ -72,7 +72,7 @@ def test_no_secret_gets_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-in-the-environment")
     assert "planted" not in described(name)
     if "environment" in fields_of(TARGETS[name]):
-        with pytest.raises(RecipeError, match=r"WANDB_API_KEY is a secret by its name"):
+        with pytest.raises(RecipeError, match=r"WANDB_API_KEY is a secret according to its name"):
             load_place(name, "", [*EXAMPLES.get(name, ()), 'environment={WANDB_API_KEY="planted"}'])
     for source in ("https://me:planted@example.org/a.bz2", "az://box/a.bz2?sig=planted"):
         with pytest.raises(RecipeError, match=r"corpus\.source holds an address with a password, a token or a query"):

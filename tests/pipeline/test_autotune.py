@@ -56,7 +56,7 @@ def test_a_trial_without_memory_or_time_costs_only_itself(
     monkeypatch.undo()
     (tmp_path / "mine.autotune" / "phase-0.json").unlink()
     done = call(*command, "--limit", "1")
-    assert done.code == 3 and "too-slow: not done after 1 s" in done.out
+    assert done.code == 3 and "too-slow: not finished after 1 s" in done.out
 
 
 @pytest.mark.parametrize(

@@ -69,5 +69,7 @@ def test_a_file_that_cannot_be_read(
     (said,) = (line for line in done.err.splitlines() if line.startswith("bertwright: "))
     assert done.code == 3 and done.out == "", done.err
     assert str(target) in said and os.strerror(Failing.number) in said, said
-    assert "restore the file" in said or "Give corpus.source the path of a file you may read" in said
+    assert (
+        "restore the file" in said or "Set corpus.source to the path of a file that you have permission to read" in said
+    )
     assert {path: path.stat().st_size for path in before} == before, "nothing that was finished is lost"

@@ -28,23 +28,31 @@ def in_streams(compress: Callable[[bytes], bytes]) -> bytes:
 
 SOURCES: dict[str, tuple[str, bytes, str]] = {
     "empty": ("wiki.xml.bz2", b"", "is empty (0 bytes). Download it again"),
-    "HTML saved as bz2": ("wiki.xml.bz2", HTML, "is no bz2 file but an HTML page: the download failed"),
-    "HTML saved as xz": ("wiki.xml.xz", HTML, "is no xz file but an HTML page: the download failed"),
+    "HTML saved as bz2": ("wiki.xml.bz2", HTML, "is not a bz2 file but an HTML page: the download failed"),
+    "HTML saved as xz": ("wiki.xml.xz", HTML, "is not a xz file but an HTML page: the download failed"),
     "HTML saved as xml": ("wiki.xml", HTML, "is an HTML page, not a dump"),
     "HTML inside bz2": ("wiki.xml.bz2", bz2.compress(HTML), "is an HTML page, not a dump"),
-    "bz2 cut in its first block": ("wiki.xml.bz2", CUT_IN_HEADER, "cut in its first block. Download it again"),
-    "bz2 cut before a whole page": ("wiki.xml.bz2", bz2.compress(XML[: PAGES + 200]), "has not one whole page"),
-    "xz cut in its first block": ("wiki.xml.xz", lzma.compress(XML)[:30], "cut in its first block. Download it again"),
-    "xz cut before a whole page": ("wiki.xml.xz", lzma.compress(XML[: PAGES + 200]), "has not one whole page"),
+    "bz2 cut in its first block": ("wiki.xml.bz2", CUT_IN_HEADER, "truncated in its first block. Download it again"),
+    "bz2 cut before a whole page": ("wiki.xml.bz2", bz2.compress(XML[: PAGES + 200]), "contains no complete page"),
+    "xz cut in its first block": (
+        "wiki.xml.xz",
+        lzma.compress(XML)[:30],
+        "truncated in its first block. Download it again",
+    ),
+    "xz cut before a whole page": ("wiki.xml.xz", lzma.compress(XML[: PAGES + 200]), "contains no complete page"),
     "bz2 damaged in its middle": ("wiki.xml.bz2", bytes(SAMPLE.read_bytes()[:20_000]) + b"\0" * 20_000, "is damaged"),
     "text in ISO-8859-2": ("text.txt", LATIN, "is not valid UTF-8 at byte"),
     "dump in ISO-8859-2": ("wiki.xml", XML[: PAGES + 900] + LATIN + XML[PAGES + 900 :], "is not valid UTF-8 at byte"),
-    "binary": ("text.txt", b"\0\1\2\3" * 100, "is no text: byte 0 is zero"),
+    "binary": ("text.txt", b"\0\1\2\3" * 100, "is not text: byte 0 is zero"),
     "zip": ("wiki.xml.zip", b"PK\x03\x04" + b"\0" * 40, "is a zip file; plain, bz2, gz, xz and zstd can be read"),
-    "gz cut in its first block": ("wiki.xml.gz", gzip.compress(XML)[:30], "cut in its first block. Download it again"),
-    "a line that is no JSON": ("a.jsonl", b'{"text": "x"}\n{"text": \n', "line 2 is no JSON"),
+    "gz cut in its first block": (
+        "wiki.xml.gz",
+        gzip.compress(XML)[:30],
+        "truncated in its first block. Download it again",
+    ),
+    "a line that is no JSON": ("a.jsonl", b'{"text": "x"}\n{"text": \n', "line 2 is not JSON"),
     "JSON without its key": ("a.jsonl", b'{"body": "x"}\n', "line 1 has no key 'text'; its keys are 'body'"),
-    "Parquet without its end": ("a.parquet", b"PAR1" + b"\0" * 90, "is damaged or was cut off"),
+    "Parquet without its end": ("a.parquet", b"PAR1" + b"\0" * 90, "is damaged or truncated"),
     "another XML": ("wiki.xml", b"<?xml version='1.0'?>\n<rss><channel/></rss>\n", "its root element is <rss>"),
     "nothing but blanks": ("text.txt", b"  \n\n \n", "Download it again"),
 }
@@ -71,7 +79,7 @@ def refused(call: Call, code: int, says: str, out: Path, recipe: Path, *override
 
 def test_a_missing_source_and_an_empty_folder(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     missing = tmp_path / "nowhere.xml.bz2"
-    says = f"cannot read {missing}: No such file or directory. Give corpus.source the path"
+    says = f"cannot read {missing}: No such file or directory. Set corpus.source to the path"
     refused(call, 3, says, tmp_path / "out", small_recipe, f"corpus.source={missing}")
     (tmp_path / "empty").mkdir()
     refused(call, 3, "there is no file in", tmp_path / "out", small_recipe, f"corpus.source={tmp_path / 'empty'}")
@@ -83,7 +91,7 @@ def test_a_source_in_another_language(tmp_path: Path, call: Call, small_recipe: 
     overrides = ("corpus.language=hy", "corpus.filter.languages=[]")
     said = "says that its language is 'hu', but corpus.language is 'hy', and its first articles are in 'hu'"
     error = refused(call, 2, said, tmp_path / "out", small_recipe, *overrides)
-    assert "Write corpus.language=hu, or, if both are wanted" in error
+    assert "Set corpus.language=hu, or, to keep both languages" in error
 
 
 CUT = {
@@ -101,7 +109,7 @@ def test_a_dump_cut_after_some_pages_keeps_them_and_says_what_is_lost(
     path.write_bytes(CUT[name])
     done = call("corpus", small_recipe, f"corpus.source={path}", "--out", tmp_path / "out")
     assert done.code == 0, done.err
-    assert f"corpus: {path.name} breaks off after" in done.err
+    assert f"corpus: {path.name} ends after" in done.err
     counts = json.loads((tmp_path / "out" / "corpus" / "manifest.json").read_text())["counts"]
     assert 10 < counts["pages"] < XML.count(b"<page>")
     assert counts["sources"][0]["cut"]["after"] in done.err

@@ -49,8 +49,11 @@ def test_the_whole_road(distilled: RunFolder) -> None:
     for said_there in ("Loss of the teacher", "Angle to the teacher", "Loss of masked tokens"):
         assert said_there in page
     card = (folder / "export" / "hf" / "README.md").read_text(encoding="utf-8")
-    assert "It learnt from the answers of another network beside the text" in card and "not distilled" not in card
-    assert "| best guess is the teacher's |" in card and "| cosine with the teacher's hidden states |" in card
+    assert (
+        "It learned from the predictions of another network as well as from text" in card
+        and "not distilled" not in card
+    )
+    assert "| same best guess as the teacher |" in card and "| cosine with the teacher's hidden states |" in card
 
 
 def test_an_exported_folder_teaches_the_same(

@@ -69,9 +69,9 @@ def test_without_slurm_nothing_is_submitted(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     done = call("launch", "slurm", small_recipe, "--out", tmp_path / "run", "--submit")
-    assert done.code == 5 and "there is no sbatch on this machine. Give the command where Slurm is" in done.err
+    assert done.code == 5 and "there is no sbatch on this machine. Run the command on a machine with Slurm" in done.err
     none = call("launch", "slurm", small_recipe, "--out", tmp_path / "run", "--status")
-    assert none.code == 2 and "has no job: there is no" in none.err and "Submit first (--submit)" in none.err
+    assert none.code == 2 and "has no jobs: there is no" in none.err and "Submit the run first (--submit)" in none.err
 
 
 @pytest.mark.parametrize("target", ["local", pytest.param("torchrun", marks=pytest.mark.slow)])

@@ -50,7 +50,7 @@ def test_a_run_that_goes_on_is_not_submitted_again_until_it_is_stopped(
     launched = Launched(slurm_with_accounts, tmp_path)
     jobs = launched.submit("--set", "prepare.tasks=1")
     error = launched.launch("--submit", "--set", "prepare.tasks=1", code=2)["error"]
-    assert "run is submitted already, and prepare, train, finish wait or run. Stop them (--stop)" in error["message"]
+    assert "run is already submitted, and prepare, train, finish wait or run. Stop them (--stop)" in error["message"]
     slurm_with_accounts.wait(jobs["prepare"], "RUNNING")
     launched.launch("--stop")
     forgotten(slurm_with_accounts, jobs)

@@ -76,7 +76,7 @@ def test_scores_need_no_corpus(stopped: Path, load: Load) -> None:
 def test_a_page_alone_shows_what_training_scored(stopped: Path, load: Load) -> None:
     folder = run(load(), stopped, ["report"])
     page = (folder.path / "report.html").read_text(encoding="utf-8")
-    assert "Scores are those that training took on held-out documents at step 2." in page
+    assert "Scores are those measured during training on held-out documents at step 2." in page
     assert "The stage evaluate has not run yet" in page and "export/hf" not in page
     assert not (folder.path / "evaluate").exists()
 

@@ -178,7 +178,7 @@ def test_nor_does_one_that_a_stage_refuses_by_what_its_sources_are(
     source = f"corpus.source={tmp_path / 'texts.jsonl'}"
     run(load(source), tmp_path / "run", ["corpus"])
     before = (tmp_path / "run" / "recipe.toml").read_bytes()
-    with pytest.raises(RecipeError, match=r"corpus\.keep_disambiguation is for dumps of wikis"):
+    with pytest.raises(RecipeError, match=r"corpus\.keep_disambiguation applies only to dumps of wikis"):
         run(load(source, "corpus.keep_disambiguation=true"), tmp_path / "run", ["corpus"])
     assert (tmp_path / "run" / "recipe.toml").read_bytes() == before
 

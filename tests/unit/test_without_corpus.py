@@ -227,7 +227,7 @@ def test_an_example_that_is_held_out_is_not_trained_on(
     copies = as_rows(every.take(np.arange(5)))
     rest = Counter({row: n for row, n in as_rows(every).items() if row not in copies})
     assert originals(held(folder, 16)) == copies and trained_on(folder, 0) == rest
-    assert any("examples that are held out, id for id" in each for each in notes.said)
+    assert any("examples with the same ids as a held-out one" in each for each in notes.said)
     facts = read_json(folder.path / "examples/imported/0/facts.json")
     assert facts["examples"] == rest.total() == len(every) - facts["repeated"]
 
@@ -271,7 +271,7 @@ def test_documents_for_testing_lie_in_a_folder_of_that_name(two_phases: Path, re
     notes = Notes()
     folder = prepared(recipe(tmp_path / "texts", tmp_path / "texts"), tmp_path / "run", log=notes)
     assert nested(Store.open(folder.artifact("examples"), "heldout"))[:10] == texts[:10]
-    assert any("left out 1 documents that are held out here, token for token" in each for each in notes.said)
+    assert any("dropped 1 documents with the same tokens as a held-out one" in each for each in notes.said)
 
 
 def test_a_phase_of_examples_may_go_with_one_of_documents(
@@ -366,8 +366,8 @@ def test_something_must_be_held_out(converted: Callable[[Kind], list[Path]], rec
     with pytest.raises(DataError) as caught:
         prepared(recipe(*sources), tmp_path / "run", "examples.heldout=1e-9")
     assert str(caught.value) == (
-        "train.phases.0.data: there is nothing held out to score length 16 on: none fell into the share "
-        "examples.heldout=1e-09. Raise it, or put a folder test beside the training files."
+        "train.phases.0.data: there are no held-out examples to score length 16: the share "
+        "examples.heldout=1e-09 selected none. Raise it, or put a folder named test next to the training files."
     )
 
 

@@ -37,8 +37,8 @@ def first_size(tried: Tried) -> int:
     if config.packing or config.micro_tokens:
         name = "packing" if config.packing else "micro_tokens"
         raise RecipeError(
-            f"train.phases.{tried.phase}.{name} decides how many sequences a forward pass has, and autotune tries "
-            f"micro_batch. Leave {name} out: train.phases.{tried.phase}.{name}="
+            f"train.phases.{tried.phase}.{name} decides how many sequences a forward pass has, and autotune varies "
+            f"micro_batch. Remove {name}: train.phases.{tried.phase}.{name}="
         )
     gpus = device.training_gpus(tried.recipe)
     computing = computing_of(tried.recipe.train, tried.recipe.optim, tried.ranks, gpu=bool(gpus))
@@ -52,5 +52,7 @@ def sizes_to_try(tried: Tried, asked: Sequence[int] | None) -> list[int]:
     first = first_size(tried)
     found = sorted(asked) if asked else sizes(tried.share, first)
     if found[-1] > tried.share:
-        raise RecipeError(f"--micro-batch {found[-1]}: a rank has {tried.share} sequences a step. Give fewer.")
+        raise RecipeError(
+            f"--micro-batch {found[-1]}: a rank has {tried.share} sequences per step. Give a smaller micro-batch."
+        )
     return found

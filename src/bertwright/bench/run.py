@@ -57,7 +57,7 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
     with ExitStack() as stack:
         running = {each: stack.enter_context(_Running(each[0], name, setting.training(each[1]))) for each in trained}
         for side, precision in trained:
-            say(f"{name}: {side} in {precision} warms up")
+            say(f"{name}: {side} in {precision} is warming up")
             running[side, precision].steps(WARM_UP)
         for number in range(setting.rounds):
             say(f"{name}: round {number + 1} of {setting.rounds}")
@@ -97,7 +97,7 @@ class _Running:
             answer = ""
         if not answer:
             self.errors.seek(0)
-            last = (self.errors.read().strip().splitlines() or ["it said nothing"])[-1]
+            last = (self.errors.read().strip().splitlines() or ["no error message"])[-1]
             raise DataError(f"{self.name} ended while it was measured: {last}")
         return [Step(*step) for step in json.loads(answer)]
 

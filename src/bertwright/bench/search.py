@@ -104,7 +104,7 @@ def _upwards(
             fastest, behind = trial.seconds, 0
         else:
             behind += 1
-            ended = f"{behind} smaller ones in a row were no faster" if behind >= PATIENCE else ""
+            ended = f"{behind} consecutive smaller ones were not faster" if behind >= PATIENCE else ""
 
 
 def _downwards(line: Callable[[int], Candidate], size: int, attempt: Callable[[Candidate], Trial]) -> Iterator[Trial]:

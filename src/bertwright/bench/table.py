@@ -46,7 +46,7 @@ def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[
     """
     folder = make_folder(run.absolute().with_name(f"{run.name}.autotune"))
     file, setting = folder / f"phase-{tried.phase}.json", {**_setting(tried), **machine}
-    with FolderLock(folder, busy=f"another autotune is working in {folder}. Wait for it to end."):
+    with FolderLock(folder, busy=f"another autotune is working in {folder}. Wait until it has ended."):
         trials: dict[Candidate, Trial] = {}
         if file.is_file():
             try:
@@ -56,7 +56,7 @@ def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[
                 trials = {trial.candidate: trial for trial in (Trial(**row) for row in rows) if _stands(trial, waited)}
                 differing = [key for key in setting if kept["setting"].get(key) != setting[key]]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ArtifactError(f"{file} is no table of autotune ({error!r}). Move it away.") from error
+                raise ArtifactError(f"{file} is not a table of autotune ({error!r}). Move it away.") from error
             if differing:
                 raise ArtifactError(
                     f"{file} was made with other settings ({', '.join(differing)}). Move it away, or give another "

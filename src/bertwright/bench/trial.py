@@ -92,7 +92,7 @@ def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
     code = _train([str(folder / "trial.toml"), "--out", str(folder)], log, tried)
     text = log.read_text(encoding="utf-8", errors="replace")
     if code is None:
-        return Trial(candidate, "too-slow", why=f"not done after {tried.limit:g} s")
+        return Trial(candidate, "too-slow", why=f"not finished after {tried.limit:g} s")
     if code == 0:
         return _timed(tried, candidate, read_rows(folder / "train" / "metrics.jsonl"))
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or any(words in text for words in _NO_MEMORY):

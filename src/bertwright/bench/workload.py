@@ -55,7 +55,7 @@ class Workload:
 WORKLOADS: dict[Name, Workload] = {
     "full-128": Workload("full blocks of 128", "mini", 128, 32, "full-sentences", (40, 40), (126, 126)),
     "pairs-128": Workload("sentence pairs at 128", "mini", 128, 32, "next-sentence", (1, 40)),
-    "half-512": Workload("documents that half fill 512", "mini", 512, 16, "doc-sentences", (1, 22)),
+    "half-512": Workload("documents that fill half of 512", "mini", 512, 16, "doc-sentences", (1, 22)),
     "base-128": Workload("BERT-base, full blocks of 128", "base", 128, 16, "full-sentences", (40, 40), (126, 126)),
 }
 """By the names that `--workload` accepts."""

@@ -12,18 +12,18 @@ from bertwright.corpus.parts import Parts
 
 LEFT_OUT = {
     "duplicates": "same text as an earlier one",
-    "near_duplicates": "nearly the text of an earlier one",
+    "near_duplicates": "nearly the same text as an earlier one",
     "emptied": "too short without repeated paragraphs",
-    "not_drawn": "not drawn, by the weight of its source",
+    "not_drawn": "not drawn (weight of the source)",
 }
 """Documents that passed the filter and are not in the corpus."""
 _MUCH = 0.1
 """Share of the bytes above which a loss, for one reason or by the filter as a whole, causes a warning."""
 _REPEATED = {
-    "duplicates": ("documents with the text of an earlier one", "a source is named twice", "documents=false"),
+    "duplicates": ("documents with the same text as an earlier one", "a source is named twice", "documents=false"),
     "near_duplicates": (
-        "documents with nearly the text of an earlier one",
-        "many pages are made alike",
+        "documents with nearly the same text as an earlier one",
+        "many pages follow the same template",
         "near_documents=false",
     ),
     "emptied": (
@@ -85,10 +85,10 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
     for words, count, size in [("kept", counts["kept"], sizes["kept"]), *rows]:
         yield _row(words, f"{count:,}", _share(count, documents), f"{size:,}", _share(size, sizes["documents"]))
     if size := sizes["duplicate_paragraphs"]:
-        yield _row("repeated paragraphs of kept ones", "", "", f"{size:,}", _share(size, sizes["documents"]))
+        yield _row("repeated paragraphs of kept documents", "", "", f"{size:,}", _share(size, sizes["documents"]))
     if count := sum(counts["removed_paragraphs"].values()):
         size = sizes["removed_paragraphs"]
-        yield _row(f"{count:,} paragraphs removed before", "", "", f"{size:,}", "")
+        yield _row(f"{count:,} paragraphs removed before that", "", "", f"{size:,}", "")
     yield _row("all", f"{documents:,}", "", f"{sizes['documents']:,}", "")
     yield from _warnings(counts)
 
@@ -100,21 +100,21 @@ def _warnings(counts: Mapping[str, Any]) -> Iterator[str]:
         worst = max(sizes["dropped"], key=lambda name: sizes["dropped"][name])
         yield (
             f"corpus: WARNING: the filter dropped {_share(lost, sizes['documents'])} of the text, most of it as "
-            f"{worst!r} ({REASONS[worst].meaning}). Most likely {REASONS[worst].remedy}. "
-            "`bertwright corpus RECIPE --dropped` shows what was dropped."
+            f"{worst!r} ({REASONS[worst].meaning}). Most likely cause: {REASONS[worst].remedy}. `bertwright corpus "
+            "RECIPE --dropped` shows what was dropped."
         )
     for name, (what, why, key) in _REPEATED.items():
         if sizes[name] > _MUCH * sizes["documents"]:
             yield (
-                f"corpus: WARNING: {_share(sizes[name], sizes['documents'])} of the text is left out as {what}. Most "
-                f"likely {why}; corpus.deduplicate.{key} keeps them."
+                f"corpus: WARNING: {_share(sizes[name], sizes['documents'])} of the text was dropped as {what}. "
+                f"Most likely cause: {why}. Set corpus.deduplicate.{key} to keep them."
             )
     whole = sizes["documents"] + sizes["removed_paragraphs"]
     if sizes["removed_paragraphs"] > _MUCH * whole:
         worst = max(counts["removed_paragraphs"], key=counts["removed_paragraphs"].__getitem__)
         yield (
-            f"corpus: WARNING: {_share(sizes['removed_paragraphs'], whole)} of the text was removed by paragraphs, "
-            f"most of them as {worst!r}; corpus.filter.{_KEEPS[worst]} keeps them."
+            f"corpus: WARNING: {_share(sizes['removed_paragraphs'], whole)} of the text was removed as single "
+            f"paragraphs, most of them as {worst!r}. Set corpus.filter.{_KEEPS[worst]} to keep them."
         )
 
 

@@ -76,7 +76,7 @@ class DeduplicateConfig(Section):
     def _measures_are_used(self) -> Self:
         for measure, rule in (("similarity", "near_documents"), ("min_words", "paragraphs")):
             if not getattr(self, rule) and getattr(self, measure) != type(self).model_fields[measure].default:
-                raise ValueError(f"deduplicate.{measure} measures nothing where {rule} is off: leave it out")
+                raise ValueError(f"deduplicate.{measure} has no effect because {rule} is off: remove the key")
         return self
 
 
@@ -127,7 +127,7 @@ class CorpusConfig(Section):
     @model_validator(mode="after")
     def _something_is_split(self) -> Self:
         if self.split.command and all(source.lines == "sentences" for source in self.source):
-            raise ValueError('split.command splits nothing where every source has lines = "sentences": leave it out')
+            raise ValueError('split.command has no effect because every source has lines = "sentences": remove the key')
         return self
 
     @field_validator("language")

@@ -128,7 +128,8 @@ def text_hash(path: Path) -> str:
         return sha256_of([path.suffix == ".jsonl", sha256(path)])
     except OSError as error:
         raise DataError(
-            f"cannot read {path}: {error.strerror or error}. corpus.contamination must name files you may read."
+            f"cannot read {path}: {error.strerror or error}. Name files in corpus.contamination that you have "
+            "permission to read."
         ) from error
 
 
@@ -143,7 +144,7 @@ def read_lines(path: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 at byte {error.start:,}. Convert it with `iconv` first.") from error
     except ValueError as error:
-        raise DataError(f"cannot read {path}: {error}. Name its parts in corpus.contamination.") from error
+        raise DataError(f"cannot read {path}: {error}. Name its single files in corpus.contamination.") from error
     for number, line in enumerate(lines, 1):
         if path.suffix != ".jsonl":
             yield line
@@ -153,7 +154,7 @@ def read_lines(path: Path) -> Iterator[str]:
             except ValueError as error:
                 reason = getattr(error, "msg", error)  # without the position, which is relative to the line
                 raise DataError(
-                    f"{path}, line {number}: not JSON ({reason}). A .jsonl file has one JSON value a line; rename "
+                    f"{path}, line {number}: not JSON ({reason}). A .jsonl file has one JSON value per line; rename "
                     "it to .txt if it is plain text."
                 ) from error
             yield from _texts(value)

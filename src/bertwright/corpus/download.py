@@ -46,13 +46,13 @@ def download(language: str, date: str, folder: Path, base: str = BASE, log: Log 
     where it differs, or where there is no such dump.
     """
     if not re.fullmatch(r"latest|\d{8}", date):
-        raise RecipeError(f"{date!r} is no date of a dump. Give YYYYMMDD, such as 20260401, or latest.")
+        raise RecipeError(f"{date!r} is not the date of a dump. Give YYYYMMDD, such as 20260401, or latest.")
     wiki = database(language)
     name, sha1 = _listed(wiki, date, base)
     # "latest" changes over time; by its date, an interrupted transfer resumes with the same dump.
     dated = name.split("-")[1]
     path = fetch(f"{base}/{wiki}/{dated}/{name}", make_folder(folder) / name, log, sha1=sha1)
-    log.say(f'corpus: {path} is whole (SHA-1 {sha1}). In the recipe: source = "{path}" and language = "{language}"')
+    log.say(f'corpus: {path} is complete (SHA-1 {sha1}). In the recipe: source = "{path}" and language = "{language}"')
     return path
 
 
@@ -63,11 +63,11 @@ def _listed(wiki: str, date: str, base: str) -> tuple[str, str]:
         try:
             text = fetch(url, Path(folder) / "sums", SILENT).read_text("utf-8", errors="replace")
         except DataError as error:
-            raise DataError(f"{error} The dumps there are stand at {base}/{wiki}/.") from error
+            raise DataError(f"{error} The existing dumps are listed at {base}/{wiki}/.") from error
     entry = re.search(rf"^([0-9a-f]{{40}})\s+({re.escape(wiki)}-\d{{8}}-{re.escape(_DUMP)})$", text, re.MULTILINE)
     if entry is None:
         raise DataError(
-            f"{url} does not list {_DUMP}: that dump is not finished, or failed. Choose another date from "
+            f"{url} does not list {_DUMP}: that dump is not finished or has failed. Choose another date from "
             f"{base}/{wiki}/."
         )
     return entry[2], entry[1]

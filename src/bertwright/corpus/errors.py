@@ -21,16 +21,16 @@ class NoCopyError(SourceError):
 def bad_encoding(path: Path, offset: int, expected: str = "UTF-8", after: str = "") -> SourceError:
     """The error for bytes that are not valid in the expected encoding; `offset` counts decompressed bytes."""
     return SourceError(
-        f"{path} is not valid {expected} at byte {offset:,} of its text{after}. UTF-8, and UTF-16 with a byte-order "
-        "mark, can be read; convert the file first, e.g. with `iconv -f ISO-8859-2 -t UTF-8`."
+        f"{path} is not valid {expected} at byte {offset:,} of its text{after}. The program reads UTF-8, and UTF-16 "
+        "with a byte-order mark. Convert the file first, e.g. with `iconv -f ISO-8859-2 -t UTF-8`."
     )
 
 
 def too_long(path: Path, start: int) -> SourceError:
     """The error for a page or document that does not end; `start` counts decompressed bytes."""
     return SourceError(
-        f"{path}: no page or document ends within {MAX_DOCUMENT:,} bytes after byte {start:,} of its text. A dump must "
-        "hold last revisions only (pages-articles); documents of a plain text must be separated by blank lines."
+        f"{path}: no page or document ends within {MAX_DOCUMENT:,} bytes after byte {start:,} of its text. Use a "
+        "dump with the last revisions only (pages-articles); in plain text, separate the documents by blank lines."
     )
 
 

@@ -25,12 +25,12 @@ class Reason(NamedTuple):
     """What most likely needs to change where every document is dropped for this reason."""
 
 
-_LANGUAGE = "corpus.language must name the language the text is in"
-_BLANK_LINES = "documents of a plain text are separated by blank lines; or raise corpus.filter."
-_NO_TEXT = "the source is no running text: see corpus.filter."
+_LANGUAGE = "corpus.language is wrong: it must name the language of the text"
+_BLANK_LINES = "no blank lines between the documents of a plain text; add them, or raise corpus.filter."
+_NO_TEXT = "the source is not running text: see corpus.filter."
 
 REASONS = {
-    "empty": Reason("no text left after cleaning", "the source has no article text: a pages-articles dump is needed"),
+    "empty": Reason("no text left after cleaning", "the source has no article text: use a pages-articles dump"),
     "mean_words": Reason("too few words per sentence", _LANGUAGE),
     "min_sentences": Reason("too few sentences", "the documents are too short: see corpus.filter.min_sentences"),
     "max_sentences": Reason("too many sentences", f"{_BLANK_LINES}max_sentences"),
@@ -42,10 +42,11 @@ REASONS = {
     "digits": Reason("too many digits", f"{_NO_TEXT}max_digits"),
     "foreign": Reason("too many foreign letters", f"{_LANGUAGE}; see corpus.filter.max_foreign"),
     "min_words": Reason("too few words", "the documents are too short: see corpus.filter.min_words"),
-    "running": Reason("too little running text: a list", f"{_NO_TEXT}min_running"),
+    "running": Reason("too little running text (a list)", f"{_NO_TEXT}min_running"),
     "repeated": Reason("the same sentences over and over", f"{_NO_TEXT}max_repeated"),
     "language": Reason(
-        "in another language", "corpus.language (or corpus.filter.languages) must name the language the text is in"
+        "in another language",
+        "corpus.language (or corpus.filter.languages) is wrong: it must name the language of the text",
     ),
 }
 """All reasons by name: no text left after cleaning, the tests of `DocumentFilter` in order, the language."""

@@ -98,21 +98,23 @@ class FilterConfig(Section):
     def _everything_is_used(self) -> Self:
         if self.alphabet and self.preset != "turkunlp":
             raise ValueError(
-                'filter.alphabet is read by preset = "turkunlp" alone, the general one goes by scripts: leave it out, '
-                "or set the preset"
+                'filter.alphabet is read only by preset = "turkunlp"; the general preset goes by scripts. Remove '
+                "filter.alphabet, or set the preset"
             )
         for minimum, maximum in (("min_sentences", "max_sentences"), ("min_tokens", "max_tokens")):
             if 0 < getattr(self, maximum) < getattr(self, minimum):
                 raise ValueError(
                     f"filter.{minimum} = {getattr(self, minimum)} is more than filter.{maximum} = "
-                    f"{getattr(self, maximum)}, so every document is dropped: lower the one, or set {maximum} = 0 for "
-                    "any number"
+                    f"{getattr(self, maximum)}, so every document would be dropped: lower the minimum, or set "
+                    f"{maximum} = 0 for no limit"
                 )
         fields = type(self).model_fields
         usual = {name: fields[name].default for name in TURKUNLP} | {"preset": "general", "languages": ()}
         unread = [name for name, default in usual.items() if getattr(self, name) != default]
         if unread and not self.enabled:
-            raise ValueError(f"filter.{unread[0]} is not read where filter.enabled = false: leave one of the two out")
+            raise ValueError(
+                f"filter.{unread[0]} is not read because filter.enabled = false: remove one of the two keys"
+            )
         return self
 
     @field_validator("languages")
@@ -127,5 +129,5 @@ class FilterConfig(Section):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+                raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from error
         return patterns

@@ -42,8 +42,8 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
     header = read_header(file)
     if not header.namespaces:
         log.say(
-            f"corpus: {file.path.name} has no <siteinfo>, so the wiki's own words for files and categories are not "
-            "known, and captions may stay in the text. Put the head of the whole dump before its pages."
+            f"corpus: {file.path.name} has no <siteinfo>, so the words of this wiki for files and categories are "
+            "unknown, and captions may remain in the text. Copy the head of the complete dump before the pages."
         )
     wanted = (config.language, *config.filter.languages)
     if not header.language or _names(header) & set(wanted) or Identifier(wanted).wants(header.language):
@@ -55,11 +55,13 @@ def compare_language(config: CorpusConfig, file: File, log: Log) -> None:
     read_as = _read_as(Identifier(wanted), file, header)
     its_own = not read_as or read_as in wanted or Identifier([header.language]).wants(read_as)
     code = _code(header) if its_own else read_as
-    remedy = f"Write corpus.language={code}, or, if both are wanted, corpus.filter.languages="
+    remedy = f"Set corpus.language={code}, or, to keep both languages, corpus.filter.languages="
     remedy += f'["{config.language}", "{code}"]'
     if read_as in ("", *wanted):
-        seen = f"its first articles are in {read_as!r}" if read_as else "its first articles do not tell"
-        log.say(f"corpus: {contradiction}; {seen}, so the recipe is believed. {remedy} where it is wrong.")
+        seen = (
+            f"its first articles are in {read_as!r}" if read_as else "its first articles are in no recognised language"
+        )
+        log.say(f"corpus: {contradiction}; {seen}, so the run follows the recipe. If the recipe is wrong: {remedy}.")
         return
     raise RecipeError(f"{contradiction}, and its first articles are in {read_as!r}. {remedy}.")
 

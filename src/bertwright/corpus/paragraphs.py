@@ -84,8 +84,9 @@ def _searching(pattern: str) -> Callable[[str], bool]:
             return compiled.search(paragraph, timeout=_LONGEST_SEARCH) is not None
         except TimeoutError:
             raise RecipeError(
-                f"corpus.filter.patterns: {pattern!r} was searched for {_LONGEST_SEARCH} seconds in one paragraph of "
-                f"{len(paragraph):,} characters: repeats in repeats, such as (a+)+, take for ever. Write it without."
+                f"corpus.filter.patterns: {pattern!r} was searched for {_LONGEST_SEARCH} seconds in one paragraph "
+                f"of {len(paragraph):,} characters: nested repeats, such as (a+)+, take exponential time. Write the "
+                "pattern without them."
             ) from None
 
     return matches

@@ -127,11 +127,12 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
             cut["lost_bytes"] += state["lost_bytes"]
     if replaced := counts["replaced_characters"]:
         log.say(
-            f"corpus: {source.name} has {replaced:,} bytes or characters that no text may have; U+FFFD stands there"
+            f"corpus: {source.name} has {replaced:,} bytes or characters that are not valid in text; each was "
+            "replaced by U+FFFD"
         )
     if not last:
         kind = "page" if source.is_wiki else "document"
-        raise SourceError(f"{source.files[0].path} has not one whole {kind}. Download it again.")
+        raise SourceError(f"{source.files[0].path} contains no complete {kind}. Download it again.")
     return Parts(paths, counts, {
         "name": source.config.name or header.database or source.name,
         "format": source.files[0].format,
@@ -151,6 +152,6 @@ def _header(file: File) -> Header:
 
 
 def _what_was_lost(source: Source, last: str, lost: int) -> str:
-    rest = f"{lost:,} bytes that begin another are left out" if lost else "what followed is missing"
+    rest = f"{lost:,} bytes of an incomplete one after it are not used" if lost else "everything after that is missing"
     name = source.files[0].path.name if len(source.files) == 1 else f"a file of {source.name}"
-    return f"corpus: {name} breaks off after {last}, as an interrupted download does: {rest}."
+    return f"corpus: {name} ends after {last}, as after an interrupted download: {rest}."

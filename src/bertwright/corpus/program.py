@@ -79,32 +79,33 @@ def _answer(config: SplitConfig, question: str) -> str:
             )
         except OSError as error:
             raise DataError(
-                f"corpus.split.command: cannot run {name!r}: {error.strerror or error}. Install it, or give its path."
+                f"corpus.split.command: cannot run {name!r}: {error.strerror or error}. Install it, or give its "
+                "full path."
             ) from error
         seconds = config.timeout * max(1.0, len(question) / 1e6)
         try:
             output, _ = child.communicate(question.encode(), timeout=seconds)
         except subprocess.TimeoutExpired as error:
             raise DataError(
-                f"corpus.split.command: {name!r} had not split {len(question):,} characters after {seconds:g} seconds. "
-                "Raise corpus.split.timeout, or try the program by hand."
+                f"corpus.split.command: {name!r} did not split {len(question):,} characters within {seconds:g} "
+                "seconds. Raise corpus.split.timeout, or test the program by hand."
             ) from error
         finally:
             _end(child)
         if child.returncode:
             size = complaints.seek(0, os.SEEK_END)
             complaints.seek(max(0, size - 500))
-            last = complaints.read().decode(errors="replace").strip() or "it said nothing"
+            last = complaints.read().decode(errors="replace").strip() or "no error message"
             raise DataError(
-                f"corpus.split.command: {name!r} ended with exit code {child.returncode}: {last}. "
-                "Try it by hand with a paragraph on its standard input."
+                f"corpus.split.command: {name!r} ended with exit code {child.returncode}: {last}. Test it by hand "
+                "with a paragraph on its standard input."
             )
     try:
         return output.decode()
     except UnicodeDecodeError as error:
         raise DataError(
-            f"corpus.split.command: the answer of {name!r} is not UTF-8 at byte {error.start:,}. "
-            "Make it write UTF-8, e.g. by an argument of the program."
+            f"corpus.split.command: the output of {name!r} is not UTF-8 at byte {error.start:,}. Make it write "
+            "UTF-8, e.g. with an argument of the program."
         ) from error
 
 
@@ -126,7 +127,7 @@ def _differs(command: Sequence[str], wanted: str, answered: str) -> DataError:
     )
     around = slice(max(0, place - 20), place + 20)
     return DataError(
-        f"corpus.split.command: {command[0]!r} wrote {answered[around] or 'nothing'!r} "
-        f"for {compact[around] or 'nothing'!r} (spaces left out; character {place + 1} of a sentence). "
-        "A splitter must not change the text: choose its output of one sentence a line, or wrap it in a script."
+        f"corpus.split.command: {command[0]!r} wrote {answered[around] or 'nothing'!r} for "
+        f"{compact[around] or 'nothing'!r} (without spaces; character {place + 1} of a sentence). A splitter must "
+        "not change the text: choose its output mode with one sentence per line, or wrap it in a script."
     )

@@ -94,7 +94,7 @@ def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> _Inputs:
     for key in ("wikitext", "keep_disambiguation"):
         is_set = getattr(config, key) != CorpusConfig.model_fields[key].default
         if is_set and not any(source.is_wiki for source in sources):
-            raise RecipeError(f"corpus.{key} is for dumps of wikis, and no source is one. Leave it out.")
+            raise RecipeError(f"corpus.{key} applies only to dumps of wikis, and no source is one. Remove the key.")
     table = read_table(config.wikitext.templates) if config.wikitext.templates else None
     return _Inputs(config, sources, table)
 
@@ -160,7 +160,7 @@ def _note_identification(config: CorpusConfig, log: Log) -> None:
     wanted = config.filter.languages or (config.language,)
     if config.filter.enabled and config.filter.identify and not Identifier(wanted).knows:
         names = " and ".join(wanted)
-        log.say(f"corpus: neither CLD2 nor py3langid knows {names}, so no document is judged by its language")
+        log.say(f"corpus: neither CLD2 nor py3langid knows {names}, so no document is dropped because of its language")
 
 
 def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
@@ -171,5 +171,5 @@ def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:
     named = ", ".join(redact_credentials(source.path) for source in config.source)
     return SourceError(
         f"no document is left of {counts['documents']:,} in {named} ({counts['pages']:,} pages, "
-        f"{counts['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely {remedy}."
+        f"{counts['redirects']:,} redirects; dropped by the filter: {reasons}). Most likely cause: {remedy}."
     )

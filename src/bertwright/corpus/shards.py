@@ -68,8 +68,8 @@ def plan(parts: tuple[Path, ...], shard_bytes: int, count: int | None, folder: P
         while len(members) < shards:
             shards, members = len(members), _members(parts, firsts, len(members))
         raise DataError(
-            f"corpus.shards={count} cannot be filled: the {sentences:,} sentences left are in too few documents, which "
-            f"are never cut. Ask for {shards}, or leave the key out."
+            f"corpus.shards={count} is too many: the {sentences:,} remaining sentences are in too few documents, "
+            f"and documents are never split. Set corpus.shards={shards}, or remove the key."
         )
     # Rounded up: floor(before x shards / all) is k or more where `before` is at least k x all / shards.
     bounds = [-(-k * sentences // shards) for k in range(shards + 1)]

@@ -57,14 +57,14 @@ def _raw_documents(shard: Path) -> Iterator[bytes]:
             elif len(buffer) > MAX_TEXT:
                 raise _damaged(shard, f"a document has more than {MAX_TEXT:,} bytes")
     if not stream.eof or stream.unused_data:
-        raise _damaged(shard, "its compressed text does not end with the file")
+        raise _damaged(shard, "the compressed text is incomplete, or other bytes follow it")
     # The original program dropped the last article where no blank line followed it (tests/regressions).
     if buffer:
         yield bytes(buffer).removesuffix(b"\n")
 
 
 def _damaged(shard: Path, what: str) -> ArtifactError:
-    return ArtifactError(f"{shard} is damaged: {what}. Restore the file, or build its stage again.")
+    return ArtifactError(f"{shard} is damaged: {what}. Restore the file, or run its stage again.")
 
 
 def sentences(artifact: Artifact) -> Iterator[str]:

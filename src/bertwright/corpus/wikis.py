@@ -33,9 +33,9 @@ def wiki_code(text: str) -> str:
     if text in wikis():
         return text
     if code := _meant(text):
-        raise ValueError(f"this is no code of a Wikipedia; did you mean {code!r} ({wikis()[code]})?")
+        raise ValueError(f"this is not the code of a Wikipedia; did you mean {code!r} ({wikis()[code]})?")
     if not _FORM.fullmatch(text):
-        raise ValueError("a wiki code has small letters and hyphens, such as 'hu' or 'zh-yue'")
+        raise ValueError("a wiki code has only lower-case letters and hyphens, such as 'hu' or 'zh-yue'")
     return text
 
 

@@ -42,7 +42,9 @@ class EvaluateConfig(Section):
     def _one_mask(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
         for line in lines:
             if (gaps := len(GAP.findall(line))) != 1:
-                raise ValueError(f"{line!r} has {gaps} times [MASK]; write it once, where a word is to be guessed")
+                raise ValueError(
+                    f"{line!r} contains [MASK] {gaps} times; write it exactly once, in place of the word to predict"
+                )
         return lines
 
 

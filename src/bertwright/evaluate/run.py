@@ -86,7 +86,7 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     write_json(draft / "scores.json", scores)
     write_json(draft / "predictions.json", answer(model, questions, tokenizer))
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
-    said = ": the model has not learnt to use the context" if scores["untrained"] else ""
+    said = ": the model has not learned to use the context" if scores["untrained"] else ""
     log.say(f"evaluate: loss {loss} (unigram {scores['unigram_loss']:.3f}){said}")
     return scores
 

@@ -19,15 +19,17 @@ _BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder 
 _USE = {
     "BertForPreTraining": "The folder holds the encoder with both pre-training heads: masked tokens, {task}.",
     "BertForMaskedLM": f"{_ONE_HEAD}; there is no next-sentence head.",
-    "ModernBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees.",
-    "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: of a pair, the separator is all that it sees. "
+    "ModernBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: only the separator marks the two parts of a pair.",
+    "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: only the separator marks the two parts of a pair. "
     "{learnt}",
 }
 _CLASSIFIES = "The folder holds the encoder with a classifier of sequences: {labels}."
 """Used for every classifier architecture."""
 _ORDER = "sentence order (in the head that transformers names next sentence: 1 says that the segments are swapped)"
-_ALONE = "It learnt from text like a BERT, not from a larger network (it is not distilled)."
-_DISTILLED = "It learnt from the answers of another network beside the text (distillation, Hinton et al. 2015)."
+_ALONE = "It learned from text like a BERT, not from a larger network (it is not distilled)."
+_DISTILLED = (
+    "It learned from the predictions of another network as well as from text (distillation, Hinton et al. 2015)."
+)
 _WHAT = {
     "BertForPreTraining": ("bert", _BERT),
     "BertForMaskedLM": ("bert", _BERT),
@@ -92,13 +94,13 @@ def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator
     """Warnings that users must read before using the model."""
     if unfinished is not None:
         yield (
-            f"> **Unfinished.** This is the checkpoint `{unfinished['checkpoint']}` of a training that has not ended: "
-            f"step {unfinished['step']:,} of {unfinished['steps']:,}. The finished model is another one."
+            f"> **Unfinished.** This is the checkpoint `{unfinished['checkpoint']}` of a training run that has not "
+            f"ended: step {unfinished['step']:,} of {unfinished['steps']:,}. The finished model will differ."
         )
     if untrained:
         yield (
-            "> **Untrained.** The held-out loss is that of word frequencies: the model has not learnt to use the "
-            "context, and is of no use for other tasks."
+            "> **Untrained.** The held-out loss is that of word frequencies: the model has not learned to use the "
+            "context, and is not useful for other tasks."
         )
 
 
@@ -148,7 +150,7 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
             )
     # The objective's own terms, which are measured only during training.
     if "soft_accuracy" in trained:
-        rows.append(("best guess is the teacher's", f"{trained['soft_accuracy']:.1%}", "taken in training"))
+        rows.append(("same best guess as the teacher", f"{trained['soft_accuracy']:.1%}", "taken in training"))
     if "hidden_loss" in trained:
         rows.append(
             ("cosine with the teacher's hidden states", f"{1 - trained['hidden_loss']:.3f}", "taken in training")

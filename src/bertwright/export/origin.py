@@ -55,8 +55,9 @@ def _sources(corpus: Artifact) -> str:
         f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:\n\n"
         + "\n".join(lines)
         + _evaluation_texts(counts["contamination"])
-        + "\n\nThe texts were written by the contributors of these sources, who are to be credited as the licence asks."
-        " This card grants no licence for the model; whoever publishes it chooses one that respects the above."
+        + "\n\nThe texts were written by the contributors of these sources, who must be credited as the licence "
+        "requires. This card grants no licence for the model; whoever publishes it must choose one that respects "
+        "the licences above."
     )
 
 
@@ -76,9 +77,9 @@ def _address(text: str) -> str:
 def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     """The share of each evaluation text found in the corpus, which users need to know before evaluating this model."""
     return "".join(
-        f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences of "
-        "13 words or more stand in part in the training text, and "
-        f"{text['short_found']:,} of {text['short']:,} shorter ones."
+        f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences "
+        f"of 13 words or more have 13 words in a row in common with the training text, and {text['short_found']:,} "
+        f"of {text['short']:,} shorter ones."
         for name, text in texts.items()
     )
 
@@ -92,10 +93,10 @@ def _files(examples: Artifact, texts: TextsConfig) -> str:
             "Examples and tokenised documents that were made elsewhere:",
             *parts,
             f"Licence of the texts: {licence}.",
-            f"Of {overlap['sentences']:,} held-out segments of 13 words or more, {overlap['found']:,} stand in part in "
-            "the training text.",
-            "This card grants no licence for the model; whoever publishes it chooses one that respects that of the "
-            "texts.",
+            f"Of {overlap['sentences']:,} held-out segments of 13 words or more, {overlap['found']:,} have 13 words "
+            "in a row in common with the training text.",
+            "This card grants no licence for the model; whoever publishes it must choose one that respects the "
+            "licence of the texts.",
         ]
     )
 
@@ -106,11 +107,12 @@ def _labelled(examples: Artifact, texts: TextsConfig) -> str:
     rows = [(plain(file["file"]), f"{file['examples']:,}", f"`{file['sha256']}`") for file in files[:MOST_FILES]]
     train, heldout = counts["train"]["examples"], counts["heldout"]
     return (
-        f"{train:,} labelled texts to learn from, {heldout['examples']:,} held out, of which {heldout['repeated']:,} "
-        "stand among the others too.\n\n"
+        f"{train:,} labelled texts to learn from, {heldout['examples']:,} held out, of which "
+        f"{heldout['repeated']:,} also occur among the training texts.\n\n"
         + table(rows, ("file", "texts", "SHA-256"))
-        + f"\n\nLicence of the texts: {plain(texts.licence) or 'unknown'}. This card grants no licence for the model; "
-        "whoever publishes it chooses one that respects that of the texts and of the network it started from."
+        + f"\n\nLicence of the texts: {plain(texts.licence) or 'unknown'}. This card grants no licence for the "
+        "model; whoever publishes it must choose one that respects the licences of the texts and of the network "
+        "it started from."
     )
 
 
@@ -120,7 +122,7 @@ def _phase(key: str, told: Mapping[str, Any], examples: Artifact) -> str:
     unit = "documents" if "documents" in held else "examples"
     where = f"a share of {held['share']:g}" if held["share"] else ", ".join(map(plain, held["files"][:MOST_FILES]))
     rows = [(plain(file["file"]), f"`{file['sha256']}`") for file in files[:MOST_FILES]]
-    more = f"\n\nand {len(files) - MOST_FILES:,} files more." if len(files) > MOST_FILES else ""
+    more = f"\n\nand {len(files) - MOST_FILES:,} more files." if len(files) > MOST_FILES else ""
     return (
         f"Phase {key.rpartition('.')[2]}: {told['examples']:,} examples ({told['kind']}); {held[unit]:,} {unit} are "
         f"held out ({where}).\n\n" + table(rows, ("file", "SHA-256")) + more

@@ -54,9 +54,7 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     train, vocab = inputs.train, inputs.vocab
     # Before anything is written: an unverified folder must not look like a verified one.
     if find_spec("transformers") is None:
-        raise MissingExtraError(
-            "export verifies its folder with transformers; install it: pip install 'bertwright[hf]'"
-        )
+        raise MissingExtraError("export needs transformers to verify the exported folder: pip install 'bertwright[hf]'")
     check_same_vocabulary(train, vocab)
     for name in train.names("model/"):
         train.file(name)

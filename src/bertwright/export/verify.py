@@ -49,7 +49,7 @@ def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments:
         first, second = segments_of(ours, a, b)
         encoding = exported(a, b)
         if encoding["input_ids"] != first + second:
-            raise _mismatch(hf, f"its tokenizer gives other ids than ours for {a!r} with {b!r}")
+            raise _mismatch(hf, f"its tokenizer gives different ids from ours for {a!r} with {b!r}")
         expected = [0] * len(first) + [1] * len(second) if segments else None
         if encoding.get("token_type_ids") != expected:
             raise _mismatch(hf, f"its tokenizer gives wrong segments for {a!r} with {b!r}")
@@ -164,6 +164,6 @@ def _loading(hf: Path) -> Iterator[None]:
 
 def _mismatch(hf: Path, what: str) -> ArtifactError:
     return ArtifactError(
-        f"the exported folder {hf} does not agree with the trained model: {what}. Nothing was published. "
-        "Run the stage export again; if it fails in the same way, try another version of transformers."
+        f"the exported folder {hf} does not agree with the trained model: {what}. Nothing was published. Run the "
+        "stage export again; if it fails again with the same message, try another version of transformers."
     )

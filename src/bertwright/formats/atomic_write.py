@@ -27,7 +27,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     try:
         # Without the lock, a second conversion to the same place moved the finished result of the first aside.
         with FolderLock(
-            workplace, busy=f"another process is writing {path}. Wait for it, or give another destination."
+            workplace,
+            busy=f"another process is writing {path}. Wait until it has finished, or give another destination.",
         ):
             try:
                 # A killed process leaves its draft behind.
@@ -45,7 +46,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def _refuse_existing(path: Path) -> None:
     if path.exists():
-        raise RecipeError(f"{path} is there already. Move it away, or give another destination.")
+        raise RecipeError(f"{path} already exists. Move it away, or give another destination.")
 
 
 def _publish(draft: Path, path: Path) -> None:

@@ -40,9 +40,9 @@ def instances_of(
     flat, lengths = tokens
     # If the columns differ in length, numpy would fail later with an error that does not name the file.
     if len(segment_ids) != len(flat):
-        raise ShardError(place.file, f"{len(segment_ids):,} segment ids beside {len(flat):,} tokens")
+        raise ShardError(place.file, f"{len(segment_ids):,} segment ids for {len(flat):,} tokens")
     if len(labels) != len(positions[0]):
-        raise ShardError(place.file, f"{len(labels):,} predicted ids beside {len(positions[0]):,} positions")
+        raise ShardError(place.file, f"{len(labels):,} predicted ids for {len(positions[0]):,} positions")
     if len(next_sentence_labels) != len(lengths):
         raise ShardError(
             place.file, f"{len(next_sentence_labels):,} next-sentence labels for {len(lengths):,} examples"
@@ -83,7 +83,7 @@ def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any])
     padding = np.arange(positions.shape[1]) >= counts[:, None]
     if len(wrong := np.flatnonzero((((positions != 0) | (labels != 0)) & padding).any(axis=1))):
         row, count = place.first_row + wrong[0], counts[wrong[0]]
-        fault = f"example {row:,} has a position 0 ([CLS]) after {count:,} predictions, which hides those behind it"
+        fault = f"example {row:,} has a position 0 ([CLS]) after {count:,} predictions, which hides those after it"
         raise ShardError(place.file, fault)
     return counts
 

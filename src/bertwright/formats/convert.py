@@ -46,13 +46,13 @@ def convert(
     # Files of two such sets would get the same names in the destination.
     if len({(file_set.folder, file_set.split) for file_set in sets}) < len(sets):
         raise DataError(
-            f"{source} has files of several formats or lengths in one folder. Move one of them to a folder of its own."
+            f"{source} has files of several formats or lengths in one folder. Move one of them to a separate folder."
         )
     if twice := [name for name, times in Counter(task.name for task in tasks).items() if times > 1]:
         one, other, *_ = (task.file for task in tasks if task.name == twice[0])
         raise DataError(
-            f"{one} and {other} would both become {twice[0]} in {destination}. Give the folder of one of them its own "
-            "name, or convert them one after the other."
+            f"{one} and {other} would both become {twice[0]} in {destination}. Rename the folder of one of them, or "
+            "convert them separately."
         )
     with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
@@ -120,12 +120,12 @@ def _shape(file_set: FileSet, target: Target, vocabulary: Sequence[str] | None) 
     from_to = f"{file_set.folder} cannot become {target.kind}"
     if file_set.documents:
         raise DataError(
-            f"{from_to}: it holds token documents, of which examples (pairs, masks) are yet to be made. "
-            "Train on them as they lie (phase.data)."
+            f"{from_to}: it holds token documents, not finished examples (pairs, masks). Train on the files "
+            "directly (phase.data)."
         )
     if not holds_examples(target.kind):
         raise DataError(
-            f"{from_to}: it holds examples, and {target.kind.capitalize()}'s files are of token documents. Convert a "
+            f"{from_to}: it holds examples, but {target.kind.capitalize()}'s files hold token documents. Convert a "
             "run folder: its training documents become such files."
         )
     if not file_set.shape.static and target.format.static_only:
@@ -135,7 +135,7 @@ def _shape(file_set: FileSet, target: Target, vocabulary: Sequence[str] | None) 
     if file_set.mixed:
         raise DataError(
             f"{from_to}: {file_set.mixed[0].name} has {'no masks' if file_set.shape.static else 'masks'}, unlike "
-            f"{file_set.files[0].name}. Keep files with and without masks in folders of their own."
+            f"{file_set.files[0].name}. Put files with and without masks in separate folders."
         )
     pieces = [
         known_format.kind.upper()
@@ -144,7 +144,8 @@ def _shape(file_set: FileSet, target: Target, vocabulary: Sequence[str] | None) 
     ]
     if vocabulary is None and pieces:
         raise DataError(
-            f"{from_to} without a vocabulary: {pieces[0]} holds word pieces, the others ids. Give the vocab.txt."
+            f"{from_to} without a vocabulary: {pieces[0]} holds word pieces, the other format holds ids. Give "
+            "the vocab.txt."
         )
     length = target.length or file_set.shape.length
     predictions = target.predictions or file_set.shape.predictions
@@ -157,12 +158,12 @@ def _check_room(from_to: str, length: int | None, predictions: int | None) -> No
     """Reject padding of unknown size, or of a size that no reader accepts."""
     if not (length and predictions):
         raise DataError(
-            f"{from_to} without length and predictions: its files do not say them. Give both, e.g. 128 and 20."
+            f"{from_to} without length and predictions: its files do not state them. Give both, e.g. 128 and 20."
         )
     if not predictions <= length <= MAX_LENGTH:
         raise DataError(
-            f"{from_to} with room for {length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} tokens "
-            "are read, and no more predictions than tokens. Give less room."
+            f"{from_to} with room for {length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} "
+            "tokens are supported, and no more predictions than tokens. Give smaller values."
         )
 
 
@@ -178,14 +179,14 @@ def _note(
     if not written:
         raise left_out[0]
     if not any(entry["examples"] for entry in written.values()):
-        raise DataError(f"{source} holds no example: there is nothing to convert. Give a folder of whole files.")
+        raise DataError(f"{source} holds no example, so there is nothing to convert. Give a folder of complete files.")
     for error in left_out:
-        log.say(f"convert: left out {error}")
+        log.say(f"convert: skipped {error}")
     for name, entry in written.items():
         if not entry["examples"]:
             log.say(f"convert: {entry['source']} holds no example, and so does {name}")
     for file_set in incomplete:
-        log.say(f"convert: {file_set.folder} is incomplete: {file_set.incomplete} are there")
+        log.say(f"convert: {file_set.folder} is incomplete: {file_set.incomplete} were found")
     return {
         "source": str(source),
         "kind": target.kind,

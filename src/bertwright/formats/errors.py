@@ -28,7 +28,7 @@ class ShardError(DataError):
 
     def __init__(self, file: Path, fault: str) -> None:
         self.file, self.fault = file, fault
-        super().__init__(f"{file}: {fault}. Make or fetch this file again, or leave it out by quarantine.")
+        super().__init__(f"{file}: {fault}. Make or fetch this file again, or skip it with the option quarantine.")
 
     def __reduce__(self) -> tuple[type[ShardError], tuple[Path, str]]:
         # For worker processes: unpickling calls the class with `args`, which hold only the message.

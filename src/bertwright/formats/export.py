@@ -82,8 +82,8 @@ def export(
                     log.progress("convert", done, total, "examples")
                 # Log it, because otherwise the numbers would not add up.
                 if edges[-1] < size:
-                    why = f"{target.kind.upper()}'s loader refuses files of one size"
-                    log.say(f"convert: {folder}: one of {size:,} examples is left out: {why}")
+                    why = f"{target.kind.upper()}'s loader rejects files of one size"
+                    log.say(f"convert: {folder}: one of {size:,} examples is dropped: {why}")
         if describe := target.format.describe:
             describe(draft)
         note = {"kind": target.kind, "examples": sum(written.values()), "left_out": total - done, "files": written}

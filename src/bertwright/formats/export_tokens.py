@@ -31,7 +31,7 @@ def export_documents(
     total, starts = len(store.hashes), store.starts
     # A shard ends where a document ends, so its end in tokens is found among the document starts.
     edges = [total * i // files for i in range(files + 1)] if files else np.searchsorted(starts, store.shard_tokens)
-    assert target.write, f"{target.kind} is only read"
+    assert target.write, f"{target.kind} can only be read, not written"
     written: dict[str, int] = {}
     with atomic_folder(destination) as draft:
         # `unique`, because a shard whose documents are all held out would become an empty file.

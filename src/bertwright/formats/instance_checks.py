@@ -30,7 +30,7 @@ def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: in
         (token_rows[(examples.token_ids < 0) | (examples.token_ids >= size)], f"a token id is {within}"),
         (rows[(examples.labels < 0) | (examples.labels >= size)], f"the label of a prediction is {within}"),
         (rows[(positions < 1) | (positions >= lengths[rows])], "a prediction is not between [CLS] and the end"),
-        (rows[falling], "the positions of its predictions do not rise"),
+        (rows[falling], "the positions of its predictions are not in ascending order"),
         (np.flatnonzero((examples.second < 1) | (examples.second > lengths)), "its second segment begins outside it"),
         (np.flatnonzero(np.abs(examples.next_sentence_labels) > 1), "its next-sentence label is not 0, 1 or -1"),
     ]
@@ -48,6 +48,6 @@ def must_fit(examples: Instances, file: Path, first_row: int, length: int, predi
     ):
         if len(over := np.flatnonzero(sizes > room)):
             raise DataError(
-                f"{file}: example {first_row + over[0]:,} has {sizes[over[0]]:,} {unit}; there is room for "
-                f"{room:,}. Give room for more {unit}."
+                f"{file}: example {first_row + over[0]:,} has {sizes[over[0]]:,} {unit}, but the maximum is "
+                f"{room:,}. Set a larger maximum of {unit}."
             )

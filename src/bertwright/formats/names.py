@@ -32,7 +32,7 @@ def kind_of(name: str) -> Kind:
     """Return the format called `name`. Raises `RecipeError` if there is no such format."""
     kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
     if name not in kinds:
-        raise RecipeError(f"there is no format {name!r} to write; there are {', '.join(kinds)}.")
+        raise RecipeError(f"no format {name!r} can be written; choose one of {', '.join(kinds)}.")
     return kinds[name]
 
 

@@ -39,7 +39,7 @@ def check_groups(file: Path, parquet: Any) -> None:
     groups = [parquet.metadata.row_group(group) for group in range(parquet.metadata.num_row_groups)]
     for size in (group.total_byte_size for group in groups):
         if not 0 <= size <= LARGEST_GROUP:
-            raise ShardError(file, f"a row group declares {size:,} bytes; at most {LARGEST_GROUP:,} are read")
+            raise ShardError(file, f"a row group declares {size:,} bytes; at most {LARGEST_GROUP:,} are supported")
     # A row takes time even if it holds no token.
     check_tokens(file, parquet.metadata.num_rows, "rows")
 
@@ -49,7 +49,7 @@ def check_tokens(file: Path, tokens: int, what: str = "tokens") -> None:
     # 15 kB of one repeated value kept a reader busy for minutes.
     if tokens > most_tokens(file):
         raise ShardError(
-            file, f"it unfolds to {tokens:,} {what} from {file.stat().st_size:,} bytes, which no text does"
+            file, f"it decompresses to {tokens:,} {what} from {file.stat().st_size:,} bytes, more than any text"
         )
 
 

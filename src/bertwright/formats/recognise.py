@@ -83,7 +83,7 @@ def recognise(path: Path) -> tuple[FileSet, ...]:
         for fault in faults.values():
             raise fault
         kinds = ", ".join(get_args(Kind))
-        raise DataError(f"{path} holds no training data in a known format. Known are {kinds}.")
+        raise DataError(f"{path} holds no training data in a known format. Known formats: {kinds}.")
     return _sets(facts, faults)
 
 
@@ -98,7 +98,7 @@ def facts_of(file: Path) -> Facts | None:
 def open_documents(file: Path, kind: Kind) -> DocumentFile:
     """Open a file of a set of tokenised documents."""
     documents = document_format_of(kind)
-    assert documents, f"no format of documents is called {kind}"
+    assert documents, f"not a format of documents: {kind}"
     return documents.open(file)
 
 

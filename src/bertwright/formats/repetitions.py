@@ -75,6 +75,7 @@ class Repetitions:
         if masks.differing > max(1, _SHARED * masks.sampled):
             share = masks.differing / masks.sampled
             faults.append(
-                f"{share:.1%} of the masks occur in several shards on different texts: one random stream for all"
+                f"{share:.1%} of the masks occur in several shards on different texts: all shards used the same "
+                "random seed"
             )
         return faults

@@ -38,7 +38,9 @@ class SpecialIds:
         for seen, verb, entry in ((self._begins, "begin", "[CLS]"), (self._lasts, "end", "[SEP]")):
             if self._vocabulary is None:
                 if len(seen) > 1:
-                    faults.append(f"examples {verb} with {len(seen):,} different ids, where all should have {entry}")
+                    faults.append(
+                        f"examples {verb} with {len(seen):,} different ids, but all should have the id of {entry}"
+                    )
                 continue
             number = self._vocabulary.index(entry)
             other = {other_id: count for other_id, count in seen.items() if other_id != number}
@@ -55,4 +57,4 @@ class SpecialIds:
         # 80 % of predictions are masked; if most show another id, the examples were made with another vocabulary.
         if shown == number or 2 * count <= self.shown.total():
             return []
-        return [f"id {shown} stands at most predicted positions, not [MASK] ({number})"]
+        return [f"id {shown} is at most predicted positions, not [MASK] ({number})"]

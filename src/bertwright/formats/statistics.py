@@ -143,7 +143,7 @@ class _Tally:
     def faults(self, world: int) -> list[str]:
         faults = [f"damaged: {message}" for message in self.damaged]
         if self.file_set.incomplete:
-            faults.append(f"only {self.file_set.incomplete} are there")
+            faults.append(f"only {self.file_set.incomplete} were found")
         if self.file_set.mixed:
             faults.append(
                 f"only some files have masks: {self.file_set.mixed[0].name} is unlike {self.file_set.files[0].name}"
@@ -156,7 +156,7 @@ class _Tally:
         if self.beyond and self.vocabulary is not None:
             size = len(self.vocabulary)
             faults.append(
-                f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})"
+                f"{self.beyond:,} ids are outside the vocabulary of {size:,} entries (the largest is {self.largest:,})"
             )
         return faults + self.special.faults() + self.repetitions.faults()
 

@@ -90,11 +90,11 @@ class _Tally:
 
     def faults(self) -> list[str]:
         faults = [f"damaged: {message}" for message in self.damaged]
-        faults += [f"{file.name} holds examples, the others running text" for file in self.file_set.mixed]
+        faults += [f"{file.name} holds examples, the other files hold running text" for file in self.file_set.mixed]
         if self.vocabulary is not None and self.beyond:
             size = len(self.vocabulary)
             faults.append(
-                f"{self.beyond:,} ids lie beyond the vocabulary of {size:,} (the largest is {self.largest:,})"
+                f"{self.beyond:,} ids are outside the vocabulary of {size:,} entries (the largest is {self.largest:,})"
             )
         special = {entry: self._count(entry) for entry in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")}
         faults += [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]

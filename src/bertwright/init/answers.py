@@ -17,9 +17,9 @@ from bertwright.recipe import Recipe
 
 Quality = Literal["quick", "classic", "best"]
 QUALITIES: dict[Quality, str] = {
-    "quick": "a first look: a small network, short sequences",
-    "classic": "BERT as it was published: pairs of segments, two phases",
-    "best": "what has been found since: ModernBERT, no pairs, more and whole words masked",
+    "quick": "a first try: a small network, short sequences",
+    "classic": "BERT as published: pairs of segments, two phases",
+    "best": "newer findings: ModernBERT, no pairs, a higher masking rate, whole words",
 }
 _CORES = re.compile(r"(\d{1,4})[- ]?cores?")
 _MOST_CORES = 4096
@@ -50,8 +50,9 @@ def language_of(text: str) -> str:
         raise RecipeError(f"--language {text}: {error}") from None
     if code not in wikis():
         raise RecipeError(
-            f"--language {text}: no Wikipedia with this code is known. Take one of https://meta.wikimedia.org/wiki/"
-            "List_of_Wikipedias, or copy a recipe (bertwright recipes wiki-mini) and change its source."
+            f"--language {text}: no Wikipedia with this code is known. Choose one of "
+            "https://meta.wikimedia.org/wiki/List_of_Wikipedias, or copy a recipe (bertwright recipes wiki-mini) "
+            "and change its source."
         )
     return code
 
@@ -68,8 +69,8 @@ def machine_named(text: str) -> Machine:
     if found and found[2] in gpus() and int(found[1] or 1):
         return machine_of(HardwareConfig(gpu=found[2], gpus=int(found[1] or 1)))
     raise RecipeError(
-        f"--machine {text}: give here (this machine), a number of cores (16-cores), or GPUs of one machine (h100, "
-        f"8xh100); known are {', '.join(gpus())}."
+        f'--machine {text}: give "here" (this machine), a number of cores (16-cores), or the GPUs of one machine '
+        f"(h100, 8xh100). Known GPUs: {', '.join(gpus())}."
     )
 
 
@@ -80,7 +81,7 @@ def hours_of(text: str) -> float:
     except ValueError:
         hours = 0.0
     if not 0 < hours <= 87_600:
-        raise RecipeError(f"--hours {text}: give the hours that all of it may take, such as 24 or 0.5.")
+        raise RecipeError(f"--hours {text}: give the hours for the complete run, such as 24 or 0.5.")
     return hours
 
 
@@ -98,5 +99,5 @@ def out_of(text: str) -> Path:
     if path.suffix != ".toml":
         raise RecipeError(f"--out {text}: a recipe is a TOML file. Give a path that ends in .toml.")
     if path.exists() or path.is_symlink():
-        raise RecipeError(f"--out {text}: this file is there already, and is not overwritten. Give another path.")
+        raise RecipeError(f"--out {text}: this file already exists, and is not overwritten. Give another path.")
     return path

@@ -105,11 +105,14 @@ def _impossible(asked: Asked) -> RecipeError:
     answers = asked.answers
     smallest = _tried(asked, SIZES[0], least=-math.inf)
     if smallest is None:
-        return RecipeError(f"--machine {answers.machine}: not even the smallest network fits there. Name another.")
+        return RecipeError(
+            f"--machine {answers.machine}: not even the smallest network fits into the memory of this machine. Give "
+            "another machine."
+        )
     return RecipeError(
-        f"--hours {answers.hours:g}: to prepare the text, to score and to export takes about "
-        f"{answers.hours - smallest.training:.2g} hours on {answers.machine}. Give more hours, or a machine with more "
-        "cores."
+        f"--hours {answers.hours:g}: preparing the text, scoring and exporting alone take about "
+        f"{answers.hours - smallest.training:.2g} hours on {answers.machine}. Give more hours, or a machine with "
+        "more cores."
     )
 
 

@@ -70,7 +70,7 @@ def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section
         ("[optim]", [("kind", '"adamw"', "")]),
         *(("[[train.phases]]", _phase(asked, size, phase, tokens)) for phase in phases),
         ("[train]", _train(asked)),
-        ("[evaluate]", [("max_sequences", "4096", "as many held-out sequences tell a loss to the second digit")]),
+        ("[evaluate]", [("max_sequences", "4096", "enough held-out sequences for two digits of the loss")]),
     ]
 
 
@@ -78,7 +78,7 @@ def _corpus(asked: Asked) -> list[Line]:
     code = asked.answers.language
     source = f"downloads/{database(code)}-*-pages-articles-multistream.xml.bz2"
     return [
-        ("source", json.dumps(source), "or any other text: a list of paths, docs/how-to/sources.md"),
+        ("source", json.dumps(source), "or any other text, or a list of paths: docs/how-to/sources.md"),
         ("language", json.dumps(code), wikis()[code]),
     ]
 
@@ -88,37 +88,37 @@ def _vocab(asked: Asked) -> list[Line]:
     written = scripts(code)
     # In a small text, few words are frequent enough for an entry of their own.
     size = next((size for least, size in ((2e8, 32_000), (2e7, 16_000), (2e6, 8_000)) if (text or 2e6) >= least), 4_000)
-    why = "fewer than the usual 32,000, for a small text" if size < 32_000 else "the usual number of entries"
+    why = "fewer than the usual 32,000, because the text is small" if size < 32_000 else "the usual number of entries"
     if written & _MANY_CHARACTERS and size < 16_000:
         size, why = 16_000, "each of the many characters of this script needs an entry"
     cased = "case is kept" if written & _CASED else "this script has no case"
     return [
         ("size", f"{size:_}", why),
         ("lower_case", "false", cased),
-        ("strip_accents", "false", "marks tell words apart: they are kept" if spaced(code) else ""),
+        ("strip_accents", "false", "accents are kept: they distinguish words" if spaced(code) else ""),
     ]
 
 
 def _examples(asked: Asked) -> list[Line]:
     text = asked.facts.text_bytes or 0
     heldout = 0.005 if text >= 2e8 else 0.01 if text >= 2e7 else 0.05
-    held: Line = ("heldout", f"{heldout:g}", "share of the articles that is never trained on")
+    held: Line = ("heldout", f"{heldout:g}", "share of the articles that training never sees")
     if asked.modern:
         plan: Line = ("plan", '"full-sentences"', "no pairs: the network has no next-sentence head")
-        return [plan, ("passes", "1", "masks are fresh in every pass over the text anyway"), held]
+        return [plan, ("passes", "1", "one pass is enough: masks are drawn anew in every epoch"), held]
     passes = 4 if asked.quick or text >= 2e9 else 10
-    return [("passes", f"{passes}", "how often the text is cut into pairs anew"), held]
+    return [("passes", f"{passes}", "number of times that the text is cut into new pairs"), held]
 
 
 def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
     lines: list[Line] = [("kind", '"modern"', "Warner et al. 2024")] if asked.modern else []
-    lines.append(("size", json.dumps(size), "by the hours and the text: docs/how-to/init.md"))
+    lines.append(("size", json.dumps(size), "chosen from the hours and the text: docs/how-to/init.md"))
     longest = max(phase.length for phase in phases)
     if asked.quick:
-        lines.append(("max_positions", f"{longest}", "longer sequences are not trained"))
-        lines.append(("dropout", "0.0", "a short run never sees enough to overfit"))
+        lines.append(("max_positions", f"{longest}", "no phase has longer sequences"))
+        lines.append(("dropout", "0.0", "a short run does not see enough text to overfit"))
     if asked.machine.device.gpu:
-        lines.append(("pad_vocab_to_multiple_of", "64", "suits the GPU"))
+        lines.append(("pad_vocab_to_multiple_of", "64", "a size that is fast on the GPU"))
     return lines
 
 
@@ -126,16 +126,18 @@ def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line
     batch = _batch(asked, size, phase, tokens)
     lines: list[Line] = [
         ("length", f"{phase.length}", ""),
-        ("batch", f"{batch:_}", "sequences of an update"),
+        ("batch", f"{batch:_}", "sequences per update"),
         _micro_batch(asked, phase.length, batch),
-        ("learning_rate", f"{_RATE[size]:.0e}".replace("e-0", "e-"), "take half if the loss jumps"),
+        ("learning_rate", f"{_RATE[size]:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
         ("warmup", "0.06", ""),
     ]
     if asked.modern:
-        lines.append(("schedule", '{kind = "wsd", decay = 0.15}', "at the peak, then down in the last part"))
+        lines.append(
+            ("schedule", '{kind = "wsd", decay = 0.15}', "constant at the peak, then falling in the last part")
+        )
     lines += _masking(asked)
-    lines.append(("hours", f"{phase.hours:.3g}", "the rate follows the time; without this key it follows the tokens"))
-    lines.append(("tokens", f"{phase.tokens:_}", "the most, however fast the machine is"))
+    lines.append(("hours", f"{phase.hours:.3g}", "the learning rate follows the time; without this key, the tokens"))
+    lines.append(("tokens", f"{phase.tokens:_}", "maximum, even on a faster machine"))
     return lines
 
 
@@ -152,18 +154,18 @@ def _batch(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> int:
 
 def _micro_batch(asked: Asked, length: int, batch: int) -> Line:
     if asked.machine.device.gpu:
-        return "micro_batch", '"auto"', "as many at once as fit in memory"
-    return "micro_batch", f"{min(batch, max(1, 4096 // length))}", "at once; more are no faster on a processor"
+        return "micro_batch", '"auto"', "as many sequences at once as fit in memory"
+    return "micro_batch", f"{min(batch, max(1, 4096 // length))}", "sequences at once; more are not faster on a CPU"
 
 
 def _masking(asked: Asked) -> list[Line]:
     lines: list[Line] = []
     if asked.modern:
-        lines.append(("masking.rate", "0.3", "gives more to learn from than the 0.15 of BERT"))
+        lines.append(("masking.rate", "0.3", "more predictions per sequence than BERT's 0.15"))
     elif asked.quick:
-        lines.append(("masking.rate", "0.25", "short sequences give more to learn so"))
+        lines.append(("masking.rate", "0.25", "more predictions per short sequence"))
     if not asked.quick and spaced(asked.answers.language):
-        lines.append(("masking.unit", '"words"', "whole words: the rest of a word gives nothing away"))
+        lines.append(("masking.unit", '"words"', "whole words, so that the rest of a word does not reveal the answer"))
     return lines
 
 
@@ -173,9 +175,9 @@ def _train(asked: Asked) -> list[Line]:
     if asked.answers.machine.strip().lower() != "here" and not device.gpu:
         lines.append(("device", '"cpu"', ""))
     if device.gpu and device.has("bf16"):
-        lines.append(("precision", '"bf16"', f"several times as fast as fp32 on a {device.name.upper()}"))
+        lines.append(("precision", '"bf16"', f"several times faster than fp32 on a {device.name.upper()}"))
         if asked.modern:
             lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
     elif device.gpu and device.has("fp16"):
-        lines.append(("precision", '"fp16"', f"there are no units for bf16 on a {device.name.upper()}"))
+        lines.append(("precision", '"fp16"', f"no bf16 units on a {device.name.upper()}"))
     return lines

@@ -26,7 +26,7 @@ def head(asked: Asked, choice: Choice) -> str:
         "",
         *(f"  {word:<10} {line}" for word, lines in _facts(asked, choice) for word, line in _indented(word, lines)),
         "",
-        "Every key may be changed here, or behind the command as key=value. What one means:",
+        "Change any key here, or on the command line as key=value. To see what a key means:",
         "bertwright check --explain KEY",
     ]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
@@ -45,7 +45,7 @@ def commands(answers: Answers, ranks: int) -> list[str]:
 def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     answers, plan = asked.answers, choice.plan
     yield "commands", commands(answers, asked.machine.ranks)
-    yield "asked for", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
+    yield "quality", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
     yield "text", list(_text(asked.facts, answers.language))
     yield "time", list(_time(choice))
     there = plan["machine"]["memory_bytes"]
@@ -59,23 +59,23 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
         "forecast",
         [
             f"bertwright plan {shlex.quote(str(answers.out))}",
-            "once the dump is here; these are by tables, half or twice as long is possible",
+            "once the dump is downloaded; these times come from tables and may be off by a factor of two",
         ],
     )
 
 
 def _text(known: Facts, language: str) -> Iterator[str]:
     if known.text_bytes is None:
-        yield "its size is not known here, so the hours have no part for preparing it"
+        yield "its size is unknown, so the hours do not include preparing it"
     else:
         yield f"{_size(known.text_bytes)} in {known.articles:,} articles on {TEXT_DATE}"
         if known.text_bytes < _LITTLE:
-            yield "hardly enough to learn a language from: add other texts to corpus.source"
-    dump = "of unknown size" if known.dump_bytes is None else f"{_size(known.dump_bytes)} on {DUMP_DATE}, more by now"
+            yield "hardly enough text to learn a language: add other texts to corpus.source"
+    dump = "of unknown size" if known.dump_bytes is None else f"{_size(known.dump_bytes)} on {DUMP_DATE}, larger by now"
     yield f"dump: {dump}"
     if not spaced(language):
-        yield "written without spaces: more than 100 characters without a mark or a space are one unknown word,"
-        yield "but Chinese characters, which are words by themselves"
+        yield "written without spaces: more than 100 characters without punctuation or a space become one unknown word,"
+        yield "except Chinese characters, each of which is a word"
 
 
 def _time(choice: Choice) -> Iterator[str]:

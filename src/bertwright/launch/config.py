@@ -41,7 +41,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     lines |= {override_key(setting): 0 for setting in settings}
     kind = values.get("kind")
     if kind != target:
-        said = f"is a place of {kind}; write launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
+        said = f"is a place of {kind}; use launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
     # `plan` uses this section of the file; here only its mistakes matter.
     hardware_in(values, lines, str(path or target))
@@ -49,7 +49,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     validated: Target = validate(TARGETS[target], values, str(path or target), lines)
     for key, secret in secrets(values):
         raise RecipeError(
-            f"{path or target}: {key} holds {secret}, and descriptions of jobs hold no secrets. Take it out, and set "
-            "it in the environment of the place itself."
+            f"{path or target}: {key} holds {secret}, but job descriptions must not contain secrets. Remove it, and "
+            "set it in the environment of the place."
         )
     return validated

@@ -31,10 +31,11 @@ def _mounts(mounts: dict[str, str]) -> dict[str, str]:
     for inside, here in mounts.items():
         if not inside.startswith("/") or inside.rstrip("/") in ("", INSIDE):
             raise ValueError(
-                f"{inside!r} is where the container sees {here!r}; give an absolute path as /data/128, not {INSIDE}"
+                f"{inside!r} is the path of {here!r} in the container; give an absolute path such as /data/128, not "
+                f"{INSIDE}"
             )
         if not here or ":" in inside + here:
-            raise ValueError(f"{inside} = {here!r} has to name a folder of this machine, without a colon")
+            raise ValueError(f"{inside} = {here!r} must be a folder of this machine, without a colon")
     return mounts
 
 
@@ -72,7 +73,7 @@ class ContainerPlace(Section):
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; raises `RecipeError` for an invalid run folder or number of ranks."""
-        job.require_relative_out("the container sees the current folder alone")
+        job.require_relative_out("the container sees only the current folder")
         job.check_ranks({"ranks": self.ranks})
         return Description(
             {RECIPE: job.recipe, SCRIPT: self._script(job)},
@@ -91,8 +92,8 @@ class ContainerPlace(Section):
         if not unseen:
             return ""
         return (
-            f"The container does not see {listed(unseen)}: it sees the current folder as {INSIDE}, and `mounts`. Mount "
-            "the folder, and give the path that it has there."
+            f"The container does not see {listed(unseen)}: it sees only the current folder, as {INSIDE}, and "
+            "`mounts`. Mount the folder, and use its path in the container."
         )
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
@@ -110,7 +111,7 @@ class ContainerPlace(Section):
     def _script(self, job: Job) -> str:
         words = [*self._options(), shlex.quote(self.image), *self._inside(job)]
         lines = " \\\n  ".join([f"exec {self.program} run", *words])
-        return f"#!/bin/sh\n# To be run in the folder that {job.out} lies in.\n{lines}\n"
+        return f"#!/bin/sh\n# Run this in the folder that contains {job.out}.\n{lines}\n"
 
     def _options(self) -> Iterator[str]:
         """Yield the options of `run`, each quoted for a shell script."""

@@ -17,10 +17,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
     for name in variables:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a variable; letters, digits and _ are")
+            raise ValueError(f"{name!r} is not a valid name of a variable; use letters, digits and _")
         if is_secret(name):
             raise ValueError(
-                f"{name} is a secret by its name, and descriptions of jobs hold none. Set it at the place itself"
+                f"{name} is a secret according to its name, and job descriptions must not contain secrets. Set "
+                "it on the machines of the place"
             )
     return variables
 

@@ -83,7 +83,7 @@ class Job:
     def require_relative_out(self, why: str) -> None:
         """Raise `RecipeError`, giving `why` as the reason, unless the run folder is below the place's start folder."""
         if self.out.is_absolute() or ".." in self.out.parts:
-            raise RecipeError(f"--out {self.out}: {why}. Give a relative name, such as runs/{self.name}.")
+            raise RecipeError(f"--out {self.out}: {why}. Give a relative path, such as runs/{self.name}.")
 
     def check_ranks(self, factors: Mapping[str, int]) -> None:
         """Raise `RecipeError` if the recipe cannot train with this many ranks: the product of `factors`, the place's
@@ -92,7 +92,7 @@ class Job:
             self.loaded.check(self.written.file, self.written.lines, ranks=prod(factors.values()), given=False)
         except RecipeError as error:
             product = " x ".join(f"{name} = {number:,}" for name, number in factors.items())
-            raise RecipeError(f"{error}\nThe place has {product}. Change it, or the recipe.") from None
+            raise RecipeError(f"{error}\nThe place has {product}. Change the place or the recipe.") from None
 
     def command(self, verb: str, *options: str, at: PurePosixPath | None = None) -> list[str]:
         """Return the words after `bertwright` that run `verb`; `at` is the recipe's folder if it is not `folder`."""
@@ -113,8 +113,8 @@ def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
     # A description is printed, kept with the run, and shown to others by schedulers.
     for key, secret in secrets(written.values):
         raise RecipeError(
-            f"{key} holds {secret}, and descriptions of jobs hold no secrets. Take it out, and give the credentials in "
-            "the environment of the place."
+            f"{key} holds {secret}, but job descriptions must not contain secrets. Remove it, and set the "
+            "credentials in the environment of the place."
         )
     folder = (out or Path("runs") / recipe.stem).as_posix()
     # Scripts name the run in comments and options, which a line break would end.

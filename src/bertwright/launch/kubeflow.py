@@ -59,7 +59,7 @@ class KubeflowPlace(Section):
 
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; raises `RecipeError` for an invalid run folder or number of ranks."""
-        job.require_relative_out("run folders lie in the volume")
+        job.require_relative_out("run folders are stored in the volume")
         job.check_ranks({"nodes": self.nodes, "gpus": self.gpus or 1})
         name = _name(job)
         files = {
@@ -73,8 +73,8 @@ class KubeflowPlace(Section):
             ),
         }
         note = (
-            f"The pods see the volume {self.volume} alone, as {INSIDE}. What the recipe reads has to lie there, and be "
-            f"named as it is there: {listed(job.files)}"
+            f"The pods see only the volume {self.volume}, as {INSIDE}. Files that the recipe reads must be in the "
+            f"volume, and the recipe must give their path there: {listed(job.files)}"
         )
         return Description(files, list(self._commands(job, name)), note if job.files else "")
 

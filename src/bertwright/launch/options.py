@@ -16,9 +16,11 @@ def _one_word_each(options: tuple[str, ...]) -> tuple[str, ...]:
         if found := _SPLIT.fullmatch(option.strip()):
             # Leave out the value, which may be a secret.
             name, whole = found[1], f"{found[1]}=..." if found[1].startswith("--") else f"{found[1]}..."
-            raise ValueError(f'"{name} ..." would be read as one word, blank and all; write "{whole}"')
+            raise ValueError(f'"{name} ..." would be passed as one word, including the space; write "{whole}"')
         if option != option.strip() or not option or "\n" in option:
-            raise ValueError("an option is empty, or has blanks around it or a line break; write one a text")
+            raise ValueError(
+                "an option is empty, has spaces around it, or has a line break; write one option per string"
+            )
     return options
 
 
@@ -26,7 +28,7 @@ def _each_an_option(options: tuple[str, ...]) -> tuple[str, ...]:
     for option in _one_word_each(options):
         if not option.startswith("-"):
             raise ValueError(
-                "each text stands in a line of its own, so it must be an option with its value, such as "
+                "each string is on a separate line of the script, so it must be an option with its value, such as "
                 '"--constraint=v100"'
             )
     return options

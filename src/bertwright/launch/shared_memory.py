@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 
 def _size(size: str) -> str:
     if not re.fullmatch(r"[1-9]\d*[bkmg]", size):
-        raise ValueError('sizes of shared memory are written as "64g" or "512m"')
+        raise ValueError('write the size of shared memory like "64g" or "512m"')
     return size
 
 

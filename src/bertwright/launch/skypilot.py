@@ -48,12 +48,12 @@ class SkypilotPlace(Section):
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; raises `RecipeError` for a spot machine without a mirror for checkpoints, and for an
         invalid run folder or number of ranks."""
-        job.require_relative_out("the machine is a new one, whose folders are named from its home")
+        job.require_relative_out("the machine is new, and paths on it are relative to the home folder")
         job.check_ranks({f"accelerators = {self.accelerators}, GPUs": self._ranks()})
         if self.spot and not job.values.get("train", {}).get("mirror"):
             raise RecipeError(
-                "spot = true: the machine may be taken away, and its disk with it, so checkpoints need another place. "
-                "Add train.mirror=s3://BUCKET/FOLDER (or az://, gs://), or leave spot out."
+                "spot = true: the machine and its disk may be reclaimed, so checkpoints must be copied elsewhere. "
+                "Add train.mirror=s3://BUCKET/FOLDER (or az://, gs://), or remove spot."
             )
         # When its machine is preempted, SkyPilot restarts a managed job on another one.
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
@@ -65,17 +65,19 @@ class SkypilotPlace(Section):
         said = []
         if job.files:
             said.append(
-                f"The machine is a new one, without {listed(job.files)}: give an address (s3://, az://, https://) "
-                f"where the key takes one, or add the file to file_mounts of {job.folder}/{TASK}."
+                f"The machine is new and does not have {listed(job.files)}: give an address (s3://, az://, "
+                f"https://) if the key accepts one, or add the file to file_mounts of {job.folder}/{TASK}."
             )
         if self.spot:
             said.append(
-                "The machine is given back when the job ends, and of the run only what train.mirror has is kept: run "
-                "the same recipe here then, for scores, export and report."
+                "The machine is released when the job ends, and only the files in train.mirror are kept. Then run "
+                "the same recipe here for scores, export and report."
             )
         else:
             fetch = shlex.join(["rsync", "-a", f"{_name(job)}:{job.out}/", f"{job.out}/"])
-            said.append(f"When it is done, fetch the run and give the machine back: {fetch} && sky down {_name(job)}")
+            said.append(
+                f"When the job has finished, fetch the run and release the machine: {fetch} && sky down {_name(job)}"
+            )
         return " ".join(said)
 
     def looked_after(self, job: Job) -> Mapping[str, str]:
@@ -114,7 +116,7 @@ def _name(job: Job) -> str:
     """Return a valid SkyPilot name for the cluster and the task."""
     if not re.fullmatch(r"[A-Za-z]([\w.-]*[A-Za-z0-9])?", job.name, re.ASCII):
         raise RecipeError(
-            f"--out {job.out}: SkyPilot needs a name of letters, digits, and . _ - within, that begins with a letter. "
-            "Rename the run."
+            f"--out {job.out}: SkyPilot needs a name that begins with a letter and has only letters, digits, and . "
+            "_ - inside. Rename the run."
         )
     return job.name

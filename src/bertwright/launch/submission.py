@@ -41,8 +41,8 @@ def _refuse_second(target: Target, job: Job) -> None:
         return
     if alive := target.alive(Submitted(Path(job.folder), kept["jobs"])):
         raise RecipeError(
-            f"{job.out} is submitted already, and {', '.join(alive)} wait or run. Stop them (--stop), wait for their "
-            "end (--status), or give another run folder (--out)."
+            f"{job.out} is already submitted, and {', '.join(alive)} wait or run. Stop them (--stop), wait until "
+            "they end (--status), or give another run folder (--out)."
         )
 
 
@@ -57,8 +57,9 @@ def submitted(target: Target, job: Job) -> Submitted:
     note = Path(job.folder) / _NOTE
     kept = _noted(job)
     if kept.get("target") != target.kind:
-        other = f"was submitted to {kept['target']}" if kept else "has no job"
+        other = f"was submitted to {kept['target']}" if kept else "has no jobs"
         raise RecipeError(
-            f"{job.out} {other}: there is no {note} of {target.kind}. Submit first (--submit), or name the run (--out)."
+            f"{job.out} {other}: there is no {note} of {target.kind}. Submit the run first (--submit), or give "
+            "the run folder (--out)."
         )
     return Submitted(Path(job.folder), kept["jobs"])

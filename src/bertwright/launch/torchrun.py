@@ -41,7 +41,9 @@ class TorchrunPlace(Section):
     def _meet_somewhere(cls, rendezvous: str, info: ValidationInfo) -> str:
         alone = info.data.get("nodes", 1) == 1 and not rendezvous
         if not alone and not re.fullmatch(r"[^:\s]+:\d+", rendezvous):
-            raise ValueError('several nodes need a name and a port that all of them reach, such as "node1:29500"')
+            raise ValueError(
+                'several nodes need a host name and a port that all of them can reach, such as "node1:29500"'
+            )
         return rendezvous
 
     def describe(self, job: Job) -> Description:
@@ -51,8 +53,8 @@ class TorchrunPlace(Section):
         if self.nodes == 1:
             return Description(files, commands)
         note = (
-            f"Give this on each of the {self.nodes} machines, which share the run folder. Before, on one of them: "
-            f"{job.line('run', '--until', 'examples')}. Afterwards, for scores and export: {job.line('run')}"
+            f"Run this on each of the {self.nodes} machines, which must share the run folder. First, on one of "
+            f"them: {job.line('run', '--until', 'examples')}. Afterwards, for scores and export: {job.line('run')}"
         )
         return Description(files, commands, note)
 

@@ -87,8 +87,8 @@ def gpu_named(name: str) -> Device:
     """The GPU with this name; raises `RecipeError` with suggestions if it is unknown."""
     if name not in gpus():
         near = difflib.get_close_matches(name.lower(), gpus(), n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Those known are {', '.join(gpus())}."
-        raise RecipeError(f"{name!r} is no GPU that is known here. {hint}")
+        hint = f"Did you mean {near[0]}?" if near else f"Known GPUs: {', '.join(gpus())}."
+        raise RecipeError(f"{name!r} is not a known GPU. {hint}")
     return gpus()[name][1]
 
 

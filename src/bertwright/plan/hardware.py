@@ -55,8 +55,8 @@ def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) 
     sized = next((key for key in _SIZES if isinstance(values.get(key), str) and values[key]), "")
     if isinstance(given, dict) and given.get("gpu") and sized and "gpus" not in {**asked, **given}:
         raise RecipeError(
-            f"{file}: [hardware] does not say how many GPUs a machine with {sized} = {values[sized]!r} has, and the "
-            "forecast would be of one. Add gpus = 8, say, to [hardware]."
+            f"{file}: [hardware] does not say how many GPUs a machine with {sized} = {values[sized]!r} has, so the "
+            "forecast would be for one. Add for example gpus = 8 to [hardware]."
         )
     own = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
     section = {**asked, **given} if isinstance(given, dict) else given

@@ -86,7 +86,8 @@ def read_place(place: Path | str) -> Place:
     values, lines = read_toml(path, "place")
     if (hardware := hardware_in(values, lines, str(path))) is None:
         raise RecipeError(
-            f'{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.'
+            f"{path} does not describe the hardware of its machines. Add a section [hardware], such as: gpu = "
+            '"h100", gpus = 8.'
         )
     overrides = values.get("overrides", [])
     if not isinstance(overrides, list) or not all(isinstance(one, str) for one in overrides):

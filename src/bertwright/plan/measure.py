@@ -41,7 +41,9 @@ def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: flo
     """
     config = recipe.train
     if not isinstance(config.objective, PreTrainingConfig):
-        raise RecipeError("--measure knows no teacher, and train.objective has one. Leave --measure out.")
+        raise RecipeError(
+            "--measure does not support a teacher, but train.objective has one. Run plan without --measure."
+        )
     with torch_set_for(config):
         trained = _trained(recipe)
         return {

@@ -76,14 +76,15 @@ def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
     if device.gpu and not machine.here and not device.has(precision.kind):
         other = "fp16" if "half" in device.speeds else "fp32"
         raise RecipeError(
-            f"train.precision = {precision.kind}, but a {device.name} has no unit for it. Set train.precision={other}."
+            f"train.precision = {precision.kind}, but a {device.name} has no hardware support for it. Set "
+            f"train.precision={other}."
         )
     for index, phase in enumerate(recipe.train.phases):
         if phase.batch < machine.ranks:
             raise RecipeError(
                 f"{machine.ranks:,} ranks ({machine.nodes:,} machines of {machine.each:,}) cannot share "
-                f"train.phases.{index}.batch = {phase.batch:,}: a rank would have nothing to do. Plan for fewer, or "
-                "raise the batch."
+                f"train.phases.{index}.batch = {phase.batch:,}: some ranks would have no sequences. Plan for fewer "
+                "ranks, or raise the batch."
             )
 
 
@@ -102,7 +103,7 @@ def _spent(seconds: Mapping[str, float | None], measured: Sequence[Measured | No
     total = None if seconds.get("train", 0.0) is None else sum(filter(None, seconds.values())) / 3600
     spent = None if total is None else _machine_hours(seconds, machine.nodes)
     return {
-        "calibrated": f"by a measurement of this machine ({min(dates)})" if known else "",
+        "calibrated": f"from a measurement of this machine ({min(dates)})" if known else "",
         "hours": {stage: None if value is None else value / 3600 for stage, value in seconds.items()},
         "total_hours": total,
         "low_hours": None if total is None else total * low,

@@ -81,7 +81,7 @@ def examples(facts: Facts) -> str:
         for split, name in parts.items()
     ]
     files = counts["heldout"]["files"]
-    where = ", ".join(map(escape, files)) if files else "a share of the training file, by a hash of each text"
+    where = ", ".join(map(escape, files)) if files else "a share of the training file, selected by a hash of each text"
     repeated = counts["heldout"]["repeated"]
     lengths = [
         histogram(
@@ -96,9 +96,12 @@ def examples(facts: Facts) -> str:
         table(("part", "texts", "tokens", *map(escape, classes)), rows)
         + definitions([("held out", where)])
         + f'<div class="charts">{"".join(lengths)}</div>'
-        + f"<p>Of the held-out texts {large(repeated)} stand among the training texts too, word for word.</p>"
+        + f"<p>Of the held-out texts, {large(repeated)} also occur word for word among the training texts.</p>"
     )
 
 
-GUESSES = "Held-out texts with their class and what the model holds of the classes; the right one is set in bold."
+GUESSES = (
+    "Held-out texts with their class and the probabilities that the model gives to the classes; the right class is "
+    "in bold."
+)
 """Introduces the table of predictions."""

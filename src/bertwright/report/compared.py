@@ -78,8 +78,8 @@ def _read(folder: Path, name: str) -> Run:
     rows = read_metrics(folder / "train" / METRICS) if (folder / "train" / METRICS).is_file() else ()
     if not rows:
         raise ArtifactError(
-            f"{folder} has no rows of training ({folder / 'train' / METRICS}). Give folders of runs that have begun to "
-            "train."
+            f"{folder} has no rows of training ({folder / 'train' / METRICS}). Give folders of runs that have "
+            "started training."
         )
     train = stages.get("train") or _checkpoint(folder)
     # The last row with numbers: it holds less than a manifest but exists while training runs.

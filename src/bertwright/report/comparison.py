@@ -91,12 +91,12 @@ def _warnings(runs: Sequence[Run]) -> str:
     tokens = any("mlm_loss" in run.scores for run in runs)
     if tokens and not _same_words(runs):
         warned.append(
-            "<b>The vocabularies differ.</b> A loss and an accuracy are of tokens, and those of different vocabularies "
-            "are other pieces of text: these numbers cannot be compared."
+            "<b>The vocabularies differ.</b> Loss and accuracy are measured per token, and different vocabularies "
+            "have different tokens, so these numbers cannot be compared."
         )
     elif len({run.settings.get("train made of: examples", "") for run in runs}) > 1:
         warned.append(
-            "<b>The examples differ.</b> What was held out may be other text, so scores can be compared only as far as "
+            "<b>The examples differ.</b> The held-out texts may differ, so scores can be compared only as far as "
             "the texts can."
         )
     if under_way := [run.name for run in runs if not run.finished]:
@@ -185,6 +185,6 @@ def _settings(runs: Sequence[Run]) -> str:
     if not rows:
         return "<p>None: the runs have the same settings, inputs and machine.</p>"
     return (
-        "<p>As they were sealed with what the stages made, defaults included; <i>made of</i> are fingerprints.</p>"
-        + table(("setting", *(run.name for run in runs)), rows, "compared")
+        "<p>The settings are those stored with the results of the stages, including defaults; <i>made of</i> "
+        "are fingerprints.</p>" + table(("setting", *(run.name for run in runs)), rows, "compared")
     )

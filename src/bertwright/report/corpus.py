@@ -12,9 +12,9 @@ from bertwright.report.formatting import bar, definitions, number, percent, tabl
 # Repeated here because the report reads what stages wrote and imports none of them.
 _LEFT_OUT = {
     "duplicates": "same text as an earlier one",
-    "near_duplicates": "nearly the text of an earlier one",
+    "near_duplicates": "nearly the same text as an earlier one",
     "emptied": "too short without repeated paragraphs",
-    "not_drawn": "not drawn, by the weight of its source",
+    "not_drawn": "not drawn (weight of the source)",
 }
 """Why documents that passed the filter are not in the corpus, in the order in which this is decided."""
 _RULES = {
@@ -43,7 +43,8 @@ def corpus(facts: Facts) -> str:
         if count or kept
     ]
     return (
-        "<p>From the pages of the sources to the documents that were kept; indented lines are what was left out.</p>"
+        "<p>From the pages of the sources to the documents that were kept; indented lines show what was "
+        "dropped.</p>"
         + table(("step", "count", "share", "bytes of text", "share of bytes"), shown, "funnel")
         + definitions(_text(counts))
         + _sources(counts["sources"])
@@ -114,7 +115,7 @@ def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cut(cut: Mapping[str, Any] | None) -> str:
-    return "yes" if cut is None else f"no, it ends early; {cut['lost_bytes']:,} bytes left out"
+    return "yes" if cut is None else f"no, the file is truncated; {cut['lost_bytes']:,} bytes not used"
 
 
 def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -125,8 +126,8 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
         for name, counts in texts.items()
     ]
     return (
-        "<p>How much of texts for evaluation stands in the corpus. A sentence counts where 13 words in a row of it "
-        "stand in one document; a shorter one where it is a whole sentence there.</p>"
+        "<p>How much of the evaluation texts occurs in the corpus. A sentence counts if 13 words in a row of it "
+        "occur in one document; a shorter one counts if it is a complete sentence there.</p>"
         + table(("text", "sentences found", "shorter ones found"), rows)
     )
 

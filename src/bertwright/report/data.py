@@ -33,9 +33,11 @@ def vocabulary(facts: Facts) -> str:
     ]
     measured = " there" if counts["trained_on"] else " from the beginning of every shard"
     return (
-        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}, as BERT "
-        "parts text before its entries do: at spaces and marks, and around each Chinese character. A run of Thai or "
-        "kana letters is one such word.</p>" + definitions(rows) + _scripts(counts["scripts"])
+        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}, split "
+        "as BERT splits text before the vocabulary is applied: at spaces and punctuation, and around each Chinese "
+        "character. A run of Thai or kana letters is one such word.</p>"
+        + definitions(rows)
+        + _scripts(counts["scripts"])
     )
 
 
@@ -69,7 +71,7 @@ def _origin(trained: Mapping[str, Any]) -> str:
     if not trained:
         return "WordPiece, from a given file."
     part = "all" if trained["share"] == 1 else percent(trained["share"])
-    return f"WordPiece, learnt from {trained['documents']:,} documents, {part} of the corpus."
+    return f"WordPiece, learned from {trained['documents']:,} documents, {part} of the corpus."
 
 
 def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -134,5 +136,5 @@ def examples(facts: Facts) -> str:
         + definitions([*plans, *imported, *_held_out(counts["heldout"])])
         + f'<div class="charts">{"".join(_lengths(facts))}</div>'
         + f"<p>Of {overlap['sentences']:,} held-out {segments} of 13 words or more, {overlap['found']:,} "
-        f"({percent(overlap['share'])}) have 13 words in a row that stand in the training text too.</p>"
+        f"({percent(overlap['share'])}) have 13 words in a row in common with the training text.</p>"
     )

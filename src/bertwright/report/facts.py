@@ -131,7 +131,9 @@ def _forecast(path: Path) -> Plan | None:
         return None
     kept = read_json(path)
     if not isinstance(kept, dict) or kept.pop("sha256", None) != sha256_of(kept):
-        raise ArtifactError(f"{path} is damaged: it does not match its own seal. Remove it: the report does without.")
+        raise ArtifactError(
+            f"{path} is damaged: it does not match its checksum. Remove it: the report can be written without it."
+        )
     return read_typed(path, PLAN)
 
 
@@ -176,7 +178,7 @@ def _rows_of(path: Path, data: bytes) -> Iterator[Mapping[str, Any]]:
             # Both are required: a row without them has no place in the curves.
             yield {**row, "phase": row["phase"], "step": row["step"]}
         except (ValueError, KeyError) as error:
-            raise ArtifactError(f"{path}:{number} is no row of metrics. Restore the file.") from error
+            raise ArtifactError(f"{path}:{number} is not a row of metrics. Restore the file.") from error
 
 
 def _text(path: Path) -> str:

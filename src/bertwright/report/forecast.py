@@ -54,7 +54,7 @@ def forecast(facts: Facts) -> str:
     assert plan is not None
     machine = plan["machine"]
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
-    how = plan["calibrated"] or "by a table of devices, without a measurement"
+    how = plan["calibrated"] or "from a table of devices, without a measurement"
     about = f"<p>Made before training began, for {escape(machine['title'])}{ranks}; times {escape(how)}.</p>"
     return about + table(("what", "forecast", "measured", "error"), _rows(grades(facts)))
 

@@ -43,16 +43,16 @@ def _init(init: Mapping[str, str] | None) -> str:
 
 def _grown(extensions: Sequence[Mapping[str, int]]) -> str:
     return "".join(
-        f"<p>Phase {e['phase']} grew from {e['from']:,} to {e['to']:,} steps when it stood at step {e['step']:,}: its "
-        "rates before that are those of the shorter phase.</p>"
+        f"<p>Phase {e['phase']} was extended from {e['from']:,} to {e['to']:,} steps at step {e['step']:,}: its "
+        "learning rates before that are those of the shorter phase.</p>"
         for e in extensions
     )
 
 
 def _left_out(ranges: Sequence[Mapping[str, int]]) -> str:
     return "".join(
-        f"<p>In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were left out: gradients or losses "
-        "went wrong, and training went back to the checkpoint before them.</p>"
+        f"<p>In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were skipped: gradients or losses "
+        "went wrong, and training returned to the checkpoint before them.</p>"
         for e in ranges
     )
 

@@ -19,18 +19,17 @@ def warnings(facts: Facts) -> str:
     # Comes first: readers must know which checkpoint the numbers are of.
     if (state := facts.unfinished) is not None:
         warned.append(
-            f"<b>Unfinished.</b> This is of the checkpoint <code>{escape(state['checkpoint'])}</code>: step "
-            f"{state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it writes the "
-            "page of the run again at every checkpoint."
+            f"<b>Unfinished.</b> This page describes the checkpoint <code>{escape(state['checkpoint'])}</code>: "
+            f"step {state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it "
+            "rewrites the page of the run at every checkpoint."
         )
         if facts.metrics and (why := facts.metrics[-1].get("stopped")):
             warned.append(f"<b>Training has stopped:</b> {escape(why)}")
     if facts.scores.get("untrained"):
         loss, unigram = facts.scores["mlm_loss"], facts.scores["unigram_loss"]
         warned.append(
-            f"<b>The model has not learnt to use the context.</b> Its held-out loss, {_nats(loss)}, is not "
-            f"clearly below the {unigram:.2f} that word frequencies alone score: its guesses are those of an untrained "
-            "model."
+            f"<b>The model has not learned to use the context.</b> Its held-out loss, {_nats(loss)}, is not clearly "
+            f"below {unigram:.2f}, the loss of word frequencies alone: its guesses are those of an untrained model."
         )
     warned += [
         f"<b>Outside of what the recipe expects.</b> {escape(left[0].upper() + left[1:])}."
@@ -82,7 +81,9 @@ def _scored(facts: Facts) -> str:
     elif scores["step"] is None:
         sentence = "The model has not been scored yet."
     else:
-        sentence = f"Scores are those that training took on held-out {facts.heldout_unit} at step {scores['step']:,}."
+        sentence = (
+            f"Scores are those measured during training on held-out {facts.heldout_unit} at step {scores['step']:,}."
+        )
     if "export" in facts.stages:
         sentence += ' The model for <code>transformers</code> lies in <a href="export/hf/">export/hf</a>.'
     return sentence
@@ -125,7 +126,7 @@ def _labels(facts: Facts) -> str:
     if majority is not None:
         # An accuracy looks like success until the share of the more common label is known.
         than = ", so no better than that" if accuracy <= majority else ""
-        notes.append(f"always guessing the commoner label: {percent(majority)}{than}")
+        notes.append(f"always guessing the more common label: {percent(majority)}{than}")
     return "; ".join(notes)
 
 
@@ -134,7 +135,7 @@ def predictions(facts: Facts) -> str:
     if not facts.predictions:
         asked = "evaluate" in facts.stages
         why = (
-            "None were asked for (evaluate.cloze, evaluate.samples)" if asked else "The stage evaluate has not run yet"
+            "None were requested (evaluate.cloze, evaluate.samples)" if asked else "The stage evaluate has not run yet"
         )
         return f"<p>{why}.</p>"
     rows = [(_masked(line["text"]), escape(line["gold"] or "–"), _guesses(line)) for line in facts.predictions]
@@ -142,11 +143,8 @@ def predictions(facts: Facts) -> str:
     if facts.labels:
         return f"<p>{classified.GUESSES}</p>" + table(("text", "class", "guesses"), rows, "predictions")
     return (
-        "<p>The marked word was hidden from the model. Its five best guesses stand beside it with their probability; "
-        "the right one is set in bold."
-        + untrained
-        + "</p>"
-        + table(("sentence", "word", "guesses"), rows, "predictions")
+        "<p>The marked word was hidden from the model. Its five best guesses are shown with their probability; the "
+        "right one is set in bold." + untrained + "</p>" + table(("sentence", "word", "guesses"), rows, "predictions")
     )
 
 

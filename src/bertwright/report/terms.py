@@ -13,8 +13,8 @@ _SAID = {
     "soft": (
         "Loss of the teacher's answers",
         "loss (nats)",
-        "How surprised the model is by what its teacher would answer, both softened. Where both answer alike it is the "
-        "teacher's own doubt, not 0.",
+        "How surprised the model is by the teacher's predictions, both softened. If both agree, the loss is the "
+        "teacher's own uncertainty, not 0.",
     ),
     "hidden": (
         "Angle to the teacher's hidden states",

@@ -12,8 +12,8 @@ STEPS = 12
 """Approximate number of optimizer steps of all phases together."""
 TOKENS = 2048
 """Capacity of the largest global batch, in tokens."""
-_SMALL = "little to compute"
-_SHAPE = "the phases' shares of the steps are kept"
+_SMALL = "less computation"
+_SHAPE = "the phases keep their shares of the steps"
 
 
 def scaled_phases(phases: Sequence[PhaseConfig], labelled: bool = False) -> Iterator[Replacement]:
@@ -41,7 +41,7 @@ def _planned_steps(phase: PhaseConfig) -> float:
 def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:
     for name in LENGTHS[1:]:
         if getattr(phase, name) is not None:
-            yield name, None, "given in steps instead"
+            yield name, None, "replaced by steps"
     yield "steps", steps, _SHAPE
     if phase.warmup >= 1:
         warmup = min(steps, max(1, round(phase.warmup * steps / planned)))
@@ -51,7 +51,7 @@ def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[st
     if phase.end_after is not None:
         yield "end_after", min(steps, max(1, round(phase.end_after * steps / planned))), _SHAPE
     if phase.hours is not None:
-        yield "hours", None, "the phase ends after its steps"
+        yield "hours", None, "the phase ends after a number of steps"
 
 
 def _masking(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:
@@ -70,16 +70,16 @@ def _data(phase: PhaseConfig, labelled: bool) -> Iterator[tuple[str, object, str
     if labelled:
         yield "data", str(LABELLED), "built in, a few English sentences"
     elif phase.data is not None:
-        yield "data", None, "its place is taken by the built-in text"
-        yield "quarantine", None, "there are no files of data"
+        yield "data", None, "replaced by the built-in text"
+        yield "quarantine", None, "no data files are read"
 
 
 def _batch(phase: PhaseConfig, batch: int) -> Iterator[tuple[str, object, str]]:
-    yield "batch", batch, "the phases' batches keep their ratio" if batch < phase.batch else _SMALL
+    yield "batch", batch, "the batches of the phases keep their ratio" if batch < phase.batch else _SMALL
     if phase.batch_warmup:
         # One increase stands for all: so few steps and sequences leave no room for more.
         grows = [[0, max(1, batch // 2)], [1, batch]] if batch > 1 else []
-        yield "batch_warmup", grows or None, "it still grows" if grows else "it has no room to grow"
+        yield "batch_warmup", grows or None, "it still grows" if grows else "a batch of one cannot grow"
     if phase.micro_tokens:
         yield "micro_tokens", 2 * phase.length, _SMALL
     elif phase.packing:

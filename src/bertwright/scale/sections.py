@@ -18,7 +18,7 @@ from bertwright.vocab.config import SentencePieceConfig
 ENTRIES = 800
 """Vocabulary size: enough for the alphabets of the built-in text, with a hundred unused entries."""
 _SAMPLE = "built in, in Hungarian and English"
-_SMALL = "little to compute"
+_SMALL = "less computation"
 
 
 def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
@@ -30,15 +30,15 @@ def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
             yield Replacement("corpus.filter.languages", ["hu", "en"], _SAMPLE)
         yield Replacement("corpus.split.command", None, _SAMPLE)
     if recipe.texts is not None:
-        yield Replacement("texts", None, "there is a corpus now")
+        yield Replacement("texts", None, "a corpus is used instead")
     if recipe.vocab.file is not None:
-        yield Replacement("vocab.file", None, "a small one is trained")
+        yield Replacement("vocab.file", None, "a small vocabulary is trained instead")
     yield Replacement("vocab.size", min(recipe.vocab.size or ENTRIES, ENTRIES), _SMALL)
     if isinstance(recipe.vocab.trainer, SentencePieceConfig) and not find_spec("sentencepiece"):
         yield Replacement("vocab.trainer", {"kind": "wordpiece"}, "sentencepiece is not installed")
     if not recipe.labels:
         yield Replacement("examples.passes", 1, _SMALL)
-    yield Replacement("examples.heldout", max(recipe.examples.heldout, 0.1), "of little text it is a few documents")
+    yield Replacement("examples.heldout", max(recipe.examples.heldout, 0.1), "the text is small: a few documents")
     for stage in ("corpus", "examples"):
         yield Replacement(f"{stage}.workers", 1, _SMALL)
 
@@ -54,30 +54,30 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     """Yield replacements in what training starts from, computes with and saves."""
     train = recipe.train
     if train.init_from is not None:
-        yield Replacement("train.init_from", None, "it is another network's")
+        yield Replacement("train.init_from", None, "made for another network")
         yield Replacement("train.init_layers", None, "training starts from random weights")
         yield Replacement("train.phases.0.restart_bias_correction", None, "training starts from random weights")
     if train.objective.kind == "distillation":
-        yield Replacement("train.objective", None, "its teacher is of another vocabulary")
+        yield Replacement("train.objective", None, "its teacher has another vocabulary")
     if train.objective.kind == "classification" and train.objective.task != "cola":
-        yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "what is built in")
+        yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "the built-in task")
     if isinstance(train.averaging, LastConfig):
         yield Replacement("train.averaging", within_few_steps(train.averaging), _SMALL)
     for i, phase in enumerate(train.phases):
         if phase.target_accuracy is not None:
-            yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps reach none")
+            yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps do not reach it")
     if train.expected:
-        yield Replacement("train.expected", None, "another network has other losses")
+        yield Replacement("train.expected", None, "another network has different losses")
     yield from _computing(recipe)
     if train.mirror:
-        yield Replacement("train.mirror", None, "nothing is copied anywhere")
+        yield Replacement("train.mirror", None, "no checkpoints are copied")
     if train.spot_notice.kind != "none":
-        yield Replacement("train.spot_notice", None, "so short a run needs no warning")
+        yield Replacement("train.spot_notice", None, "such a short run needs no notice")
     if train.observers:
-        yield Replacement("train.observers", None, "nobody else is shown the rows")
+        yield Replacement("train.observers", None, "metrics are not sent anywhere")
     for key in ("checkpoint_every", "evaluate_every"):
         yield Replacement(f"train.{key}", 4, _SMALL)
-    yield Replacement("train.log_every", 1, "every step is shown")
+    yield Replacement("train.log_every", 1, "show every step")
     yield Replacement("train.heldout_sequences", min(8, train.heldout_sequences), _SMALL)
     yield Replacement("evaluate.max_sequences", min(16, recipe.evaluate.max_sequences or 16), _SMALL)
 
@@ -85,7 +85,7 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
 def _computing(recipe: Recipe) -> Iterator[Replacement]:
     """Yield replacements of precision, kernels and engine that this machine does not support."""
     if recipe.train.engine.kind not in ("auto", "single", "ddp") and rank_and_world()[1] == 1:
-        yield Replacement("train.engine", None, "one process has all weights")
+        yield Replacement("train.engine", None, "a single process holds all weights")
     instead: dict[str, Any] = {"train.precision": "fp32", "train.device": "auto", "train.cpu_isa": None}
     instead |= {"train.attention": None, "train.graph": None, "evaluate.device": "auto"}
     for key, reason in _refused(recipe, ["train", "evaluate"]).items():

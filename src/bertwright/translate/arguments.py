@@ -80,7 +80,7 @@ def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator
     name = _named(program, typed)
     if program.options[name].type == "flag":
         if equals:
-            raise RecipeError(f"{typed} has no value, and {value!r} is given.")
+            raise RecipeError(f"{typed} takes no value, but {value!r} is given. Remove it.")
         return name, word, "true", at + 1
     if equals:
         return name, word, value, at + 1
@@ -103,7 +103,9 @@ def _named(program: Program, typed: str) -> str:
         return begun.pop()
     if begun and typed.startswith("--"):
         names = ", ".join(f"--{name}" for name in sorted(begun))
-        raise RecipeError(f"{program.title} has several options that begin with {typed}: {names}. Write which one.")
+        raise RecipeError(
+            f"{program.title} has several options that begin with {typed}: {names}. Write the complete option."
+        )
     near = difflib.get_close_matches(plain, options, n=1)
     hint = f"; did you mean {'--' if len(near[0]) > 1 else '-'}{near[0]}?" if near else ""
     raise RecipeError(f"{program.title} has no option {typed}{hint}")

@@ -30,11 +30,13 @@ def of_job(text: str) -> list[ShellCommand]:
     """
     job, node = _read(text)
     if not isinstance(job, dict):
-        raise RecipeError("this is no job file of Azure ML: it has no `command`. Give one, or a shell script (.sh).")
+        raise RecipeError(
+            "this is not a job file of Azure ML: it has no `command`. Give a job file, or a shell script (.sh)."
+        )
     if "jobs" not in job:
         return _commands(job, node, "the job", {})
     if not isinstance(job["jobs"], dict):
-        raise RecipeError("`jobs` is no section. Give under it each job of the pipeline by its name.")
+        raise RecipeError("`jobs` is not a section. Write each job of the pipeline below it, by its name.")
     steps = _mapping(job, "jobs")
     nodes = dict(_children(dict(_children(node)).get("jobs")))
     above = {f"parent.inputs.{name}": value for name, value in _inputs(job, {}).items()}
@@ -55,17 +57,17 @@ def _read(text: str) -> tuple[Any, Any]:
     # Never show the lines themselves, as PyYAML would: they may contain a secret.
     except yaml.MarkedYAMLError as error:
         where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise RecipeError(f"this is no YAML: {error.problem}{where}. Give a job file of Azure ML.") from None
+        raise RecipeError(f"this is not YAML: {error.problem}{where}. Give a job file of Azure ML.") from None
     except yaml.YAMLError:
         raise RecipeError(
-            "this is no YAML: it holds a character that no text has. Give a job file of Azure ML."
+            "this is not YAML: it contains a character that is not valid in text. Give a job file of Azure ML."
         ) from None
     except RecursionError:
-        raise RecipeError("this is no YAML that can be read: it is nested too deeply. Give a job file.") from None
+        raise RecipeError("this YAML cannot be read: it is nested too deeply. Give a job file.") from None
     # Raised for values that do not match their type: 2024-13-45, !!int x, !!bool x, !!timestamp x.
     except (ValueError, LookupError, AttributeError, TypeError):
-        text = "a value is none of its kind, such as the date 2024-13-45. Correct it, or put it in quotes"
-        raise RecipeError(f"this is no YAML that can be read: {text}.") from None
+        text = "a value is invalid, for example the date 2024-13-45. Correct it, or put it in quotes"
+        raise RecipeError(f"this YAML cannot be read: {text}.") from None
 
 
 def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str, str]) -> list[ShellCommand]:
@@ -101,7 +103,7 @@ def _filled(text: str, known: Mapping[str, str], title: str) -> str:
     def value(found: re.Match[str]) -> str:
         if found[1] not in known:
             has = ", ".join(known) or "no inputs with values"
-            raise RecipeError(f"{title}: {found[0]} names nothing that has a value; there are {has}. Correct it.")
+            raise RecipeError(f"{title}: {found[0]} does not name a known value (known: {has}). Correct it.")
         return known[found[1]]
 
     there = _OPTIONAL.sub(lambda found: found[1] if set(_REFERENCE.findall(found[1])) <= set(known) else "", text)
@@ -112,7 +114,9 @@ def _launch(job: Mapping[str, Any], title: str) -> Launch:
     resources, distribution = _mapping(job, "resources"), _mapping(job, "distribution")
     kind = str(distribution.get("type", "pytorch")).lower()
     if kind not in _PROCESSES:
-        raise RecipeError(f"{title}: distribution {kind} starts no equal ranks. Translate one of pytorch or mpi.")
+        raise RecipeError(
+            f"{title}: distribution {kind} does not start equal ranks. Translate a job of type pytorch or mpi."
+        )
     nodes = _count(title, "instance_count", resources.get("instance_count", 1))
     processes = _count(title, "process_count_per_instance", distribution.get("process_count_per_instance", 1))
     return Launch(nodes, processes, AZUREML, tuple(_machine(job, resources)))
@@ -133,7 +137,7 @@ def _machine(job: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[t
 
 def _count(title: str, name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise RecipeError(f"{title}: {name} {value} is no number of processes. Give one, from 1.")
+        raise RecipeError(f"{title}: {name} {value} is not a number of processes. Give a number from 1.")
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bertwright.translate.command import PHASE, Key
 from bertwright.translate.draft import Draft
 
-UNSAID = "not said by the commands"
+UNSAID = "not set by the commands"
 # NVIDIA's published phases (configurations.yml): length to batch, learning rate, share of warm-up and steps.
 PUBLISHED = {128: (65536, 6e-3, 0.2843, 7038), 512: (32768, 4e-3, 0.128, 1563)}
 
@@ -14,8 +14,8 @@ DROPPED = {
     "vocab.": "no command trains a vocabulary",
     "train.init_": "a phase goes on from the one before it",
     f"{PHASE}data": "the run makes these examples itself from corpus.source",
-    f"{PHASE}masking.": "the files have their masks, and they stay",
-    "model.size": "model.config says the network",
+    f"{PHASE}masking.": "the files already have masks, which are kept",
+    "model.size": "model.config sets the network",
     "optim.bias_correction": "only LAMB has it",
 }
 """Why a key that an option was translated to is missing from the recipe, by the key's prefix."""
@@ -55,7 +55,7 @@ def _accounts(draft: Draft) -> None:
 
 
 def _why_dropped(key: str) -> str:
-    return next((why for begin, why in DROPPED.items() if key.startswith(begin)), "nothing that is trained reads it")
+    return next((why for begin, why in DROPPED.items() if key.startswith(begin)), "nothing in the training reads it")
 
 
 def _set(draft: Draft, key: str, value: object) -> None:

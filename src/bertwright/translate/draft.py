@@ -88,7 +88,7 @@ class Draft:
             if setting.said and name not in passed:
                 original = command.program.original(name)
                 note = original.note if original else ""
-                self._tell(Account(setting.text, (), note or "nothing that it starts reads it"))
+                self._tell(Account(setting.text, (), note or "nothing that the script starts reads it"))
         for remark in _remarks(command):
             self.remark(remark)
 
@@ -115,8 +115,8 @@ class Draft:
         before = self.keys.get(key.key)
         if before and before.value != key.value and self.phases and key.key.startswith(("train.", "optim.")):
             self.remark(
-                f"{key.why} contradicts {before.why} of an earlier command: {key.key} is one value for the run, and "
-                "the first is taken."
+                f"{key.why} contradicts {before.why} of an earlier command: {key.key} has one value per run; the "
+                "first one is used."
             )
             return
         # The original creates one shard per command, and reads all of them.

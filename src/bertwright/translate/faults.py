@@ -23,8 +23,8 @@ def _rate_falls_at_once(number: int, phase: Mapping[str, Key]) -> Iterator[str]:
     if "schedule" in phase and phase["schedule"].value == "poly_nvidia" and 0 < warmup < 1:
         drop = 1 - (1 - warmup) ** 0.5
         yield (
-            f"train.phases.{number}: NVIDIA's schedule falls by {drop:.1%} at once where the warm-up ends, and its "
-            'last update has rate 0. schedule = "poly" has neither.'
+            f"train.phases.{number}: NVIDIA's schedule drops by {drop:.1%} at the end of the warm-up, and its last "
+            'update has rate 0. schedule = "poly" has neither fault.'
         )
 
 
@@ -48,5 +48,5 @@ def _few_predictions(number: int, phase: Mapping[str, Key]) -> Iterator[str]:
     if 0 < most < 0.12 * length:
         yield (
             f"train.phases.{number}: at most {most} predictions of {length} tokens are {most / length:.1%}, not the "
-            "15 % that are asked for; the published 512 has 80."
+            "requested 15 %; the published setting for 512 is 80."
         )

@@ -135,8 +135,8 @@ def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int
     if ranks % whole:
         where = f"on nodes of {processes}" if processes else f"over {nodes} nodes"
         raise RecipeError(
-            f"{name} starts {ranks} processes {where}, so nodes would have unlike numbers of them, which no place here "
-            "has. Write numbers of which one divides the other."
+            f"{name} starts {ranks} processes {where}, so the nodes would have different numbers of processes, "
+            "which no place supports. Give numbers of which one divides the other."
         )
     return (ranks // whole, whole) if processes else (whole, ranks // whole)
 
@@ -144,9 +144,7 @@ def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int
 def _count(name: str, option: str, text: str) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
-    raise RecipeError(
-        f"{name} {option} {text}: how many processes that starts, only the machine knows. Write the number."
-    )
+    raise RecipeError(f"{name} {option} {text}: the number of processes depends on the machine. Write the number.")
 
 
 def _nearest(launcher: Launcher, option: str) -> str:

@@ -6,8 +6,8 @@ from bertwright.core.secrets import hidden_value, hidden_words
 from bertwright.translate.shell import ShellCommand
 
 LEFT_OUT = (
-    "A name, password, query or secret variable of the commands is left out here. Give it where the recipe is run, "
-    "not in a file."
+    "A user name, password, query or secret variable of the commands was removed here. Set it where the recipe "
+    "runs, not in a file."
 )
 
 

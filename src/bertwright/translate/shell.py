@@ -74,9 +74,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _simple(line: str, number: int) -> Iterator[list[str]]:
     line = _UNQUOTED.sub(lambda found: found[1] or "", line)
     if found := re.search(r"\$\(|`", line):
-        raise RecipeError(
-            f"line {number}: {found[0]} is for a shell, and no shell is run. Write in its place what it prints."
-        )
+        raise RecipeError(f"line {number}: {found[0]} needs a shell, but no shell is run. Replace it by its output.")
     try:
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
         lexer.whitespace_split, lexer.commenters = True, ""

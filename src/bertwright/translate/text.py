@@ -48,7 +48,7 @@ def place_text(translation: Translation) -> str:
     values = translation.place
     if not values:
         return ""
-    first = f"# Where this was started: {translation.commands[-1]}"
+    first = f"# The original was started with: {translation.commands[-1]}"
     lines = [*_wrapped("", first, "# "), "", *(f"{key} = {value_text(value)}" for key, value in values.items())]
     return "\n".join(lines) + "\n"
 
@@ -67,15 +67,17 @@ def start_line(translation: Translation, recipe: str, place: str = "") -> str:
 
 
 def _head(translation: Translation, name: str, place: str) -> Iterator[str]:
-    yield "# Translated by `bertwright translate`; each key says where it comes from."
+    yield "# Translated by `bertwright translate`; the comment of each key names its origin."
     yield "#"
     for i, command in enumerate(translation.commands):
         yield from _wrapped("#   from       " if not i else "#              ", command)
     yield from _wrapped("#   here       ", start_line(translation, name, place))
     if unheld := unplaced(translation.launch):
-        yield from _wrapped("#   machine    ", f"{', '.join(unheld)}: said to the launcher, and no key of the place")
-    yield from _listed("Wrong or contradictory there:", translation.remarks, "#")
-    yield from _listed("Left to you:", translation.open, "#")
+        yield from _wrapped(
+            "#   machine    ", f"{', '.join(unheld)}: set for the launcher, but the place has no such key"
+        )
+    yield from _listed("Faults and contradictions in the original:", translation.remarks, "#")
+    yield from _listed("To be decided by you:", translation.open, "#")
 
 
 def _section(translation: Translation, section: str) -> Iterator[str]:

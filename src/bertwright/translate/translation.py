@@ -101,9 +101,11 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
             launch = command.launch if command.launch.by else launch
             out = out or str(command["output_dir"] or "")
     if not done:
-        raise RecipeError("there is no command to translate. Give one of a program that is known, after --.")
+        raise RecipeError("there is no command to translate. Give the command of a known program after --.")
     if not draft.keys and not draft.phases:
-        raise RecipeError(f"{'; '.join(done)}: nothing of this decides what is trained. Give the command that trains.")
+        raise RecipeError(
+            f"{'; '.join(done)}: these commands do not determine any training. Give the command that trains."
+        )
     complete(draft)
     remarks = (*draft.remarks, *faults(draft, launch.ranks))
     opened = (*draft.open, *_open(draft, trained, launch), *([LEFT_OUT] if hidden else []))
@@ -146,8 +148,8 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     if not candidates:
         names = [script for program in programs().values() for script in program.scripts]
         near = get_close_matches(PurePosixPath(words[0]).name, names, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(sorted(set(names)))}."
-        raise RecipeError(f"line {shell.line}: {words[0]} is no program that can be translated. {hint}")
+        hint = f"Did you mean {near[0]}?" if near else f"Known programs: {', '.join(sorted(set(names)))}."
+        raise RecipeError(f"line {shell.line}: {words[0]} is not a program that can be translated. {hint}")
     errors = []
     for program in candidates:
         try:
@@ -168,14 +170,16 @@ def _open(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]
         )
     if len(trained) == 1 and trained[0]["phase2"] and "train.init_from" not in draft.keys:
         yield (
-            "Phase 2 goes on from phase 1's weights and moments: set train.init_from to the train folder of the run "
-            "that did phase 1, or translate both commands together (--script), which makes two phases of one run."
+            "Phase 2 continues with the weights and moments of phase 1: set train.init_from to the train folder of "
+            "the run that trained phase 1, or translate both commands together (--script) into two phases of one "
+            "run."
         )
     if (start := draft.value("train.init_from")) and not Path(start).is_dir():
         yield (
-            f"train.init_from = {start} is no folder here. Give the train folder of a run, a checkpoint of one, or, "
-            "beside train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not read."
+            f"train.init_from = {start} is not a folder on this machine. Give the train folder of a run, a "
+            "checkpoint of one, or, with train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not "
+            "read."
         )
     for name, key in (*draft.keys.items(), *(item for phase in draft.phases for item in phase.items())):
         if "$" in str(key.value):
-            yield f"{name} = {key.value}: the variable is not set here. Write what it stands for."
+            yield f"{name} = {key.value}: the variable is not set here. Write its value."

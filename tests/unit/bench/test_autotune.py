@@ -43,7 +43,7 @@ def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
     seconds = {1: 8.0, 2: 5.0, 4: 5.0, 8: 4.99, 16: 1.0, 32: 1.0}
     trials = list(search([("auto", False)], [1, 2, 4, 8, 16, 32], measured(seconds)))
     assert outcomes(trials) == {1: "trained", 2: "trained", 4: "trained", 8: "trained", 16: "left-out", 32: "left-out"}
-    assert trials[-1].why == "2 smaller ones in a row were no faster"
+    assert trials[-1].why == "2 consecutive smaller ones were not faster"
     # 2 is as fast as 8, and takes less memory.
     assert (found := best(trials)) and found.candidate.micro_batch == 2
 
@@ -111,7 +111,7 @@ def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path
     with pytest.raises(ArtifactError, match=r"settings \(torch\)"), open_table(tmp_path / "run", tried, newer):
         pass
     table.file.write_text(json.dumps([]))
-    with pytest.raises(ArtifactError, match="is no table of autotune"), open_table(tmp_path / "run", tried, MACHINE):
+    with pytest.raises(ArtifactError, match="is not a table of autotune"), open_table(tmp_path / "run", tried, MACHINE):
         pass
     shutil.rmtree(table.folder)
 

@@ -62,7 +62,7 @@ def test_sides_train_in_turn_after_each_has_warmed_up(fake: type[Fake]) -> None:
         * 2
     )
     assert said == [
-        "full-128: bertwright in fp32 warms up", "full-128: trainer in fp32 warms up",
+        "full-128: bertwright in fp32 is warming up", "full-128: trainer in fp32 is warming up",
         "full-128: round 1 of 2", "full-128: round 2 of 2",
     ]  # fmt: skip
     assert fake.left == ["trainer fp32", "bertwright fp32"]
@@ -110,7 +110,7 @@ def running(monkeypatch: pytest.MonkeyPatch, code: str) -> _Running:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("raise SystemExit(3)", "trainer in fp32 ended while it was measured: it said nothing"),
+        ("raise SystemExit(3)", "trainer in fp32 ended while it was measured: no error message"),
         ("import sys; sys.exit('first\\nno memory')", "ended while it was measured: no memory"),
         ("input(); raise ValueError('bad')", "ended while it was measured: ValueError: bad"),
     ],

@@ -104,9 +104,9 @@ def test_what_belongs_to_the_other_kind_of_source_is_refused(trained: Path, tmp_
     convert(trained, tmp_path / "out", Target("hdf5"))
     with pytest.raises(RecipeError, match="is not a run folder"):
         convert(tmp_path / "out", tmp_path / "again", Target("tfrecord"), ConvertOptions(files=3))
-    with pytest.raises(RecipeError, match="is there already"):
+    with pytest.raises(RecipeError, match="already exists"):
         convert(trained, tmp_path / "out", Target("hdf5"))
-    with pytest.raises(RecipeError, match="there is no format 'csv'.* hdf5, hdf5-varlen, tfrecord, lddl, datasets"):
+    with pytest.raises(RecipeError, match="no format 'csv'.* hdf5, hdf5-varlen, tfrecord, lddl, datasets"):
         kind_of("csv")
 
 

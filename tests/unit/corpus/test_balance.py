@@ -56,14 +56,15 @@ def test_more_than_a_tenth_dropped_is_a_warning_that_names_the_worst_and_its_rem
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("duplicates", "left out as documents with the text of an earlier one. Most likely a source is named twice; "
-         "corpus.deduplicate.documents=false keeps them."),
-        ("near_duplicates", "left out as documents with nearly the text of an earlier one. Most likely many pages are "
-         "made alike; corpus.deduplicate.near_documents=false keeps them."),
-        ("emptied", "left out as documents too short without repeated paragraphs. Most likely pages are made of the "
-         "same parts; corpus.deduplicate.paragraphs=false keeps them."),
-        ("duplicate_paragraphs", "left out as repeated paragraphs. Most likely pages are made of the same parts; "
-         "corpus.deduplicate.paragraphs=false keeps them."),
+        ("duplicates", "dropped as documents with the same text as an earlier one. Most likely cause: a source is "
+                       "named twice. Set corpus.deduplicate.documents=false to keep them."),
+        ("near_duplicates", "dropped as documents with nearly the same text as an earlier one. Most likely cause: "
+                            "many pages follow the same template. Set corpus.deduplicate.near_documents=false to "
+                            "keep them."),
+        ("emptied", "dropped as documents too short without repeated paragraphs. Most likely cause: pages are made "
+                    "of the same parts. Set corpus.deduplicate.paragraphs=false to keep them."),
+        ("duplicate_paragraphs", "dropped as repeated paragraphs. Most likely cause: pages are made of the same "
+                                 "parts. Set corpus.deduplicate.paragraphs=false to keep them."),
     ],
 )  # fmt: skip
 def test_more_than_a_tenth_of_repetitions_is_a_warning(name: str, says: str) -> None:
@@ -72,7 +73,7 @@ def test_more_than_a_tenth_of_repetitions_is_a_warning(name: str, says: str) -> 
     assert not any("WARNING" in line for line in balance(some))
     some["bytes"][name] = 1234
     (warning,) = [line for line in balance(some) if "WARNING" in line]
-    assert warning == f"corpus: WARNING: 12.3% of the text is {says}"
+    assert warning == f"corpus: WARNING: 12.3% of the text was {says}"
     key = warning.split("corpus.")[1].split(" ")[0]
     assert Recipe.load("demo", [f"corpus.{key}"])
 
@@ -92,8 +93,8 @@ def test_more_than_a_tenth_of_removed_paragraphs_is_a_warning(reason: str, key: 
     some["bytes"]["removed_paragraphs"] = 2500
     (warning,) = [line for line in balance(some) if "WARNING" in line]
     assert warning == (
-        f"corpus: WARNING: 20.0% of the text was removed by paragraphs, most of them as {reason!r}; "
-        f"corpus.filter.{key} keeps them."
+        f"corpus: WARNING: 20.0% of the text was removed as single paragraphs, most of them as {reason!r}. Set "
+        f"corpus.filter.{key} to keep them."
     )
     assert Recipe.load("demo", [f"corpus.filter.{key.partition(' ')[0]}"])
 
@@ -111,8 +112,8 @@ def test_what_did_not_happen_has_no_line() -> None:
     some["near_duplicates"], some["bytes"]["near_duplicates"] = 3, 30
     some["bytes"]["duplicate_paragraphs"], some["removed_paragraphs"] = 77, {"email": 2, "reference": 3}
     text = "\n".join(balance(some))
-    assert "nearly the text of an earlier one" in text and "same text" not in text
-    assert "repeated paragraphs of kept ones" in text and "5 paragraphs removed before" in text
+    assert "nearly the same text as an earlier one" in text and "\nsame text" not in text
+    assert "repeated paragraphs of kept documents" in text and "5 paragraphs removed before" in text
 
 
 def test_a_corpus_of_nothing_divides_by_nothing() -> None:

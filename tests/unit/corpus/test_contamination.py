@@ -99,7 +99,7 @@ def test_unusable_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         list(read_lines(tmp_path / "d.jsonl"))
     monkeypatch.setattr(module, "_MAX_BYTES", 10)
     (tmp_path / "c.txt").write_text("eleven bytes")
-    with pytest.raises(DataError, match=r"cannot read .*c.txt: it is larger than 10 bytes. Name its parts"):
+    with pytest.raises(DataError, match=r"cannot read .*c.txt: it is larger than 10 bytes. Name its single files"):
         text_hash(tmp_path / "c.txt")
     (tmp_path / "b.txt").write_bytes("őr".encode("iso-8859-2"))
     with pytest.raises(DataError, match=r"b.txt is not UTF-8 at byte 0"):

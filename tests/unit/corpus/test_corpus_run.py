@@ -210,7 +210,7 @@ def test_a_cut_dump_keeps_every_whole_page(
         try:
             found = titles(corpus(path, tmp_path / f"{n} out", log))
         except DataError as error:
-            assert "not one whole page" in str(error) or "first block" in str(error)
+            assert "contains no complete page" in str(error) or "first block" in str(error)
             outcomes.add(0)
             continue
         assert found == everything[: len(found)]
@@ -276,7 +276,7 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
     log = Heard()
     artifact = corpus(tmp_path / "a.txt.bz2", tmp_path / "out", log, filter=FilterConfig(enabled=False))
     assert text.startswith("\n\n".join(sentences(artifact)).encode())
-    assert any("breaks off after the document at byte" in line for line in log.said)
+    assert any("ends after the document at byte" in line for line in log.said)
 
 
 @pytest.mark.parametrize(
@@ -286,9 +286,9 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
         ("latin2.txt", lambda _: "Az őszi szél fúj.".encode("iso-8859-2"), "not valid UTF-8 at byte 3 "),
         ("html.xml.bz2", lambda _: b"<html>error 503</html>", "HTML"),
         ("empty.xml", lambda _: b"", "empty"),
-        ("no page.xml", lambda _: b"<mediawiki></mediawiki>", "not one whole page"),
-        ("first page.xml.bz2", lambda dump: bz2.compress(dump[:900]), "not one whole page"),
-        ("blank.txt", lambda _: b"\n\n \n", "not one whole document"),
+        ("no page.xml", lambda _: b"<mediawiki></mediawiki>", "contains no complete page"),
+        ("first page.xml.bz2", lambda dump: bz2.compress(dump[:900]), "contains no complete page"),
+        ("blank.txt", lambda _: b"\n\n \n", "contains no complete document"),
         ("entity.xml", lambda dump: dump.replace(b"foly\xc3\xb3", b"&foly;"), "undefined entity"),
         ("deep.xml", lambda dump: dump.replace(b"<ns>", b"<a>" * 9999 + b"</a>" * 9999 + b"<ns>"), "nested deeper"),
         ("torn.xml", lambda dump: dump.replace(b"</text>", b"", 1), "mismatched tag"),
@@ -296,7 +296,7 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
         (
             "english.txt",
             lambda _: "".join(f"The river winds between the hills of {x}land. " for x in ascii_lowercase).encode(),
-            "dropped by the filter: .*Most likely corp",
+            "dropped by the filter: .*Most likely cause: corp",
         ),
     ],
 )
@@ -387,11 +387,11 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
         "too few sentences                                 1  16.7%             15   0.8%",
         "same text as an earlier one                       1  16.7%            546  28.8%",
         "all                                               6                 1,893",
-        "corpus: WARNING: the filter dropped 27.6% of the text, most of it as 'language' (in another language). Most "
-        "likely corpus.language (or corpus.filter.languages) must name the language the text is in. `bertwright corpus "
-        "RECIPE --dropped` shows what was dropped.",
-        "corpus: WARNING: 28.8% of the text is left out as documents with the text of an earlier one. Most likely a "
-        "source is named twice; corpus.deduplicate.documents=false keeps them.",
+        "corpus: WARNING: the filter dropped 27.6% of the text, most of it as 'language' (in another language). "
+        "Most likely cause: corpus.language (or corpus.filter.languages) is wrong: it must name the language of "
+        "the text. `bertwright corpus RECIPE --dropped` shows what was dropped.",
+        "corpus: WARNING: 28.8% of the text was dropped as documents with the same text as an earlier one. Most "
+        "likely cause: a source is named twice. Set corpus.deduplicate.documents=false to keep them.",
     ]
 
 
@@ -431,7 +431,10 @@ def test_a_language_that_nobody_can_identify_is_remarked(tmp_path: Path, export:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()
     corpus(tmp_path / "a.xml", tmp_path / "corpus", log, filter=FilterConfig(languages=("hu", "xx")))
-    assert "corpus: neither CLD2 nor py3langid knows hu and xx, so no document is judged by its language" in log.said
+    assert (
+        "corpus: neither CLD2 nor py3langid knows hu and xx, so no document is dropped because of its language"
+        in log.said
+    )
 
 
 def test_a_dump_in_another_language_is_refused_before_the_work(
@@ -441,7 +444,7 @@ def test_a_dump_in_another_language_is_refused_before_the_work(
     log = Heard()
     with pytest.raises(RecipeError, match="says that its language is 'hu', but corpus.language is 'fi'") as caught:
         corpus(tmp_path / "a.xml", tmp_path / "run" / "corpus", log, language="fi")
-    assert "its first articles are in 'hu'. Write corpus.language=hu, or, if both are" in str(caught.value)
+    assert "its first articles are in 'hu'. Set corpus.language=hu, or, to keep both" in str(caught.value)
     assert (log.said, list(tmp_path.glob("run/**/*"))) == ([], [])
     corpus(tmp_path / "a.xml", tmp_path / "b", log, language="fi", filter=FilterConfig(languages=("fi", "hu")))
     assert not any("says that its language" in line for line in log.said)
@@ -452,7 +455,10 @@ def test_a_head_that_the_text_contradicts_is_remarked(tmp_path: Path, export: Bu
     (tmp_path / "a.xml").write_bytes(data)
     log = Heard()
     assert corpus(tmp_path / "a.xml", tmp_path / "corpus", log, filter=FilterConfig()).counts["kept"]
-    assert "its first articles are in 'hu', so the recipe is believed. Write corpus.language=en" in log.said[0]
+    assert (
+        "its first articles are in 'hu', so the run follows the recipe. If the recipe is wrong: Set corpus.language=en"
+        in log.said[0]
+    )
 
 
 @pytest.mark.parametrize(

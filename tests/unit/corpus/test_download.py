@@ -72,17 +72,17 @@ def test_another_content_than_the_published_one(tmp_path: Path, mirror: Server) 
 
 
 def test_what_is_not_there(tmp_path: Path, mirror: Server) -> None:
-    with pytest.raises(DataError, match=f"404.*The dumps there are stand at {mirror.address}/huwiki/"):
+    with pytest.raises(DataError, match=f"404.*The existing dumps are listed at {mirror.address}/huwiki/"):
         download("hu", "20250101", tmp_path, mirror.address)
     mirror.files["huwiki/20260501/huwiki-20260501-sha1sums.txt"] = b"0  something-else\n"
-    with pytest.raises(DataError, match="not finished, or failed. Choose another date"):
+    with pytest.raises(DataError, match="not finished or has failed. Choose another date"):
         download("hu", "20260501", tmp_path, mirror.address)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("language", "date"), [("HU", "latest"), ("../x", "latest"), ("hu", "2026-04-01"), ("hu", "")])
 def test_arguments(tmp_path: Path, language: str, date: str) -> None:
-    with pytest.raises(RecipeError, match="Give|did you mean 'hu'|a wiki code has small letters"):
+    with pytest.raises(RecipeError, match="Give|did you mean 'hu'|a wiki code has only lower-case letters"):
         download(language, date, tmp_path, "http://127.0.0.1:9")
 
 

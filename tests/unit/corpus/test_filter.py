@@ -219,10 +219,10 @@ def test_a_preset_fills_in_what_is_not_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alphabet": "abc"}, 'filter.alphabet is read by preset = "turkunlp" alone'),
-        ({"min_sentences": 9, "max_sentences": 8}, "every document is dropped"),
+        ({"alphabet": "abc"}, 'filter.alphabet is read only by preset = "turkunlp"'),
+        ({"min_sentences": 9, "max_sentences": 8}, "every document would be dropped"),
         ({"preset": "turkunlp", "min_tokens": 10_001}, "set max_tokens = 0"),
-        ({"preset": "turkunlp", "enabled": False}, "is not read where filter.enabled = false"),
+        ({"preset": "turkunlp", "enabled": False}, "is not read because filter.enabled = false"),
         ({"min_words": 3, "enabled": False}, "filter.min_words is not read"),
     ],
 )

@@ -44,7 +44,7 @@ def test_patterns_are_searched_for_in_any_case() -> None:
     settings = {"patterns": (r"süti\w*", "^Cikkajánló")}
     assert ruled("A SÜTIK kezelése", **settings) == ("", {"removed.boilerplate": 1})
     assert ruled("Lásd: Cikkajánló", **settings) == ("Lásd: Cikkajánló", {})
-    with pytest.raises(RecipeError, match="is not a regular expression"):
+    with pytest.raises(RecipeError, match="is not a valid regular expression"):
         FilterConfig(patterns=("(",))
 
 

@@ -82,7 +82,7 @@ def test_a_document_is_never_cut_and_a_count_that_cannot_be_met_is_refused(
 ) -> None:
     documents: Documents = [[["Egy."]], [["Kettő."] * 50], [["Három."]]]
     parts = prepared(tmp_path, write_part, [documents])
-    with pytest.raises(DataError, match=r"corpus.shards=4 cannot be filled.* Ask for 2,"):
+    with pytest.raises(DataError, match=r"corpus.shards=4 is too many.* Set corpus.shards=2,"):
         plan(parts, 10**6, 4, tmp_path)
     assert written(plan(parts, 100, None, tmp_path)) == [[["Egy."], ["Kettő."] * 50], [["Három."]]]
 
@@ -90,9 +90,9 @@ def test_a_document_is_never_cut_and_a_count_that_cannot_be_met_is_refused(
 def test_the_count_that_is_advised_can_be_met(tmp_path: Path, write_part: WritePart) -> None:
     uneven: Documents = [[["Egy."] * (1 + 7 * i % 11)] for i in range(20)]
     parts = prepared(tmp_path, write_part, [uneven])
-    with pytest.raises(DataError, match="Ask for") as caught:
+    with pytest.raises(DataError, match="Set corpus.shards=") as caught:
         plan(parts, 10**6, 20, tmp_path)
-    advice = int(str(caught.value).partition("Ask for ")[2].partition(",")[0])
+    advice = int(str(caught.value).partition("Set corpus.shards=")[2].partition(",")[0])
     assert len(plan(parts, 10**6, advice, tmp_path)) == advice
 
 

@@ -38,9 +38,9 @@ def test_blank_lines_part_documents_wherever_what_is_unpacked_ends(
         (zstandard.compress(b"One.\n\n\xff\xfe\n\n"), "can't decode byte 0xff"),
         (zstandard.compress(b"One.\n\ntwo \xff"), "can't decode byte 0xff"),
         (b"no frame", "is damaged: "),
-        (zstandard.compress(b"One.\n\nTwo.\n\n")[:-1], "does not end with the file"),
-        (b"", "does not end with the file"),
-        (zstandard.compress(b"One.\n\n") * 2, "does not end with the file"),
+        (zstandard.compress(b"One.\n\nTwo.\n\n")[:-1], "is incomplete, or other bytes follow it"),
+        (b"", "is incomplete, or other bytes follow it"),
+        (zstandard.compress(b"One.\n\n") * 2, "is incomplete, or other bytes follow it"),
         (zstandard.compress(bytes(range(256)) * 40)[:40] + b"\xff" * 40, "is damaged: "),
     ],
     ids=["bytes", "bytes at the end", "no zstd", "cut", "empty", "two frames", "damaged zstd"],
@@ -51,7 +51,7 @@ def test_what_is_no_text_is_refused_by_name(data: bytes, says: str, tmp_path: Pa
     with pytest.raises(ArtifactError, match=says) as caught:
         list(documents_in(shard))
     assert str(caught.value).startswith(f"{shard} is damaged: ")
-    assert str(caught.value).endswith(". Restore the file, or build its stage again.")
+    assert str(caught.value).endswith(". Restore the file, or run its stage again.")
 
 
 def test_a_document_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

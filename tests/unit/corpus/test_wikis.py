@@ -45,7 +45,7 @@ def test_what_stands_in_its_place_names_the_code(written: str, meant: str) -> No
 
 @pytest.mark.parametrize("written", ["x", "日本語", "h u", ""])
 def test_what_is_no_code_at_all(written: str) -> None:
-    with pytest.raises(ValueError, match="small letters and hyphens, such as 'hu'"):
+    with pytest.raises(ValueError, match="only lower-case letters and hyphens, such as 'hu'"):
         wiki_code(written)
 
 

@@ -179,7 +179,7 @@ def test_predictions_of_lines_and_of_held_out_sentences(made: Made, tmp_path: Pa
 
 @pytest.mark.parametrize("line", ["no mask here", "[MASK] and [MASK]"])
 def test_a_line_needs_exactly_one_mask(line: str) -> None:
-    with pytest.raises(RecipeError, match=re.escape(f"{line!r} has {line.count('[MASK]')} times [MASK]")):
+    with pytest.raises(RecipeError, match=re.escape(f"{line!r} contains [MASK] {line.count('[MASK]')} times")):
         EvaluateConfig(cloze=(line,))
 
 

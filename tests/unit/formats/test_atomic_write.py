@@ -49,13 +49,13 @@ def test_a_second_writer_is_refused_and_the_first_finishes(tmp_path: Path) -> No
         with pytest.raises(ArtifactError) as error, atomic_folder(tmp_path / "made"):
             pytest.fail("two writers at once")
         assert str(error.value) == (
-            f"another process is writing {tmp_path / 'made'}. Wait for it, or give another destination."
+            f"another process is writing {tmp_path / 'made'}. Wait until it has finished, or give another destination."
         )
     assert (tmp_path / "made" / "sub" / "file").read_text() == "content"
 
 
 def test_what_was_finished_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="is there already"), atomic_folder(tmp_path / "made") as draft:
+    with pytest.raises(RecipeError, match="already exists"), atomic_folder(tmp_path / "made") as draft:
         fill(draft)
         (tmp_path / "made").mkdir()
         (tmp_path / "made" / "finished").write_text("by another")

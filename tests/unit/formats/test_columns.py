@@ -58,8 +58,8 @@ def test_an_id_that_would_be_a_good_one_in_32_bits_is_a_fault(column: str, numbe
 @pytest.mark.parametrize(
     ("column", "value", "fault"),
     [
-        ("segment_ids", np.zeros(7), "7 segment ids beside 8 tokens"),
-        ("labels", np.zeros(2), "2 predicted ids beside 1 positions"),
+        ("segment_ids", np.zeros(7), "7 segment ids for 8 tokens"),
+        ("labels", np.zeros(2), "2 predicted ids for 1 positions"),
         ("next_sentence_labels", np.zeros(1), "1 next-sentence labels for 2 examples"),
         ("segment_ids", np.array([0, 0, 0, 1, 1, 0, 1, 0]), "example 1,001: its segment ids are not zeros followed by"),
         ("segment_ids", np.array([0, 0, 0, 2, 0, 0, 0, 0]), "example 1,000: its segment ids are not zeros followed by"),

@@ -82,7 +82,7 @@ def test_a_file_made_of_holes_is_refused_unread(tmp_path):
             h5py.h5d.create(handle.id, key.encode(), h5py.h5t.py_create(np.dtype(dtype)), space, settings)
     if file.stat().st_blocks * 512 > file.stat().st_size // 100:
         pytest.skip("this file system keeps no holes")
-    with pytest.raises(ShardError, match="it is made of holes: .* bytes are on the disk"):
+    with pytest.raises(ShardError, match="it is a sparse file: only .* bytes are on the disk"):
         hdf5.facts(file)
 
 
@@ -118,7 +118,7 @@ def test_ids_that_overflow_16_bits_are_refused_both_ways(tmp_path):
     large = found.token_ids.copy()
     large[5] = 32_768
     big = type(found)(**(vars(found) | {"token_ids": large}))
-    with pytest.raises(DataError, match="32,768.*ids up to 32,767"):
+    with pytest.raises(DataError, match="32,768.*signed 16-bit ids, up to 32,767"):
         hdf5_varlen.write(tmp_path / "v.hdf5", iter([big]), SHAPE)
     assert not list(tmp_path.iterdir())
     rows = rows_of(found)
@@ -129,7 +129,7 @@ def test_ids_that_overflow_16_bits_are_refused_both_ways(tmp_path):
 
 
 def test_rows_too_long_are_named_and_nothing_is_left(tmp_path):
-    with pytest.raises(DataError, match="tokens; there is room for 20"):
+    with pytest.raises(DataError, match="tokens, but the maximum is 20"):
         hdf5.write(tmp_path / "a.hdf5", iter([sample(20)]), Shape(20, 5, static=True))
     with pytest.raises(DataError, match="needs a length"):
         hdf5.write(tmp_path / "a.hdf5", iter([]), Shape(None, None, static=True))
@@ -150,18 +150,18 @@ def damaged_files(tmp_path):
 
     with begin("external link") as handle:
         handle["input_ids"] = h5py.ExternalLink(str(secret), "/x")
-    yield "external link", "link to somewhere else"
+    yield "external link", "is a link, which is not accepted"
     with begin("soft link") as handle:
         handle["input_ids"] = h5py.SoftLink("/segment_ids")
-    yield "soft link", "link to somewhere else"
+    yield "soft link", "is a link, which is not accepted"
     with begin("external storage") as handle:
         handle.create_dataset("input_ids", (20, 32), "i4", external=[(str(secret), 0, 2560)])
-    yield "external storage", "lies in another file"
+    yield "external storage", "is stored in another file"
     with begin("virtual") as handle:
         layout = h5py.VirtualLayout((20, 32), "i4")
         layout[:] = h5py.VirtualSource(str(secret), "x", (20, 32))
         handle.create_virtual_dataset("input_ids", layout)
-    yield "virtual", "lies in another file"
+    yield "virtual", "is stored in another file"
     with begin("filter") as handle:
         handle.create_dataset("input_ids", (20, 32), "i4", compression="lzf")
     yield "filter", "HDF5 filter 32000"
@@ -179,7 +179,7 @@ def damaged_files(tmp_path):
     yield "text", "not integers"
     with begin("shape") as handle:
         handle.create_dataset("input_ids", data=np.ones((21, 32), "i4"))
-    yield "shape", "the others ask for"
+    yield "shape", "but the other datasets imply"
     with begin("group") as handle:
         handle.create_group("input_ids")
     yield "group", "not a dataset"
@@ -205,10 +205,10 @@ def test_hostile_files_are_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("key", "row", "values", "fault"),
     [
-        ("packed_input_len", 0, [3, 4], "columns of different lengths"),
-        ("packed_input_len", 1, [-5, 60], "columns of different lengths"),
-        ("packed_masked_lm_len", 0, [1], "columns of different lengths"),
-        ("next_sentence_labels", 2, [0, 1, 0], "columns of different lengths"),
+        ("packed_input_len", 0, [3, 4], "columns have different lengths"),
+        ("packed_input_len", 1, [-5, 60], "columns have different lengths"),
+        ("packed_masked_lm_len", 0, [1], "columns have different lengths"),
+        ("next_sentence_labels", 2, [0, 1, 0], "columns have different lengths"),
         ("masked_lm_positions", 1, None, "not between"),
     ],
 )
@@ -234,7 +234,7 @@ def test_links_are_not_followed_to_see_whether_they_lead_anywhere(tmp_path):
     with h5py.File(tmp_path / "v.hdf5", "r+") as handle:
         handle["input_mask"] = h5py.ExternalLink(str(tmp_path / "missing"), "/x")
     assert hdf5_varlen.facts(tmp_path / "v.hdf5") is None
-    with pytest.raises(ShardError, match="link to somewhere else|not a dataset"):
+    with pytest.raises(ShardError, match="is a link, which is not accepted|not a dataset"):
         hdf5.facts(tmp_path / "v.hdf5")
 
 

@@ -181,7 +181,7 @@ def test_examples_without_masks_are_masked_anew(
     bare = without_masks(converted("datasets")[0], tmp_path / "bare", entries, labelled=False)
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *data([bare, converted("datasets")[1]]), log=notes)
-    assert any("have no next-sentence label and count for masked words alone" in each for each in notes.said)
+    assert any("have no next-sentence label and are used only for masked words" in each for each in notes.said)
     loader, original = loaders_of(folder)[0], contents(converted("datasets")[0], entries).originals()
     (size,) = loader.epoch_sizes
     first, again = loader.step(0), loaders_of(folder)[0].step(0)
@@ -214,7 +214,7 @@ def test_next_sentence_labels_that_are_trained_on_as_order_are_said_once(
 ) -> None:
     notes = Notes()
     prepared(two_phases, tmp_path / "run", *data(converted("lddl")), f"examples.plan={plan}", log=notes)
-    said = [each for each in notes.said if "are next-sentence labels to those who made them" in each]
+    said = [each for each in notes.said if "are next-sentence labels in this format" in each]
     assert len(said) == (plan == "sentence-order")
     for each in said:
         assert "train.phases.0.data, train.phases.1.data" in each and "examples.plan=next-sentence" in each
@@ -244,8 +244,8 @@ def test_the_command_line_trains_both_phases_on_intels_folder(
         cli.main()
     printed = " ".join("".join(capsys.readouterr()).split())
     assert end.value.code == 0, printed
-    assert "train.phases.1.data is incomplete: 2 of 500 parts are there" in printed
-    assert printed.count("held out here cannot be told") == 1
+    assert "train.phases.1.data is incomplete: 2 of 500 parts were found" in printed
+    assert printed.count("held out here; this cannot be checked") == 1
     folder = RunFolder(tmp_path / "run")
     assert folder.artifact("train").counts["steps"] == 5
     batch = describe_batch(folder.path, 1, 1)
@@ -323,13 +323,11 @@ def test_damaged_files_are_left_out_only_on_request(
     broken.write_bytes(whole[:-7])
     options = data([source, converted("tfrecord")[1]])
     key = r"train.phases.0.quarantine=true"
-    with pytest.raises(
-        DataError, match=rf"train.phases.0.data: .*{broken.name}: .* leave damaged files out with {key}"
-    ):
+    with pytest.raises(DataError, match=rf"train.phases.0.data: .*{broken.name}: .* set {key} to skip damaged files"):
         prepared(two_phases, tmp_path / "run", *options)
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *options, key, log=notes)
-    assert any(f"left out {broken.name}" in each for each in notes.said)
+    assert any(f"skipped {broken.name}" in each for each in notes.said)
     facts = read_json(folder.path / "examples/imported/0/facts.json")
     assert [each["file"] for each in facts["quarantined"]] == [broken.name] and len(facts["files"]) == 1
     assert loaders_of(folder)[0].epoch_sizes == [facts["examples"]]
@@ -375,7 +373,9 @@ def test_another_vocabulary_is_told_by_its_special_tokens(
         tokens[every.token_ids == a], tokens[every.token_ids == b] = b, a
         return saved(Instances(**{**vars(every), "token_ids": tokens}), tmp_path / where)
 
-    with pytest.raises(DataError, match=r"has id 9999; there are \d+ entries. They were made with another vocab"):
+    with pytest.raises(
+        DataError, match=r"has id 9999, but the vocabulary has \d+ entries. The examples were made with another vocab"
+    ):
         changed = Instances(
             **{
                 **vars(every),
@@ -386,11 +386,13 @@ def test_another_vocabulary_is_told_by_its_special_tokens(
     cases = [
         ("[CLS]", r"example 0 begins with id \d+, not \[CLS\] \(\d+\)"),
         ("[SEP]", r"example 0 ends with id \d+, not \[SEP\] \(\d+\)"),
-        ("[MASK]", r"id \d+ stands at most predicted positions, not \[MASK\] \(\d+\)"),
+        ("[MASK]", r"id \d+ is at most predicted positions, not \[MASK\] \(\d+\)"),
     ]
     for number, (special, message) in enumerate(cases):
         folder = swapped(special, "[UNK]", f"case{number}")
-        with pytest.raises(DataError, match=rf"train.phases.0.data: .*{message}. They were made with another vocab"):
+        with pytest.raises(
+            DataError, match=rf"train.phases.0.data: .*{message}. The examples were made with another vocab"
+        ):
             prepared(two_phases, tmp_path / "run", *data([folder, converted("datasets")[1]]))
 
 
@@ -486,7 +488,7 @@ def test_which_files_a_phase_trains_on(
     lddl, tfrecord = converted("lddl"), converted("tfrecord")
     refused(
         RecipeError,
-        r"data: .* has 2 training sets for train.phases.0.length=16; .*seq_16/train \(lddl, length not said\)",
+        r"data: .* has 2 training sets for train.phases.0.length=16; .*seq_16/train \(lddl, length not stated\)",
         f"train.phases.0.data={lddl[0].parent}",
     )
     refused(
@@ -496,12 +498,12 @@ def test_which_files_a_phase_trains_on(
     )
     refused(
         DataError,
-        r"example \d+ has \d+ tokens, more than train.phases.0.length=16. Give the length",
+        r"example \d+ has \d+ tokens, more than train.phases.0.length=16. Set the length",
         f"train.phases.0.data={lddl[1]}",
     )
     refused(
         RecipeError,
-        r"train.phases.1.masking: the examples in .* have their masks already",
+        r"train.phases.1.masking: the examples in .* already have masks",
         f"train.phases.1.data={tfrecord[1]}",
         "train.phases.1.masking.rate=0.2",
     )

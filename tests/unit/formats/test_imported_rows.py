@@ -58,7 +58,7 @@ def test_rows_of_running_text_are_documents_of_one_sentence(
     assert facts_of(theirs)["files"] == hashes
     assert nested(store_of(theirs)) == [[row] for row in texts] and facts_of(theirs)["kind"] == "datasets"
     assert any(f"is {len(texts):,} documents of {len(texts):,} sentences" in each for each in notes.said)
-    assert not any("held out here cannot be told" in each for each in notes.said)
+    assert not any("held out here; this cannot be checked" in each for each in notes.said)
     for mine, reference in zip(loaders_of(theirs), loaders_of(megatron), strict=True):
         assert mine.epoch_sizes == reference.epoch_sizes
         for step in (0, 7):
@@ -78,13 +78,15 @@ def test_special_tokens_that_the_rows_tell_of_are_taken_out(
     found = [flat(document) for document in nested(store_of(folder))]
     assert [number for row in found for number in row] == [number for text in texts for number in text]
     bare = rows(tmp_path / "bare", blocks)
-    with pytest.raises(DataError, match=r"hold the ids of \[PAD\], \[CLS\], \[SEP\] or \[MASK\] inside"):
+    with pytest.raises(DataError, match=r"contain the ids of \[PAD\], \[CLS\], \[SEP\] or \[MASK\]"):
         prepared(two_phases, tmp_path / "run", *data([bare] * 2), *WITHOUT_CHANCE)
 
 
 def test_rows_make_no_pairs(two_phases: Path, texts: Rows, tmp_path: Path) -> None:
     source = rows(tmp_path / "rows", texts)
-    with pytest.raises(DataError, match=r"are one sentence each, and examples.plan=next-sentence .*full-sentences, or"):
+    with pytest.raises(
+        DataError, match=r"have only one sentence, but examples.plan=next-sentence .*full-sentences, or"
+    ):
         prepared(two_phases, tmp_path / "run", *data([source] * 2))
 
 
@@ -113,7 +115,7 @@ def test_examples_and_running_text_are_no_set(
         file.rename(folder / f"data-{number:05}-of-00002.arrow")
     name = f"data-0000{int(first == 'text')}-of-00002.arrow"
     with pytest.raises(
-        DataError, match=rf"{name} holds examples .*, others running text. Keep .* folders of their own"
+        DataError, match=rf"{name} holds examples .*, other files hold running text. Put .* separate folders"
     ):
         prepared(two_phases, tmp_path / "run", *data([folder] * 2), *WITHOUT_CHANCE)
     (numbers,) = describe(folder)["set"]
@@ -163,7 +165,7 @@ def test_inspect_and_convert_say_what_it_is(own: RunFolder, two_phases: Path, te
     (numbers,) = describe(source, examples=Examples(vocabulary))["set"]
     assert numbers["holds"] == "documents" and numbers["kind"] == "datasets" and not numbers["faults"]
     assert numbers["documents"] == numbers["single"] == len(texts) and numbers["tokens"] == sum(map(len, texts))
-    with pytest.raises(DataError, match="token documents, of which .* are yet to be made. Train on them as they lie"):
+    with pytest.raises(DataError, match="token documents, not finished .*. Train on the files directly"):
         convert(source, tmp_path / "out", Target("lddl"), ConvertOptions(vocabulary=vocabulary))
     convert(own.path, tmp_path / "examples", Target("datasets"), ConvertOptions(files=1))
     made = next(path for path in (tmp_path / "examples").iterdir() if path.is_dir())

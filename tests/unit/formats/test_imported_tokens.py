@@ -111,7 +111,7 @@ def test_a_run_becomes_files_with_its_training_documents(own: RunFolder, written
     assert len(note["files"]) == own.artifact("examples").counts["shards"] and note["documents"] == len(store.hashes)
     with pytest.raises(RecipeError, match="no held-out documents. Leave out --heldout"):
         convert(own.path, tmp_path / "more", Target("megatron"), ConvertOptions(heldout=3))
-    with pytest.raises(DataError, match="token documents, of which .* are yet to be made. Train on them as they lie"):
+    with pytest.raises(DataError, match="token documents, not finished .*. Train on the files directly"):
         convert(written, tmp_path / "more", Target("tfrecord"))
 
 
@@ -196,7 +196,10 @@ def test_the_command_line_trains_both_phases_on_both_headers(
         cli.main()
     printed = " ".join("".join(capsys.readouterr()).split())
     assert end.value.code == 0, printed
-    assert printed.count(f"is {len(documents):,} documents of ") == 2 and "held out here cannot be told" not in printed
+    assert (
+        printed.count(f"is {len(documents):,} documents of ") == 2
+        and "held out here; this cannot be checked" not in printed
+    )
     folder = RunFolder(tmp_path / "run")
     assert folder.artifact("train").counts["steps"] == 5
     assert nested(store_of(folder, 0)) == nested(store_of(folder, 1)) == documents
@@ -218,7 +221,7 @@ def test_the_end_of_a_document_is_taken_off(own: RunFolder, two_phases: Path, tm
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *data([saved(tmp_path / "eod", ended)] * 2), log=notes)
     assert nested(store_of(folder)) == [*documents, documents[0]]
-    assert any(f"the id that ended {len(documents) + 2:,} documents was taken off" in each for each in notes.said)
+    assert any(f"removed the end-of-document id of {len(documents) + 2:,} documents" in each for each in notes.said)
 
 
 def test_an_end_of_document_among_the_entries() -> None:
@@ -239,7 +242,7 @@ def test_held_out_documents_are_not_trained_on(
     notes = Notes()
     leaky = prepared(two_phases, tmp_path / "run", *data([saved(tmp_path / "b", mixed)] * 2), *options, log=notes)
     leaked = len(heldout) + 1
-    assert any(f"left out {leaked:,} documents that are held out here" in each for each in notes.said)
+    assert any(f"dropped {leaked:,} documents with the same tokens as a held-out one" in each for each in notes.said)
     assert facts_of(leaky)["heldout"] == leaked and facts_of(clean)["heldout"] == 0
     store = store_of(leaky)
     assert [document for document in nested(store) if set(flat(document)) != {store.vocabulary.pad}] == train
@@ -264,7 +267,7 @@ def test_documents_of_one_sentence_make_no_pairs(own: RunFolder, two_phases: Pat
     long = [[flat(document)] for document in nested(Store.open(own.artifact("examples")))]
     options = data([saved(tmp_path / "long", long, [[]])] * 2)
     message = (
-        r"107 of 107 documents in .* are one sentence each, and examples.plan=next-sentence pairs .*full-sentences, or"
+        r"107 of 107 documents in .* have only one sentence, but examples.plan=next-sentence pairs .*full-sentences, or"
     )
     with pytest.raises(DataError, match=message.replace("107", f"{len(long):,}")):
         prepared(two_phases, tmp_path / "run", *options)
@@ -279,18 +282,18 @@ def test_another_vocabulary_is_told_as_far_as_it_can_be(own: RunFolder, two_phas
     documents, size = nested(store), store.vocabulary.size
     beyond = [*documents[:9], [documents[0][0], [7, size, 7]]]
     with pytest.raises(
-        DataError, match=rf"text_0.idx: document 9 has id {size}; there are {size} entries. .*vocab.file"
+        DataError, match=rf"text_0.idx: document 9 has id {size}, but the vocabulary has {size} entries. .*vocab.file"
     ):
         prepared(two_phases, tmp_path / "run", *data([saved(tmp_path / "beyond", beyond)] * 2))
     special = [[[store.vocabulary.mask, 9], [9, 9]], *documents]
-    with pytest.raises(DataError, match=r"2 of 100 documents in .* \[MASK\] inside, which no text does"):
+    with pytest.raises(DataError, match=r"2 of 100 documents in .* \[MASK\], which text never does"):
         prepared(
             two_phases, tmp_path / "run", *data([saved(tmp_path / "two", [*special[:1] * 2, *documents[:98]])] * 2)
         )
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *data([saved(tmp_path / "one", special)] * 2), log=notes)
     assert nested(store_of(folder)) == documents
-    assert any("left out 1 documents with special ids inside" in each for each in notes.said)
+    assert any("dropped 1 documents with special ids inside" in each for each in notes.said)
 
 
 def test_damaged_files_are_left_out_whole_and_only_on_request(
@@ -304,13 +307,13 @@ def test_damaged_files_are_left_out_whole_and_only_on_request(
     (source / "text_1.idx").write_bytes(index)
     options, key = data([source] * 2), "train.phases.0.quarantine=true"
     with pytest.raises(
-        DataError, match=rf"data: .*text_1.idx: a sentence ends after the .* damaged files out with {key}"
+        DataError, match=rf"data: .*text_1.idx: a sentence ends after the .* set {key} to skip damaged files"
     ):
         prepared(two_phases, tmp_path / "run", *options)
     notes = Notes()
     keys = [key, key.replace("0", "1")]
     folder = prepared(two_phases, tmp_path / "run", *options, *keys, log=notes)
-    assert any("left out text_1.idx: a sentence ends after" in each for each in notes.said)
+    assert any("skipped text_1.idx: a sentence ends after" in each for each in notes.said)
     assert nested(store_of(folder)) == documents[:40] + documents[80:]
     left = ("text_0.idx", "text_0.bin", "text_2.idx", "text_2.bin")
     assert facts_of(folder)["files"] == [{"file": name, "sha256": sha256(source / name)} for name in left]

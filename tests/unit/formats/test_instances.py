@@ -45,7 +45,7 @@ def test_whole_examples_pass(tmp_path):
         ("labels", 3, 500, "label of a prediction"),
         ("positions", 0, 0, "not between"),
         ("positions", 2, 31_000, "not between"),
-        ("positions", 1, 1, "do not rise"),
+        ("positions", 1, 1, "are not in ascending order"),
         ("second", 2, 0, "second segment"),
         ("second", 2, 33, "second segment"),
         ("next_sentence_labels", 4, 2, "next-sentence label"),
@@ -72,9 +72,9 @@ def test_a_fall_between_examples_is_none(tmp_path):
 
 
 def test_what_does_not_fit_is_named(tmp_path):
-    with pytest.raises(DataError, match="room for 20"):
+    with pytest.raises(DataError, match="the maximum is 20"):
         must_fit(sample(20), tmp_path, 0, 20, 5)
-    with pytest.raises(DataError, match="predictions; there is room for 2"):
+    with pytest.raises(DataError, match="predictions, but the maximum is 2"):
         must_fit(sample(20), tmp_path, 0, 32, 2)
 
 

@@ -147,7 +147,7 @@ def test_every_cut_is_named(tmp_path):
         (50, struct.pack("<q", 3), "between two tokens"),
         (58, struct.pack("<q", 2**62), "ends after"),
         (82, struct.pack("<q", 1), "do not cover"),
-        (90, struct.pack("<q", 9), "do not rise"),
+        (90, struct.pack("<q", 9), "are not in ascending order"),
         (50, struct.pack("<q", -2), "begins before"),
     ],
 )
@@ -167,7 +167,7 @@ def test_sentences_that_lie_upon_each_other_are_refused_unread(tmp_path):
     lengths, pointers, ends = np.full(1000, 60_000, "<i4"), np.zeros(1000, "<i8"), np.array([0, 1000], "<i8")
     (tmp_path / "a.idx").write_bytes(head + lengths.tobytes() + pointers.tobytes() + ends.tobytes())
     tracemalloc.start()
-    with pytest.raises(ShardError, match=r"sentences lie upon each other: 60,000,000 tokens of 60,000"):
+    with pytest.raises(ShardError, match=r"sentences overlap: 60,000,000 tokens of 60,000"):
         everything(tmp_path / "a.idx")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -182,5 +182,5 @@ def test_sentences_lie_one_after_another(tmp_path, starts, tokens):
     at = 34 + 3 * 4
     data[at : at + 24] = np.array(starts, "<i8").tobytes()
     (tmp_path / "a.idx").write_bytes(data)
-    with pytest.raises(ShardError, match="its sentences do not lie one after another"):
+    with pytest.raises(ShardError, match="its sentences are not stored in sequence"):
         everything(tmp_path / "a.idx", tokens)

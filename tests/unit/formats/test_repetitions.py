@@ -133,7 +133,7 @@ def test_files_are_shared_out_as_their_loader_asks(examples: int, files: int) ->
     unequal = np.diff(shares(Target("lddl"), examples, files)).tolist()
     assert 0 not in unequal and sum(unequal) >= examples - 1
     if examples > 2:
-        assert max(unequal) - min(unequal) == 1, "LDDL's loader refuses files of one size"
+        assert max(unequal) - min(unequal) == 1, "LDDL's loader rejects files of one size"
 
 
 def test_a_small_file_is_compared_only_where_the_sample_of_a_large_one_is_whole(

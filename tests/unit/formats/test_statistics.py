@@ -96,7 +96,9 @@ def test_one_random_stream_for_all_shards_is_seen(tmp_path):
         write_nvidia(tmp_path / f"x_training_{number}.hdf5", rows_of(found), 128, 20)
     faults = of(tmp_path)["faults"]
     assert len(faults) == 1
-    assert faults[0].endswith("of the masks occur in several shards on different texts: one random stream for all")
+    assert faults[0].endswith(
+        "of the masks occur in several shards on different texts: all shards used the same random seed"
+    )
 
 
 def test_other_faults_are_said(tmp_path):
@@ -108,7 +110,7 @@ def test_other_faults_are_said(tmp_path):
         "x_training_1.hdf5 is empty",
         "3 files for 4 ranks: some ranks would read the same file",
     ]
-    assert "ids lie beyond the vocabulary of 400 (the largest is 499)" in faults[3]
+    assert "ids are outside the vocabulary of 400 entries (the largest is 499)" in faults[3]
 
 
 def test_examples_without_masks_have_no_mask_rate(tmp_path):
@@ -175,10 +177,10 @@ def test_special_ids_of_another_vocabulary_are_seen(tmp_path, vocabulary):
     assert not faults()
     some = np.where(np.arange(60) < 40, CLS, 9)
     if vocabulary is None:
-        assert faults(cls=some) == ["examples begin with 2 different ids, where all should have [CLS]"]
+        assert faults(cls=some) == ["examples begin with 2 different ids, but all should have the id of [CLS]"]
         assert not faults(cls=7, mask=8)
         return
     assert faults(cls=7) == [f"60 examples begin with id 7, not [CLS] ({CLS})"]
     assert faults(cls=some) == [f"20 examples begin with id 9, not [CLS] ({CLS})"]
     assert faults(sep=7) == [f"60 examples end with id 7, not [SEP] ({SEP})"]
-    assert faults(mask=7) == [f"id 7 stands at most predicted positions, not [MASK] ({MASK})"]
+    assert faults(mask=7) == [f"id 7 is at most predicted positions, not [MASK] ({MASK})"]

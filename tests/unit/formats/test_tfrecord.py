@@ -197,6 +197,6 @@ def test_every_cut_and_every_flipped_bit_is_noticed(tmp_path):
 def test_a_shape_is_needed(tmp_path):
     with pytest.raises(DataError, match="needs a length"):
         tfrecord.write(tmp_path / "part", iter([]), Shape(None, None, static=True))
-    with pytest.raises(DataError, match="room for 3"):
+    with pytest.raises(DataError, match="the maximum is 3"):
         tfrecord.write(tmp_path / "part", iter([sample(9)]), Shape(32, 3, static=True))
     assert not list(tmp_path.iterdir())

@@ -47,9 +47,9 @@ def test_faults_are_named(tmp_path):
     write_documents(tmp_path / "2.idx", [token_documents([[[600, 601, MASK], [MASK]]])], 700)
     write_new(tmp_path / "3", [[[5]], [[6, -7]], [[8]]], np.int32, 4)
     assert [fault.replace(str(tmp_path), "") for fault in numbers_of(tmp_path, vocabulary=VOCABULARY)["faults"]] == [
-        "damaged: /3.bin: a document from 0 to 2 has a negative id. Make or fetch this file again, or leave it out by "
-        "quarantine.",
-        "2 ids lie beyond the vocabulary of 500 (the largest is 601)",
+        "damaged: /3.bin: a document from 0 to 2 has a negative id. Make or fetch this file again, or skip it with "
+        "the option quarantine.",
+        "2 ids are outside the vocabulary of 500 entries (the largest is 601)",
         "[MASK] occurs 2 times",
         "90.0% of the documents occur in several files",
     ]

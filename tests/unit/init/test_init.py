@@ -137,10 +137,10 @@ def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
     assert len(_table()) > 300 and all(len(row) == 3 for row in _table().values())
     asked, choice = chosen("kge", "2-cores", "quick")
     said = head(asked, choice)
-    assert "its size is not known here" in said and "dump: of unknown size" in said
+    assert "its size is unknown" in said and "dump: of unknown size" in said
     known = head(*chosen("hu", "2-cores", "quick"))
     assert f"1.4 GB in 529,609 articles on {TEXT_DATE}" in known and f"0.8 GB on {DUMP_DATE}" in known
-    assert "hardly enough to learn a language from" in head(*chosen("ltg", "2-cores", "quick"))
+    assert "hardly enough text to learn a language" in head(*chosen("ltg", "2-cores", "quick"))
     assert "written without spaces" in head(*chosen("th", "2-cores", "quick"))
 
 
@@ -166,15 +166,16 @@ def test_names_with_blanks_are_typed_in_quotes() -> None:
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (language_of, "Hungarian", "--language Hungarian: this is no code of a Wikipedia; did you mean 'hu'"),
+        (language_of, "Hungarian", "--language Hungarian: this is not the code of a Wikipedia; did you mean 'hu'"),
         (language_of, "qqq", "--language qqq: no Wikipedia with this code is known."),
-        (machine_named, "h1000", "--machine h1000: give here (this machine), a number of cores (16-cores), or GPUs"),
-        (machine_named, "0xh100", "--machine 0xh100: give here"),
-        (machine_named, "0-cores", "--machine 0-cores: give here"),
-        (hours_of, "soon", "--hours soon: give the hours that all of it may take, such as 24 or 0.5."),
+        (machine_named, "h1000", "--machine h1000: give \"here\" (this machine), a number of cores (16-cores), or the "
+                                 "GPUs"),
+        (machine_named, "0xh100", "--machine 0xh100: give \"here\""),
+        (machine_named, "0-cores", "--machine 0-cores: give \"here\""),
+        (hours_of, "soon", "--hours soon: give the hours for the complete run, such as 24 or 0.5."),
         (hours_of, "-1", "--hours -1: give the hours"),
         (hours_of, "nan", "--hours nan: give the hours"),
-        (quality_of, "good", "--quality good: give one of quick (a first look"),
+        (quality_of, "good", "--quality good: give one of quick (a first try"),
         (out_of, "hu.json", "--out hu.json: a recipe is a TOML file. Give a path that ends in .toml."),
     ],
 )  # fmt: skip
@@ -184,7 +185,7 @@ def test_an_answer_that_is_none(read: object, text: str, message: str) -> None:
 
 
 def test_hours_that_are_too_few_even_to_prepare_the_text() -> None:
-    with pytest.raises(RecipeError, match=r"--hours 0.5: to prepare the text, to score and to export takes about 3"):
+    with pytest.raises(RecipeError, match=r"--hours 0.5: preparing the text, scoring and exporting alone take about 3"):
         chosen("en", "1-cores", "quick", 0.5)
 
 
@@ -209,7 +210,7 @@ def test_options_alone_write_a_recipe_and_never_over_another(
     assert text.startswith("# A BERT-") and Recipe.load("hy.toml", ["corpus.source=sample"]).corpus is not None
     Path("hy.toml").write_text("mine")
     assert call(monkeypatch, *ALL) == 2
-    assert "--out hy.toml: this file is there already, and is not overwritten" in capsys.readouterr().err
+    assert "--out hy.toml: this file already exists, and is not overwritten" in capsys.readouterr().err
     assert Path("hy.toml").read_text() == "mine"
 
 
@@ -227,7 +228,7 @@ def test_questions_are_asked_until_they_are_answered(
     monkeypatch.setattr(sys, "stdin", Keyboard("Armenian\nhy\n\n4\nquick\nmine.toml\n"))
     assert call(monkeypatch) == 0
     out, err = capsys.readouterr()
-    assert "this is no code of a Wikipedia; did you mean 'hy' (Armenian)?" in err
+    assert "this is not the code of a Wikipedia; did you mean 'hy' (Armenian)?" in err
     assert out.startswith("mine.toml is written. Look at it, then:") and "[classic]: " in err
     assert "in 4 h on this machine" in Path("mine.toml").read_text(encoding="utf-8")
 

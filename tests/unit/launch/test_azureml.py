@@ -30,28 +30,38 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (["vm_size=Standard_NC24rs_v3"], "Standard_NC24rs_v3 is retired; Standard_NC96ads_A100_v4 has as many GPUs"),
-        (["vm_size=standard_nd40rs_v2"], "Standard_ND40rs_v2 is retired; Standard_ND96asr_v4 has as many GPUs today"),
-        (["vm_size=Standard_NC24r"], "Standard_NC24r is retired; Standard_NC24ads_A100_v4 has one GPU today"),
-        (["vm_size=ND96asr_v4"], "is no size of a virtual machine; did you mean 'Standard_ND96asr_v4'?"),
-        (["vm_size=Standard_ND96asr_v5"], "how many GPUs Standard_ND96asr_v5 has is not known here; did you mean"),
-        ([], "neither compute nor vm_size says what trains. Set compute to a cluster, or vm_size."),
-        ([GPUS, "shm_size=32gigs"], 'sizes of shared memory are written as "64g" or "512m"'),
+        (
+            ["vm_size=Standard_NC24rs_v3"],
+            "Standard_NC24rs_v3 is retired; Standard_NC96ads_A100_v4 is a current size with the same number of GPUs",
+        ),
+        (
+            ["vm_size=standard_nd40rs_v2"],
+            "Standard_ND40rs_v2 is retired; Standard_ND96asr_v4 is a current size with the same number of GPUs",
+        ),
+        (["vm_size=Standard_NC24r"], "Standard_NC24r is retired; current sizes: Standard_NC24ads_A100_v4 has one GPU"),
+        (["vm_size=ND96asr_v4"], "is not the size of a virtual machine; did you mean 'Standard_ND96asr_v4'?"),
+        (["vm_size=Standard_ND96asr_v5"], "the number of GPUs of Standard_ND96asr_v5 is unknown; did you mean"),
+        (
+            [],
+            "neither compute nor vm_size is set, so there is no machine to train on. Set compute to a cluster, or "
+            "set vm_size.",
+        ),
+        ([GPUS, "shm_size=32gigs"], 'write the size of shared memory like "64g" or "512m"'),
         ([GPUS, "prepare={}"], "[prepare] needs compute or vm_size"),
-        ([GPUS, "cluster={}"], "[cluster] is made of machines of vm_size and called compute. Set both."),
-        ([GPUS, "compute=gpus", "cluster={}", "nodes=2"], "cluster.max_nodes = 1: 2 nodes would wait for ever"),
-        (["compute=gpus", "spot=true"], "whether machines of gpus may be taken away was said when it was made"),
-        (["compute=gpus", "infiniband=true"], "infiniband = true: vm_size '' is not known to have any"),
-        ([GPUS, 'services=["tensorboard"]'], 'Add train.observers=["tensorboard"], or leave the service out.'),
-        ([GPUS, 'setup=["ls ${{inputs.text}}"]'], "${{inputs.text}} names nothing of the job data, which has ${{outp"),
-        ([GPUS, 'environment={A="${{inputs.b}}"}'], "${{inputs.b}} names nothing of the job data"),
+        ([GPUS, "cluster={}"], "[cluster] needs vm_size (the size of its machines) and compute (its name). Set both."),
+        ([GPUS, "compute=gpus", "cluster={}", "nodes=2"], "cluster.max_nodes = 1: 2 nodes would wait forever"),
+        (["compute=gpus", "spot=true"], "an existing cluster such as gpus already has its own spot setting"),
+        (["compute=gpus", "infiniband=true"], "infiniband = true: vm_size '' is not known to have InfiniBand"),
+        ([GPUS, 'services=["tensorboard"]'], 'Add train.observers=["tensorboard"], or remove the service.'),
+        ([GPUS, 'setup=["ls ${{inputs.text}}"]'], "${{inputs.text}} does not exist in the job data, which has ${{outp"),
+        ([GPUS, 'environment={A="${{inputs.b}}"}'], "${{inputs.b}} does not exist in the job data"),
         ([GPUS, 'inputs.a={key="corpus.sorce",path="azureml:a:1"}'], "corpus.sorce: unknown key 'sorce'; did you mean"),
-        ([GPUS, 'inputs.a={key="corpus.source",path="/home/me/a"}'], "'/home/me/a' is no data of the workspace"),
+        ([GPUS, 'inputs.a={key="corpus.source",path="/home/me/a"}'], "'/home/me/a' is not data of the workspace"),
         (
             [GPUS, 'data.a={path="https://x.blob.core.windows.net/a?sig=planted"}'],
-            "is a secret, and descriptions of jobs hold none",
+            "is a secret, and job descriptions must not contain secrets",
         ),
-        ([GPUS, "output=wasbs://a/b"], "a folder of a datastore is azureml://datastores/NAME/paths/FOLDER"),
+        ([GPUS, "output=wasbs://a/b"], "a folder of a datastore as azureml://datastores/NAME/paths/FOLDER"),
     ],
 )
 def test_a_mistake_says_what_is_right(settings: list[str], says: str) -> None:
@@ -61,9 +71,9 @@ def test_a_mistake_says_what_is_right(settings: list[str], says: str) -> None:
 
 
 def test_a_reference_in_the_recipe_and_a_run_folder_elsewhere_are_refused() -> None:
-    with pytest.raises(RecipeError, match=r"Azure puts values into commands, not into a recipe"):
+    with pytest.raises(RecipeError, match=r"Azure inserts values into commands, not into a recipe"):
         described(GPUS, overrides=("corpus.source=${{inputs.text}}",))
-    with pytest.raises(RecipeError, match=r"--out /runs/a: run folders lie below `output`"):
+    with pytest.raises(RecipeError, match=r"--out /runs/a: run folders are stored below `output`"):
         described(GPUS, out="/runs/a")
 
 
@@ -130,7 +140,7 @@ def test_a_workspace_is_of_the_place_or_of_the_environment(monkeypatch: pytest.M
     with pytest.raises(RecipeError) as caught:
         Workspace(name="berts").whole()
     assert str(caught.value) == (
-        "the workspace is not known: nothing says its subscription, resource_group. Set [workspace] of the place "
+        "the workspace is incomplete: missing subscription, resource_group. Set [workspace] of the place "
         "(--set workspace.subscription=...), or AZURE_SUBSCRIPTION_ID, AZURE_DEFAULTS_GROUP in the environment."
     )
     monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", "1")
@@ -139,7 +149,7 @@ def test_a_workspace_is_of_the_place_or_of_the_environment(monkeypatch: pytest.M
     assert whole == Workspace(subscription="1", resource_group="mine", name="berts")
     monkeypatch.setenv("AZURE_DEFAULTS_GROUP", "a b")
     with pytest.raises(
-        RecipeError, match="^AZURE_DEFAULTS_GROUP in the environment is 'a b', which names no resource group"
+        RecipeError, match="^AZURE_DEFAULTS_GROUP in the environment is 'a b', which is not a valid resource group"
     ):
         Workspace(name="berts").whole()
 
@@ -150,7 +160,9 @@ def test_a_job_is_known_by_an_identifier_that_holds_its_workspace() -> None:
     assert (
         JobId.of(text) == JobId(workspace, "calm_sea_1") == JobId.of(text.replace("resourceGroups", "resourcegroups"))
     )
-    with pytest.raises(RecipeError, match=r"'calm_sea_1' is no job of Azure ML: the note in the run folder is damaged"):
+    with pytest.raises(
+        RecipeError, match=r"'calm_sea_1' is not a job of Azure ML: the note in the run folder is damaged"
+    ):
         JobId.of("calm_sea_1")
 
 
@@ -164,8 +176,8 @@ def test_without_the_package_its_name_and_the_commands_are_said(
         submit(place, load_job(Path("smoke"), [], None), SILENT)
     options = "--subscription 1 --resource-group g --workspace-name w"
     assert str(caught.value) == (
-        "Azure's package azure-ai-ml is not installed: pip install 'bertwright[azureml]'; or run, where az is: "
-        f"az ml job create --file runs/smoke/launch/pipeline.yml {options}"
+        "Azure's package azure-ai-ml is not installed: pip install 'bertwright[azureml]'; or run, on a machine "
+        f"with az: az ml job create --file runs/smoke/launch/pipeline.yml {options}"
     )
     assert (tmp_path / "runs/smoke/launch/pipeline.yml").is_file(), "the files of that command"
 

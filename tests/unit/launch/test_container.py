@@ -152,10 +152,10 @@ def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) ->
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ('mounts={"data"="/disk"}', r"'data' is where the container sees '/disk'; give an absolute path as"),
+        ('mounts={"data"="/disk"}', r"'data' is the path of '/disk' in the container; give an absolute path such as"),
         (f'mounts={{"{INSIDE}/"="/disk"}}', f"not {INSIDE}"),
-        ('mounts={"/data"="a:b"}', r"/data = 'a:b' has to name a folder of this machine, without a colon"),
-        ("shm_size=1gb", r'sizes of shared memory are written as "64g" or "512m"'),
+        ('mounts={"/data"="a:b"}', r"/data = 'a:b' must be a folder of this machine, without a colon"),
+        ("shm_size=1gb", r'write the size of shared memory like "64g" or "512m"'),
         ("gpus=first", r"gpus"),
         ("nodes=2", r"nodes: unknown key 'nodes'"),
     ],
@@ -211,8 +211,8 @@ def test_files_that_a_place_does_not_see_are_told_of() -> None:
     )
     assert "train.init_from = ~/run/train: it sees" in unseen and "data = " not in unseen
     for kind, says in {
-        "kubeflow": "The pods see the volume bertwright alone",
-        "skypilot": "The machine is a new",
+        "kubeflow": "The pods see only the volume bertwright",
+        "skypilot": "The machine is new",
     }.items():
         note = load_place(kind, "", ()).describe(reading).note
         assert note.startswith(says) and "corpus.source = /home/me/x.bz2" in note and "0.data = hdf5/128" in note

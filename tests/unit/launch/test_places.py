@@ -19,16 +19,16 @@ CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
         (CLUSTER, ["prepare.task=3"], "command line: prepare.task: unknown key 'task'; did you mean 'tasks'?"),
         (CLUSTER + "[hardware]\ncore = 9\n", [], "mine.toml:7: core: unknown key 'core'; did you mean 'cores'?"),
         (CLUSTER, ["nodes=0"], "command line: nodes: 0 must be 1 or more"),
-        (CLUSTER, ["time=soon"], 'command line: time: Slurm writes it as "90" (minutes), "12:00:00" or "2-12:00:00"'),
-        (CLUSTER, ["prepare.memory=4GB"], 'prepare.memory: Slurm writes it as "64G", "500M" (got \'4GB\')'),
-        ('kind = "torchrun"\n', [], "is a place of torchrun; write launch torchrun, or give another place."),
+        (CLUSTER, ["time=soon"], 'command line: time: write it like "90" (minutes), "12:00:00" or "2-12:00:00"'),
+        (CLUSTER, ["prepare.memory=4GB"], 'prepare.memory: write it like "64G", "500M" (got \'4GB\')'),
+        ('kind = "torchrun"\n', [], "is a place of torchrun; use launch torchrun, or give another place."),
         ("gpus = 4\n", [], 'needs kind = "slurm", or give another place.'),
         (
             'kind = "slurm"\n[environment]\nMY_TOKEN = "x"\n',
             [],
-            "mine.toml:2: environment: MY_TOKEN is a secret by its",
+            "mine.toml:2: environment: MY_TOKEN is a secret according to its",
         ),
-        (CLUSTER, ['environment={"A B"="1"}'], "'A B' is no name of a variable; letters, digits and _ are"),
+        (CLUSTER, ['environment={"A B"="1"}'], "'A B' is not a valid name of a variable; use letters, digits and _"),
     ],
 )
 def test_a_mistake_says_where_it_is_and_what_is_right(
@@ -51,7 +51,9 @@ def test_an_unknown_target_and_an_unknown_place_name_the_nearest() -> None:
 
 @pytest.mark.parametrize("nodes", ["nodes=2", 'rendezvous="node1"'])
 def test_machines_of_torchrun_must_meet_somewhere(nodes: str) -> None:
-    with pytest.raises(RecipeError, match=r'rendezvous: several nodes need a name and a port .* such as "node1:29500"'):
+    with pytest.raises(
+        RecipeError, match=r'rendezvous: several nodes need a host name and a port .* such as "node1:29500"'
+    ):
         load_place("torchrun", "", [nodes])
 
 
@@ -72,7 +74,7 @@ def test_machines_of_torchrun_must_meet_somewhere(nodes: str) -> None:
             "srun.3 holds --password ..., which is the name of a secret",
         ),
         ("setup=[\"curl -H 'Authorization: Bearer planted' host\"]", "setup.0 holds an authentication header"),
-        ('environment={PGPASSWORD="planted"}', "PGPASSWORD is a secret by its name"),
+        ('environment={PGPASSWORD="planted"}', "PGPASSWORD is a secret according to its name"),
     ],
 )
 def test_no_text_of_a_place_holds_a_secret(setting: str, says: str) -> None:
@@ -108,17 +110,25 @@ def test_what_is_no_secret_is_taken(setting: str) -> None:
         (
             "slurm",
             'options=["--constraint v100"]',
-            'options: "--constraint ..." would be read as one word, blank and',
+            'options: "--constraint ..." would be passed as one word, including',
         ),
-        ("slurm", 'options=["--exclusive", "-C v100"]', 'blank and all; write "-C..."'),
-        ("slurm", 'options=["--constraint", "v100"]', "options: each text stands in a line of its own, so it must be"),
+        ("slurm", 'options=["--exclusive", "-C v100"]', 'including the space; write "-C..."'),
+        (
+            "slurm",
+            'options=["--constraint", "v100"]',
+            "options: each string is on a separate line of the script, so it must be",
+        ),
         (
             "slurm",
             'srun=["--mpi pmix"]',
-            '"--mpi ..." would be read as one word, blank and all; write "--mpi=..."',
+            '"--mpi ..." would be passed as one word, including the space; write "--mpi=..."',
         ),
-        ("slurm", 'srun=[" --mpi=pmix"]', "srun: an option is empty, or has blanks around it"),
-        ("container", 'options=["--memory 64g"]', 'options: "--memory ..." would be read as one word, blank and all'),
+        ("slurm", 'srun=[" --mpi=pmix"]', "srun: an option is empty, has spaces around it"),
+        (
+            "container",
+            'options=["--memory 64g"]',
+            'options: "--memory ..." would be passed as one word, including the space',
+        ),
         ("container", 'options=[""]', "options: an option is empty"),
     ],
 )
@@ -155,7 +165,7 @@ def test_more_ranks_than_the_recipe_can_have_are_refused(
     said = str(caught.value)
     assert f"train.phases.0.batch: 64 is smaller than {ranks} ranks = {ranks}; raise it or use fewer" in said
     assert f"train.engine: single supports only one process, but {ranks} ranks train" in said
-    assert said.endswith(f"\nThe place has {product}. Change it, or the recipe.")
+    assert said.endswith(f"\nThe place has {product}. Change the place or the recipe.")
 
 
 def test_a_blank_in_a_name_does_not_split_an_option_of_sbatch() -> None:

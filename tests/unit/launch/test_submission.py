@@ -32,7 +32,7 @@ def test_a_run_whose_jobs_wait_or_run_is_not_submitted_again(queue: Path, state:
     submit(slurm, job, SILENT)
     queue.write_text(f"7|{state}|None|n1\n")
     other = load_job(Path("smoke"), ["train.seed=9"], None)
-    with pytest.raises(RecipeError, match=r"runs/smoke is submitted already, and prepare, train, finish wait or run\."):
+    with pytest.raises(RecipeError, match=r"runs/smoke is already submitted, and prepare, train, finish wait or run\."):
         submit(slurm, other, SILENT)
     assert Path("runs/smoke/launch/recipe.toml").read_text() == job.recipe, "the first one still reads its recipe"
     assert json.loads(Path("runs/smoke/launch/submitted.json").read_text())["jobs"]["train"] == "7"
@@ -51,7 +51,9 @@ def test_a_run_is_not_submitted_again_where_the_queue_cannot_be_asked(queue: Pat
     assert isinstance(slurm, Scheduler)
     said = fails(queue, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     for ask in (lambda: submit(slurm, job, SILENT), lambda: slurm.status(sent)):
-        with pytest.raises(RecipeError, match=rf"^squeue: {re.escape(said)}\. So it is not known whether job 7 waits"):
+        with pytest.raises(
+            RecipeError, match=rf"^squeue: {re.escape(said)}\. It is therefore unknown whether job 7 waits"
+        ):
             ask()
 
 

@@ -34,7 +34,7 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
     assert cache_file() == cache and cache.is_file()
     plan = make_plan(recipe, standing_artifacts(recipe, out), machine)
     assert plan["phases"][0]["step_seconds"] == pytest.approx(2 * 2.0 + 1.0), "two micro-batches and an update"
-    assert plan["calibrated"] == "by a measurement of this machine (2026-01-02)"
+    assert plan["calibrated"] == "from a measurement of this machine (2026-01-02)"
     assert plan["high_hours"] == pytest.approx(plan["total_hours"] * MEASURED_BAND[1])  # type: ignore[operator]
     assert make_plan(load("model.dropout=0.3"), standing_artifacts(recipe, out), machine)["calibrated"] == "", (
         "another network"

@@ -169,10 +169,11 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
         (None, "cannot read the place {path}: "),
         (
             "kind = 'local'\n",
-            '{path} does not say what its machines have. Write a section [hardware], such as: gpu = "h100", gpus = 8.',
+            "{path} does not describe the hardware of its machines. Add a section [hardware], such as: gpu = "
+            '"h100", gpus = 8.',
         ),
-        ("[hardware]\ngpu = 'h1000'\n", "'h1000' is no GPU that is known here. Did you mean h100?"),
-        ("[hardware]\ngpu = 'tpu'\n", "'tpu' is no GPU that is known here. Those known are b200, h200, "),
+        ("[hardware]\ngpu = 'h1000'\n", "'h1000' is not a known GPU. Did you mean h100?"),
+        ("[hardware]\ngpu = 'tpu'\n", "'tpu' is not a known GPU. Known GPUs: b200, h200, "),
         ("[hardware]\nnodes = 0\n", "{path}:2: nodes: "),
         (
             "overrides = 'train.seed=1'\n[hardware]\n",
@@ -181,8 +182,8 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
         ("[hardware]\ngpuz = 8\n", "{path}:2: gpuz: "),
         (
             "accelerators = 'H100:8'\n[hardware]\ngpu = 'h100'\n",
-            "{path}: [hardware] does not say how many GPUs a machine with accelerators = 'H100:8' has, and the "
-            "forecast would be of one. Add gpus = 8, say, to [hardware].",
+            "{path}: [hardware] does not say how many GPUs a machine with accelerators = 'H100:8' has, so the "
+            "forecast would be for one. Add for example gpus = 8 to [hardware].",
         ),
     ],
 )
@@ -227,15 +228,17 @@ def test_more_ranks_than_sequences_are_refused(load: Load, tmp_path: Path) -> No
     with pytest.raises(RecipeError) as error:
         make_plan(load(), {}, replace(machine_of(GPUS), nodes=2))
     assert str(error.value) == (
-        "16 ranks (2 machines of 8) cannot share train.phases.0.batch = 8: a rank would have nothing to do. Plan for "
-        "fewer, or raise the batch."
+        "16 ranks (2 machines of 8) cannot share train.phases.0.batch = 8: some ranks would have no sequences. "
+        "Plan for fewer ranks, or raise the batch."
     )
 
 
 def test_a_precision_that_its_gpus_have_no_unit_for_is_refused(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as error:
         make_plan(load("train.device=auto", "train.precision=bf16"), {}, machine_of(HardwareConfig(gpu="v100")))
-    assert str(error.value) == ("train.precision = bf16, but a v100 has no unit for it. Set train.precision=fp16.")
+    assert str(error.value) == (
+        "train.precision = bf16, but a v100 has no hardware support for it. Set train.precision=fp16."
+    )
 
 
 def test_a_recipe_without_training_and_no_machines_are_refused(

@@ -147,7 +147,7 @@ def test_what_cannot_be_compared_is_refused(two: list[Path], tmp_path: Path) -> 
     with pytest.raises(RecipeError, match="the same run folder is named twice. Name each run once"):
         read_runs([two[0], two[0]])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ArtifactError, match="empty has no rows of training .* runs that have begun to train"):
+    with pytest.raises(ArtifactError, match="empty has no rows of training .* runs that have started training"):
         read_runs([two[0], tmp_path / "empty"])
 
 

@@ -35,7 +35,7 @@ def test_a_row_that_is_none_is_named_with_its_line(run_folder: Make) -> None:
     under_way = Artifact(folder / "train", {**train.manifest, "files": {}})
     for damage in (b'{"step": 1}\n', b"[]\n", b"\xff\n", b'{"phase": 0, "step": 1', b"\n"):
         (folder / "train" / "metrics.jsonl").write_bytes(b"".join([*rows[:2], damage]))
-        with pytest.raises(ArtifactError, match=r"metrics\.jsonl:3 is no row of metrics\. Restore the file\."):
+        with pytest.raises(ArtifactError, match=r"metrics\.jsonl:3 is not a row of metrics\. Restore the file\."):
             read_facts(folder, {**opened(folder, "corpus", "vocab", "examples"), "train": under_way}, "")
 
 

@@ -82,5 +82,6 @@ def test_a_damaged_forecast_is_refused(run_folder: Make) -> None:
     with pytest.raises(ArtifactError) as error:
         read_facts(folder, {stage: open_artifact(folder / stage) for stage in STAGES}, "")
     assert str(error.value) == (
-        f"{folder / 'forecast.json'} is damaged: it does not match its own seal. Remove it: the report does without."
+        f"{folder / 'forecast.json'} is damaged: it does not match its checksum. Remove it: the report can be "
+        "written without it."
     )

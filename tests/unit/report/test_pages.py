@@ -33,16 +33,16 @@ def under_way(folder: Path, **counts: object) -> dict[str, Artifact]:
 def test_the_page_of_a_training_under_way_says_so_before_any_number(run_folder: Make) -> None:
     folder = run_folder()
     text = written(folder, under_way(folder, peak_memory_bytes=None))
-    warning = "Unfinished. This is of the checkpoint step-000480: step 480 of 1,100, in phase 0."
+    warning = "Unfinished. This page describes the checkpoint step-000480: step 480 of 1,100, in phase 0."
     assert text.index(warning) < text.index("masked-token loss")
-    assert "Scores are those that training took on held-out documents at step 900." in text
+    assert "Scores are those measured during training on held-out documents at step 900." in text
     assert "The stage evaluate has not run yet" in text and "always guessing “" not in text
     assert "peak memory" not in text and "export read back" not in text
     assert read_json(folder / "summary.json")["unfinished"] == UNFINISHED
 
 
 def test_a_training_under_way_that_has_learnt_nothing_yet_is_said_to(run_folder: Make) -> None:
-    folder, says = run_folder(), "The model has not learnt to use the context."
+    folder, says = run_folder(), "The model has not learned to use the context."
     artifacts = under_way(folder)
     assert says not in written(folder, artifacts)
     loss = next(row for row in reversed(read_facts(folder, artifacts, "").metrics) if "heldout_mlm_loss" in row)
@@ -110,7 +110,7 @@ def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder:
         "sequences from held-out examples, which",
     ):
         assert shown in text, shown
-    assert "Corpus" not in text and "learnt from" not in text
+    assert "Corpus" not in text and "learned from" not in text
 
 
 def test_pairs_in_sentence_order_are_called_so(run_folder: Make) -> None:

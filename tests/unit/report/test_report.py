@@ -90,16 +90,17 @@ def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_fold
     text = report(run_folder()).text.replace("\u00a0", " ")
     for shown in (
         "same text as an earlier one80.2 %",
-        "nearly the text of an earlier one50.1 %",
+        "nearly the same text as an earlier one50.1 %",
         "too short without repeated paragraphs20 %",
         "documents with their copies3,523",
         "repeated paragraphs left out699",
         "paragraphs removed: boilerplate77",
         "masked: e-mail addresses33",
-        "https://hu.wikipedia.org/wiki/Kezd%C5%91lapdump11CC BY-SA2,523 of 3,4001,000,067no, it ends early; 9,988",
+        "https://hu.wikipedia.org/wiki/Kezd%C5%91lapdump11CC BY-SA2,523 of 3,4001,000,067no, the file is "
+        "truncated; 9,988",
         "novels <2>text122.5unknown500 of 500234,500yes",
         "tests/questions.txt3 of 200 1.5 %0 of 0",
-        "learnt from 1,801 documents, 50.6 % of the corpus",
+        "learned from 1,801 documents, 50.6 % of the corpus",
         "Cyrillic5,0002.751.250 %60 %14019",
         "Of 1,900 held-out sentences of 13 words or more, 38 (2 %)",
     ):
@@ -111,15 +112,15 @@ def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains
     folder = run_folder()
     text = report(folder).text.replace("\u00a0", " ")
     for shown in (
-        "52 % of these pairs are random; 52.4 % of training's; always guessing the commoner label: 52 %",
+        "52 % of these pairs are random; 52.4 % of training's; always guessing the more common label: 52 %",
         "Gradient norm",
         "Lengths of set 64",
         "51.5 tokens in the mean",
         "runs/first/train (fingerprint 0123456789ab)",
         "Training was started 2 times",
         "600 of 800",
-        "Phase 1 grew from 200 to 300 steps when it stood at step 150",
-        "In phase 0 the batches 40 to 59 were left out",
+        "Phase 1 was extended from 200 to 300 steps at step 150",
+        "In phase 0 the batches 40 to 59 were skipped",
     ):
         assert shown in text
     assert "Unfinished" not in text and "untrained" not in text
@@ -131,10 +132,10 @@ def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains
 def test_the_guesses_of_an_untrained_model_are_called_so(run_folder: Make) -> None:
     text = report(run_folder(mlm_loss=5.8, untrained=True, nsp_accuracy=0.5)).text.replace("\u00a0", " ")
     before, _, results = text.partition("Results" + "masked-token loss")
-    assert "The model has not learnt to use the context." in before
-    assert "5.80 nats, is not clearly below the 5.90 that word frequencies alone score" in before
+    assert "The model has not learned to use the context." in before
+    assert "5.80 nats, is not clearly below 5.90, the loss of word frequencies alone" in before
     assert "They are those of an untrained model." in results
-    assert "always guessing the commoner label: 52 %, so no better than that" in results
+    assert "always guessing the more common label: 52 %, so no better than that" in results
 
 
 def test_a_score_that_is_no_number_is_shown_as_such(run_folder: Make) -> None:
@@ -215,7 +216,7 @@ def test_the_report_has_a_version_and_a_fingerprint_of_what_it_shows(run_folder:
 
 
 def test_without_predictions_the_page_says_so(run_folder: Make) -> None:
-    assert "None were asked for" in report(run_folder([])).text
+    assert "None were requested" in report(run_folder([])).text
 
 
 def test_bits_a_character_stand_where_they_were_scored(run_folder: Make) -> None:

@@ -67,11 +67,11 @@ def test_each_replacement_is_a_line_with_both_values_and_the_reason(file: Path) 
     _, replaced = load_tiny(file)
     for line in (
         "model.config: bert.json -> left out (the smallest of its family instead)",
-        "train.init_from: checkpoint -> left out (it is another network's)",
-        "train.phases.0.samples: 640,000 -> left out (given in steps instead)",
-        "train.phases.0.batch: 64 -> 16 (the phases' batches keep their ratio)",
-        "train.engine: zero -> left out (one process has all weights)",
-        "train.mirror: s3://bucket/run -> left out (nothing is copied anywhere)",
+        "train.init_from: checkpoint -> left out (made for another network)",
+        "train.phases.0.samples: 640,000 -> left out (replaced by steps)",
+        "train.phases.0.batch: 64 -> 16 (the batches of the phases keep their ratio)",
+        "train.engine: zero -> left out (a single process holds all weights)",
+        "train.mirror: s3://bucket/run -> left out (no checkpoints are copied)",
     ):
         assert line in replaced
     assert not any("secret" in line for line in replaced)

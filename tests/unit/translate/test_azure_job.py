@@ -74,26 +74,29 @@ def test_the_commands_of_a_pipeline_are_one_recipe() -> None:
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        ("command: [", "this is no YAML: expected the node content, but found '<stream end>' in line 1. Give"),
-        ("a: 1\na: b: c", "this is no YAML: mapping values are not allowed here in line 2. Give"),
-        ("a: \x01", "this is no YAML: it holds a character that no text has"),
+        ("command: [", "this is not YAML: expected the node content, but found '<stream end>' in line 1. Give"),
+        ("a: 1\na: b: c", "this is not YAML: mapping values are not allowed here in line 2. Give"),
+        ("a: \x01", "this is not YAML: it contains a character that is not valid in text"),
         ("[" * 3000, "nested too deeply"),
         (
             "when: 2024-13-45\ncommand: a",
-            "a value is none of its kind, such as the date 2024-13-45. Correct it, or put",
+            "a value is invalid, for example the date 2024-13-45. Correct it, or put",
         ),
-        ("a: !!timestamp x", "a value is none of its kind"),
-        ("a: !!bool x", "a value is none of its kind"),
-        ("jobs: [a, b]", "`jobs` is no section. Give under it each job of the pipeline by its name"),
-        ("jobs: abc", "`jobs` is no section"),
-        ("jobs: {0x1: {command: python run.py}}", "line 1: run.py is no program that can be translated"),
-        ("- a", "this is no job file of Azure ML: it has no `command`"),
+        ("a: !!timestamp x", "a value is invalid"),
+        ("a: !!bool x", "a value is invalid"),
+        ("jobs: [a, b]", "`jobs` is not a section. Write each job of the pipeline below it, by its name"),
+        ("jobs: abc", "`jobs` is not a section"),
+        ("jobs: {0x1: {command: python run.py}}", "line 1: run.py is not a program that can be translated"),
+        ("- a", "this is not a job file of Azure ML: it has no `command`"),
         ("type: command", "the job has no `command`: give a command job"),
         ("jobs: {a: {component: ./a.yml}}", "the job a has no `command`: its command is in ./a.yml; translate that"),
-        ("command: python run.py ${{inputs.x}}", r"the job: \$\{\{inputs.x\}\} names nothing that has a value"),
-        ("command: a\ndistribution: {type: ray}", "the job: distribution ray starts no equal ranks. Translate one"),
-        ("command: a\nresources: {instance_count: two}", "the job: instance_count two is no number of processes"),
-        ("command: python run.py", "line 1: run.py is no program that can be translated"),
+        ("command: python run.py ${{inputs.x}}", r"the job: \$\{\{inputs.x\}\} does not name a known value"),
+        (
+            "command: a\ndistribution: {type: ray}",
+            "the job: distribution ray does not start equal ranks. Translate a job",
+        ),
+        ("command: a\nresources: {instance_count: two}", "the job: instance_count two is not a number of processes"),
+        ("command: python run.py", "line 1: run.py is not a program that can be translated"),
     ],
 )
 def test_what_cannot_be_translated_is_told(job: str, said: str) -> None:
@@ -103,7 +106,7 @@ def test_what_cannot_be_translated_is_told(job: str, said: str) -> None:
 
 def test_a_command_that_is_merged_from_elsewhere_has_its_line() -> None:
     job = "base: &base\n  command: |\n    python run.py\njobs:\n  one:\n    <<: *base\n"
-    with pytest.raises(RecipeError, match=r"line 3: run\.py is no program"):
+    with pytest.raises(RecipeError, match=r"line 3: run\.py is not a program"):
         translated(job)
     assert len(of_job("x: &x\n  command: python run.py\n<<: *x\n")) == 1
 

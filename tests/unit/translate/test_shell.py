@@ -35,8 +35,8 @@ def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("run.sh $(nproc)", "line 1: $( is for a shell, and no shell is run. Write in its place what it prints."),
-        ("run.sh `nproc`", "line 1: ` is for a shell"),
+        ("run.sh $(nproc)", "line 1: $( needs a shell, but no shell is run. Replace it by its output."),
+        ("run.sh `nproc`", "line 1: ` needs a shell"),
         ("run.sh 'open", "line 1: No closing quotation. Close the quote, or join the lines."),
     ],
 )
@@ -94,11 +94,14 @@ def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted
         ("torchrun --nproc_per_nod 8 x.py", "torchrun has no option --nproc_per_nod; did you mean --nproc_per_node?"),
         (
             "mpirun -n $N x.py",
-            "mpirun -n $N: how many processes that starts, only the machine knows. Write the number.",
+            "mpirun -n $N: the number of processes depends on the machine. Write the number.",
         ),
-        ("torchrun --nproc_per_node=gpu x.py", "torchrun --nproc_per_node gpu: how many"),
-        ("mpirun -n 12 -ppn 8 x.py", "mpirun starts 12 processes on nodes of 8, so nodes would have unlike numbers"),
-        ("srun -N 4 -n 6 x.py", "srun starts 6 processes over 4 nodes, so nodes would have unlike numbers"),
+        ("torchrun --nproc_per_node=gpu x.py", "torchrun --nproc_per_node gpu: the number of processes"),
+        (
+            "mpirun -n 12 -ppn 8 x.py",
+            "mpirun starts 12 processes on nodes of 8, so the nodes would have different numbers",
+        ),
+        ("srun -N 4 -n 6 x.py", "srun starts 6 processes over 4 nodes, so the nodes would have different numbers"),
     ],
 )
 def test_launchers_that_are_not_understood_are_told(line: str, said: str) -> None:

@@ -41,7 +41,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
             f"python run_pretraining.py {NEEDED} --train_batchsize 8 --max_steps many --fp16=1",
             "line 1: NVIDIA's run_pretraining.py has no option --train_batchsize; did you mean --train_batch_size?\n"
             "line 1: max_steps many: give a number, not 'many'.\n"
-            "line 1: --fp16 has no value, and '1' is given.",
+            "line 1: --fp16 takes no value, but '1' is given.",
         ),
         (
             "python run_pretraining.py --input_dir d --do_train",
@@ -51,7 +51,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
         (
             f"python run_pretraining.py {NEEDED} --max 128",
             "line 1: NVIDIA's run_pretraining.py has several options that begin with --max: --max_predictions_per_seq, "
-            "--max_seq_length, --max_steps. Write which one.",
+            "--max_seq_length, --max_steps. Write the complete option.",
         ),
         (f"python run_pretraining.py {NEEDED} --seed", "line 1: --seed needs a value."),
         (
@@ -61,7 +61,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
         ),
         (
             "python run_pretrainig.py",
-            "line 1: run_pretrainig.py is no program that can be translated. Did you mean run_pretraining.py?",
+            "line 1: run_pretrainig.py is not a program that can be translated. Did you mean run_pretraining.py?",
         ),
         (
             "bash run_pretraining.sh 96 6e-3 fp64",
@@ -141,7 +141,7 @@ def test_weights_to_start_from_are_looked_at(tmp_path: Path) -> None:
     foreign = translated(f"python run_pretraining.py {NEEDED} --init_checkpoint {stock}")
     assert foreign.sections["train.init_layers"].value == [1, 2, 3] and not foreign.open
     (stock / "config.json").write_text("[]")
-    with pytest.raises(RecipeError, match="does not say num_hidden_layers"):
+    with pytest.raises(RecipeError, match="does not state num_hidden_layers"):
         translated(f"python run_pretraining.py {NEEDED} --init_checkpoint {stock}")
 
 
@@ -152,10 +152,10 @@ def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int,
     found = translation.sections.get("train.engine")
     assert (found.value if found else None) == engine
     (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 4}}))
-    with pytest.raises(RecipeError, match=r"ZeRO has no stage 4\. Give one of 0, 1, 2 and 3 there\."):
+    with pytest.raises(RecipeError, match=r"ZeRO has no stage 4\. Set the stage to 0, 1, 2 or 3 in that file\."):
         translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
     (tmp_path / "ds.json").write_text("nothing")
-    with pytest.raises(RecipeError, match="no DeepSpeed configuration"):
+    with pytest.raises(RecipeError, match="not a DeepSpeed configuration"):
         translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
 
 
@@ -273,7 +273,7 @@ def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     assert translation.left == ("line 2: az", "line 3: wget") and translation.launch.ranks == 2
     assert dict(translation.launch.machine)["genv"] == "OMP_NUM_THREADS 4"
     assert "S3cret" not in text(translation) + place_text(translation) + json.dumps(translation.facts())
-    assert translation.phases[0]["data"].value == "https://host/data" and "is left out here" in translation.open[-1]
+    assert translation.phases[0]["data"].value == "https://host/data" and "was removed here" in translation.open[-1]
     plain = translated(f"python run_pretraining.py {NEEDED} --max_seq_length 128")
     assert not plain.open and plain.commands == (f"python run_pretraining.py {NEEDED} --max_seq_length 128",)
 

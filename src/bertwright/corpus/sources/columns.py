@@ -24,7 +24,7 @@ def arrow(path: Path) -> Any:
         import pyarrow
     except ImportError as error:
         raise MissingExtraError(
-            f"{path} is read with pyarrow, which is not installed: pip install 'bertwright[formats]'."
+            f"{path} cannot be read without pyarrow, which is not installed: pip install 'bertwright[formats]'."
         ) from error
     return pyarrow
 
@@ -82,7 +82,7 @@ def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
             except UnicodeDecodeError as error:
                 raise SourceError(
                     f"{job.file.path}: row {row:,} of the column {name!r} is not UTF-8 at its byte {error.start:,}. "
-                    "Write the file again, with its texts decoded."
+                    "Write the file again with valid UTF-8 text."
                 ) from error
         raise
 
@@ -90,7 +90,7 @@ def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
 def damaged_table(path: Path, error: Exception) -> SourceError:
     """The error for a file that pyarrow rejects."""
     reason = " ".join(str(error).split())[:200]
-    return SourceError(f"{path} is damaged or was cut off ({reason}). Download it, or write it, again.")
+    return SourceError(f"{path} is damaged or truncated ({reason}). Download it again, or write it again.")
 
 
 def groups(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:

@@ -31,8 +31,8 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
     if is_web(url):
         if is_redacted(url):
             raise SourceError(
-                f"{shown(url)} has no copy in {downloads}, and the query of its address was left out when the recipe "
-                "was written. Give the whole address in corpus.source."
+                f"{shown(url)} has no copy in {downloads}, and the stored recipe holds its address without the "
+                "query. Give the complete address in corpus.source."
             )
         return [fetch(url, copy, log)]
     if not note.is_file():
@@ -53,7 +53,7 @@ def copies_made(url: str, downloads: Path) -> list[Path]:
     copies = [_place(address, downloads) for address in urls]
     if not copies or not all(path.is_file() for path in copies):
         raise NoCopyError(
-            f"{shown(url)} has no whole copy in {downloads}. Make it first: bertwright corpus RECIPE --out DIR."
+            f"{shown(url)} has no complete copy in {downloads}. Make one first: bertwright corpus RECIPE --out DIR."
         )
     return copies if glob.has_magic(url) or urls == [url] else [copy]
 
@@ -74,7 +74,7 @@ def _listed(url: str) -> list[str]:
     except Exception as error:  # each storage has its own exceptions
         raise SourceError(
             f"cannot list {shown(url)}: {shown(str(error))}. Check the address, and that the credentials in the "
-            "environment may list it."
+            "environment have permission to list it."
         ) from None
     if not names:
         raise SourceError(f"there is no file at {shown(url)}. Correct the address in corpus.source.")

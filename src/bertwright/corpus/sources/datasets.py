@@ -47,7 +47,7 @@ def _data_files(folder: Path) -> list[Path]:
         return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
     except (ArtifactError, KeyError, TypeError, IndexError) as error:
         raise SourceError(
-            f"{folder} is no data set that save_to_disk wrote: {error!r}. Save it again, or give its files."
+            f"{folder} is not a data set written by save_to_disk: {error!r}. Save it again, or give its files."
         ) from error
 
 

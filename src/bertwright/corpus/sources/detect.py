@@ -31,7 +31,7 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
     except OSError as error:
         reason = error.strerror or str(error)
         raise SourceError(
-            f"cannot read {path}: {reason}. Give corpus.source the path of a file you may read."
+            f"cannot read {path}: {reason}. Set corpus.source to the path of a file that you have permission to read."
         ) from error
     if not magic:
         raise SourceError(f"{path} is empty (0 bytes). Download it again.")
@@ -45,11 +45,12 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
     detected = named.kind if named and not named.certain else _kind(path, head)
     if named and detected not in (named.kind, *named.also):
         raise SourceError(
-            f"{path} is no {named.kind} file: it looks like {detected}. Leave corpus.source.format out to have it told."
+            f"{path} is not a {named.kind} file: it looks like {detected}. Remove corpus.source.format to "
+            "detect the format."
         )
     if (offset := head.find(b"\0")) >= 0:
         raise SourceError(
-            f"{path} is no text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet, as it was made."
+            f"{path} is not text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet file, unchanged."
         )
     return replace(file, format=detected)
 
@@ -58,7 +59,7 @@ def _text_file(path: Path, magic: bytes) -> File:
     compression = _compression(path, magic)
     head = _head(File(path, "text", compression))
     if not head:
-        raise SourceError(f"{path} is an empty {compression} file, or cut in its first block. Download it again.")
+        raise SourceError(f"{path} is an empty {compression} file, or truncated in its first block. Download it again.")
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise SourceError(f"{path} is UTF-32 (its byte-order mark says so at byte 0). Convert it to UTF-8 first.")
     wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -75,7 +76,9 @@ def _compression(path: Path, magic: bytes) -> Compression:
     # An error page from a server is saved under the requested file name.
     if path.suffix[1:] in MAGIC:
         looks = "an HTML page" if _HTML.search(magic) else f"something that begins with {magic[:12]!r}"
-        raise SourceError(f"{path} is no {path.suffix[1:]} file but {looks}: the download failed. Download it again.")
+        raise SourceError(
+            f"{path} is not a {path.suffix[1:]} file but {looks}: the download failed. Download it again."
+        )
     return "plain"
 
 
@@ -103,18 +106,21 @@ def _refuse(path: Path, head: bytes) -> None:
         raise _html_page(path)
     name = root_element(head)
     if name.startswith("!"):
-        raise SourceError(f"{path} declares a document type (<{name}>). No MediaWiki export does; none is accepted.")
+        raise SourceError(
+            f"{path} declares a document type (<{name}>). MediaWiki exports never do, so such files are not "
+            "accepted. Give an unchanged export."
+        )
     if head.lstrip().startswith(b"<?xml") or ".xml" in path.suffixes:
         raise no_export(path, name)
     if re.match(rb'\s*\[\s*\{\s*"', head):
-        raise SourceError(f"{path} is one JSON array. Write an object a line instead, e.g. with `jq -c '.[]'`.")
+        raise SourceError(f"{path} is one JSON array. Write one object per line instead, e.g. with `jq -c '.[]'`.")
     refuse_fragments(path, head)
     if table := _columns(path, head):
         columns = ", ".join(repr(column[:40]) for column in table)
         raise SourceError(
-            f"{path} is a table (CSV or TSV) with the columns {columns}, and such tables are not read. "
-            "Write it as JSON lines or Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is running "
-            'text after all, set corpus.source.format = "text".'
+            f"{path} is a table (CSV or TSV) with the columns {columns}, and such tables are not supported. Convert "
+            "it to JSON lines or Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is in fact running "
+            'text, set corpus.source.format = "text".'
         )
 
 
@@ -122,8 +128,8 @@ def _html_page(path: Path) -> SourceError:
     # Its name says that it is meant to be a page, such as a report, and not a server's answer in place of a dump.
     if path.suffix.lower() in (".html", ".htm", ".xhtml"):
         return SourceError(
-            f"{path} is an HTML page, and such pages are not read. Look at it in a browser; to train on its text, give "
-            "that as plain text or JSON lines."
+            f"{path} is an HTML page, and such pages are not supported. Look at it in a browser; to train on its "
+            "text, convert it to plain text or JSON lines."
         )
     return SourceError(f"{path} is an HTML page, not a dump: the download failed. Download it again.")
 

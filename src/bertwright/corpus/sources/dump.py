@@ -183,7 +183,10 @@ def parse_header(data: bytes, path: Path) -> Header:
             facts[name] = text.strip()
 
     def doctype(*_: object) -> None:
-        raise SourceError(f"{path} declares a document type: no MediaWiki export does, and none is accepted.")
+        raise SourceError(
+            f"{path} declares a document type. MediaWiki exports never do, so such files are not accepted. Give an "
+            "unchanged export."
+        )
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler, parser.EndElementHandler = start, end

@@ -17,7 +17,7 @@ _ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-
 _SQL = re.compile(rb"\s*+(?:--[^\n]*+\n\s*+|/\*[^\n]*+\n\s*+)*+(?:DROP TABLE|CREATE TABLE|INSERT INTO) ")
 _OTHER_ROOTS = {
     "feed": "it is a file of abstracts; use the dump named pages-articles",
-    "api": "it is an answer of the wiki's API; use Special:Export or the dump named pages-articles",
+    "api": "it is a response of the wiki's API; use Special:Export or the dump named pages-articles",
     "rss": "it is a news feed; use the dump named pages-articles",
 }
 _MARKS = tuple(map(re.compile, (rb"\[\[[^\[\]\n]++\]\]", rb"\{\{[^{}]++\}\}", rb"'''", rb"(?m)^==+[^=\n]+==+\s*$")))
@@ -42,11 +42,11 @@ def no_export(path: Path, root: str) -> SourceError:
 def refuse_fragments(path: Path, head: bytes) -> None:
     """Raise `SourceError` if a file that would pass as plain text is a fragment of a dump or belongs to one."""
     if _INSIDE.search(head):
-        raise _piece(path, "it has tags of one, but no <mediawiki> before them")
+        raise _piece(path, "it has tags of an export, but no <mediawiki> before them")
     if _INDEX.match(head):
         raise SourceError(
-            f"{path} is the index of a multistream dump, which holds titles alone. Give the file beside it whose name "
-            "ends in multistream.xml.bz2."
+            f"{path} is the index of a multistream dump, which holds only titles. Give the file next to it with a "
+            "name that ends in multistream.xml.bz2."
         )
     if _SQL.match(head):
         raise SourceError(
@@ -54,8 +54,8 @@ def refuse_fragments(path: Path, head: bytes) -> None:
         )
     if sum(bool(mark.search(head)) for mark in _MARKS) >= 3:
         raise SourceError(
-            f"{path} looks like wikitext, whose markup is read in exports alone. Export the pages with Special:Export, "
-            'or, if the marks are to stay in the text, set corpus.source.format = "text".'
+            f"{path} looks like wikitext, and wikitext is only read inside an export. Export the pages with "
+            'Special:Export, or, to keep the markup in the text, set corpus.source.format = "text".'
         )
 
 
@@ -63,15 +63,15 @@ def no_pages(path: Path, *, whole: bool) -> SourceError:
     """The error for an export without a complete page; `whole` tells whether it has its closing tag."""
     if whole:
         return SourceError(
-            f"{path} has not one whole page: the export ends after its head. Name pages when you export, or give the "
-            "file of the dump that has them."
+            f"{path} contains no complete page: the export ends after its head. Name pages when you export, or give "
+            "the file of the dump that contains pages."
         )
-    return SourceError(f"{path} has not one whole page. Download it again.")
+    return SourceError(f"{path} contains no complete page. Download it again.")
 
 
 def _piece(path: Path, reason: str) -> SourceError:
     return SourceError(
-        f"{path} is not a MediaWiki export but may be a piece of one: {reason}, not <mediawiki>. Put the head of the "
+        f"{path} is not a MediaWiki export but may be a part of one: {reason}, not <mediawiki>. Put the head of the "
         "dump (from <mediawiki> to </siteinfo>) before its first whole <page> and </mediawiki> after its last; "
-        '<mediawiki xml:lang="…"> alone does where the head is lost.'
+        '<mediawiki xml:lang="…"> alone is enough if the head is lost.'
     )

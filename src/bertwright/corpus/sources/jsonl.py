@@ -43,7 +43,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
         # `[[[[…` may be valid JSON, but too deep for the parser.
         except (ValueError, RecursionError) as error:
             if line.endswith("\n"):
-                raise _wrong(job, offset, f"is no JSON ({error})") from error
+                raise _wrong(job, offset, f"is not JSON ({error})") from error
             torn, whole = offset, state.copy()
             continue
         yield document(job, _text(job, offset, record), record, offset)
@@ -55,11 +55,11 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
 def _text(job: Job, offset: int, record: Any) -> str:
     key = job.source.text
     if not isinstance(record, dict):
-        raise _wrong(job, offset, f"is no JSON object but {str(record)[:40]!r}")
+        raise _wrong(job, offset, f"is not a JSON object but {str(record)[:40]!r}")
     if key not in record:
         raise _wrong(job, offset, f"has no key {key!r}; its keys are {', '.join(map(repr, record))}", job.source.text)
     if not isinstance(record[key], str | None):
-        raise _wrong(job, offset, f"has no text under {key!r} but {str(record[key])[:40]!r}", job.source.text)
+        raise _wrong(job, offset, f"has, under {key!r}, not text but {str(record[key])[:40]!r}", job.source.text)
     # Null is a document without text, which the filter counts as empty.
     return record[key] or ""
 
@@ -68,7 +68,7 @@ def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:
     remedy = (
         "Name the key that holds the text in corpus.source.text"
         if key
-        else "Mend the line, or name another corpus.source.format"
+        else "Correct the line, or set another corpus.source.format"
     )
     return SourceError(f"{job.file.path}: line {line_number(job.file, offset):,} {what}. {remedy}.")
 

@@ -68,7 +68,9 @@ def read(file: File, piece: Piece) -> Iterator[bytes]:
         reader = Reader(file, piece.start, piece.stop)
         yield from reader
         if reader.cut and not piece.last:
-            raise SourceError(f"{file.path} is damaged: a stream has no end before byte {piece.stop:,}. Download it.")
+            raise SourceError(
+                f"{file.path} is damaged: a stream has no end before byte {piece.stop:,}. Download it again."
+            )
         return
     with (
         naming(packed),

@@ -77,14 +77,15 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
         paths = [file for place in _local(path, downloads, log, copying) for file in _files(place)]
     if not paths:
         raise SourceError(
-            f"there is no file in {shown}. Give corpus.source the path of a file, or of a folder of them."
+            f"there is no file in {shown}. Set corpus.source to the path of a file, or of a folder with files."
         )
     # Absolute, because workers of other executors may run in other folders.
     files = tuple(examine(file.absolute(), config.format) for file in paths)
     if odd := next((file for file in files if file.format != files[0].format), None):
         raise SourceError(
             f"{shown} holds files of several formats: {files[0].path.name} is {files[0].format}, {odd.path.name} is "
-            f"{odd.format}. Name those of one format with a pattern such as {Path(shown).name}/*{odd.path.suffix}."
+            f"{odd.format}. Select the files of one format with a pattern such as "
+            f"{Path(shown).name}/*{odd.path.suffix}."
         )
     _check_keys(config, files[0])
     return Source(config, _name(path), files)
@@ -116,10 +117,12 @@ def _below(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
         status = folder.stat()
         # A link to a parent folder would be followed forever.
         if (status.st_dev, status.st_ino) in above:
-            raise SourceError(f"{folder} is a link to a folder it lies in. Remove the link, or name the files.")
+            raise SourceError(f"{folder} is a link to a folder that contains it. Remove the link, or name the files.")
         names = sorted(os.listdir(folder))
     except OSError as error:
-        raise SourceError(f"cannot read {folder}: {error.strerror}. Give a folder you may read.") from error
+        raise SourceError(
+            f"cannot read {folder}: {error.strerror}. Give a folder that you have permission to read."
+        ) from error
     for name in names:
         if name.startswith(_HIDDEN):
             continue
@@ -133,13 +136,13 @@ def _check_keys(config: SourceConfig, file: File) -> None:
     keys = format_of(file.format).keys
     if config.lines != "paragraphs" and "lines" not in keys:
         raise RecipeError(
-            f"corpus.source: lines = {config.lines!r} is for plain text, but {file.path} is {file.format}. Leave it "
-            "out."
+            f"corpus.source: lines = {config.lines!r} applies only to plain text, but {file.path} is {file.format}. "
+            "Remove the key."
         )
     if config.text != "text" and "text" not in keys:
         raise RecipeError(
-            f"corpus.source: text = {config.text!r} names a key or column, but {file.path} is {file.format}, which has "
-            "none. Leave it out."
+            f"corpus.source: text = {config.text!r} names a key or column, but {file.path} is {file.format}, which "
+            "has none. Remove the key."
         )
 
 

@@ -49,7 +49,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
             line = line_number(job.file, offset)
             raise SourceError(
                 f'{job.file.path}: line {line:,} should begin a document with <doc id="…" url="…" title="…">, but is '
-                f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or name another corpus.source.format."
+                f"{record.partition(chr(10))[0][:60]!r}. Run WikiExtractor again, or set another corpus.source.format."
             )
         # A document without its end is the last one of a truncated file.
         if match["end"] is None:

@@ -56,17 +56,17 @@ class Pattern:
         items: list[str | Field | Unnamed] = []
         optional = False
         if "".join(match[0] for match in _ITEM.finditer(source)) != source:
-            raise DataError(f"template pattern {source!r} has a brace without its partner; write {{1}} or {{name}}")
+            raise DataError(f"template pattern {source!r} has an unmatched brace; write {{1}} or {{name}}")
         for field, bracket, text in _ITEM.findall(source):
             if bracket:
                 if optional == (bracket == "["):
-                    raise DataError(f"template pattern {source!r}: [groups] are pairs, not nested")
+                    raise DataError(f"template pattern {source!r}: [groups] must be paired and must not be nested")
                 groups.append((optional, tuple(items)))
                 items, optional = [], not optional
             else:
                 items.append(_field(field) if field else text)
         if optional:
-            raise DataError(f"template pattern {source!r} has a [ without its ]")
+            raise DataError(f"template pattern {source!r} has a [ without the closing ]")
         return cls((*groups, (False, tuple(items))))
 
     def __call__(self, arguments: Arguments) -> str | None:

@@ -128,14 +128,14 @@ def _lines(table: Table) -> dict[str, dict[str, Any]]:
         raise _unreadable(table.path, error) from error
     for language, lines in table_lines.items():
         if not isinstance(lines, dict):
-            raise DataError(f"{table.path}: {language!r} stands outside a table. Write it below [any] or [language].")
+            raise DataError(f"{table.path}: {language!r} is outside a table. Move it below [any] or [language].")
         for name, ways in lines.items():
             if not isinstance(ways, str) and not (isinstance(ways, list) and all(isinstance(w, str) for w in ways)):
                 raise DataError(
-                    f'{table.path}: [{language}] {name!r} is {ways!r}; "pattern" or ["pattern", ...] is expected.'
+                    f'{table.path}: [{language}] {name!r} is {ways!r}; "pattern" or ["pattern", ...] was expected.'
                 )
     return table_lines
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(f"cannot read the template table {path}: {error}. It is TOML, as templates.toml is.")
+    return DataError(f"cannot read the template table {path}: {error}. The file must be TOML, like templates.toml.")

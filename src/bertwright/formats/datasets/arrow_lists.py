@@ -54,7 +54,7 @@ def without_padding(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.b
     lengths = np.diff(ends(mask)[cu])
     # A token after a zero would be lost silently.
     if (mask != (np.arange(len(mask)) - np.repeat(cu[:-1], whole) < np.repeat(lengths, whole))).any():
-        raise ShardError(place.file, f"near example {place.first_row:,}: attention_mask is not ones before zeros")
+        raise ShardError(place.file, f"near example {place.first_row:,}: attention_mask is not ones followed by zeros")
     return mask, lengths
 
 

@@ -45,11 +45,11 @@ def _open_stream(file: Path) -> Iterator[Any]:
     with reading(file), pa.memory_map(str(file)) as mapped:
         mapped.seek(max(mapped.size() - len(_END), 0))
         if mapped.read() != _END:  # a stream cut off between two batches would read as a shorter one
-            raise ShardError(file, "it is cut off")
+            raise ShardError(file, "it is truncated")
         mapped.seek(0)
         # Check all metadata first: a batch is decompressed on first access.
         if any(map(_compressed, pa.ipc.MessageReader.open_stream(mapped))):
-            raise ShardError(file, "it is compressed, which is refused: datasets does not do that")
+            raise ShardError(file, "it is compressed, which is not supported because datasets never writes such files")
         mapped.seek(0)
         with pa.ipc.open_stream(mapped) as stream:
             yield stream

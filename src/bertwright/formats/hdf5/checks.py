@@ -49,7 +49,7 @@ def _check_holes(file: Path) -> None:
         stat = file.stat()
     stored = 512 * getattr(stat, "st_blocks", 0)  # 0 if the file system does not report it
     if stat.st_size > _LARGE and 0 < stored < stat.st_size // _MOST_HOLES:
-        raise ShardError(file, f"it is made of holes: {stored:,} of its {stat.st_size:,} bytes are on the disk")
+        raise ShardError(file, f"it is a sparse file: only {stored:,} of its {stat.st_size:,} bytes are on the disk")
 
 
 def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = False) -> Any:
@@ -59,7 +59,7 @@ def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = F
         raise ShardError(file, f"the dataset {key} is missing")
     # A link could point to any file that the user can read.
     if not isinstance(handle.get(key, getlink=True), h5py.HardLink):
-        raise ShardError(file, f"{key} is a link to somewhere else, which is refused")
+        raise ShardError(file, f"{key} is a link, which is not accepted")
     stored = handle[key]
     if not isinstance(stored, h5py.Dataset) or stored.ndim != dimensions:
         raise ShardError(file, f"{key} is not a dataset of {dimensions} dimensions")
@@ -81,11 +81,13 @@ def _check_storage(file: Path, key: str, dataset: Any) -> None:
     settings = dataset.id.get_create_plist()
     layout = settings.get_layout()
     if layout == h5py.h5d.VIRTUAL or settings.get_external_count():
-        raise ShardError(file, f"{key} lies in another file, which is refused")
+        raise ShardError(file, f"{key} is stored in another file, which is not accepted")
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
     # Any other filter is a plug-in: code that HDF5 loads from a configurable path.
     if unknown := [code for code in filters if code not in _FILTERS]:
-        raise ShardError(file, f"{key} uses the HDF5 filter {unknown[0]}; only {', '.join(_FILTERS.values())} are read")
+        raise ShardError(
+            file, f"{key} uses the HDF5 filter {unknown[0]}; only {', '.join(_FILTERS.values())} are supported"
+        )
     declared, size = dataset.size * dataset.id.get_type().get_size(), file.stat().st_size
     stored = dataset.id.get_storage_size()
     if layout == h5py.h5d.CHUNKED:
@@ -94,7 +96,7 @@ def _check_storage(file: Path, key: str, dataset: Any) -> None:
             chunk *= edge
         # A chunk is decompressed in one piece.
         if chunk > LARGEST_CHUNK:
-            raise ShardError(file, f"{key} has chunks of {chunk:,} bytes; at most {LARGEST_CHUNK:,} are read")
+            raise ShardError(file, f"{key} has chunks of {chunk:,} bytes; at most {LARGEST_CHUNK:,} are supported")
     # A file of kilobytes may declare terabytes, for which memory would be allocated.
     if stored > size or declared > max(stored, 1) * (_MOST_COMPRESSED if GZIP in filters else 1):
-        raise ShardError(file, f"{key} declares {declared:,} bytes, but {stored:,} of {size:,} are there")
+        raise ShardError(file, f"{key} declares {declared:,} bytes, but {stored:,} of {size:,} are stored")

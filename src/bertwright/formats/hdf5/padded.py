@@ -75,7 +75,9 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     """As `Format.write`; the vocabulary is not needed."""
     length, predictions = shape.length, shape.predictions
     if not length or not predictions or not shape.static:
-        raise DataError(f"{file}: NVIDIA's HDF5 needs a length, room for predictions and masks; {shape} was given.")
+        raise DataError(
+            f"{file}: NVIDIA's HDF5 needs a length, a maximum number of predictions, and masks; {shape} was given."
+        )
     widths: dict[str, int | None] = dict.fromkeys(DTYPES, length)
     widths |= {"masked_lm_positions": predictions, "masked_lm_ids": predictions, "next_sentence_labels": None}
     written = 0
@@ -107,12 +109,14 @@ def _columns(block: Instances, length: int, predictions: int) -> dict[str, np.nd
 
 def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, length: int, predictions: int) -> None:
     if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
-        raise ShardError(file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are read")
+        raise ShardError(
+            file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are supported"
+        )
     widths = {"masked_lm_positions": (predictions,), "masked_lm_ids": (predictions,), "next_sentence_labels": ()}
     for key, shape in shapes.items():
         expected = (rows, *widths.get(key, (length,)))
         if shape != expected:
-            raise ShardError(file, f"{key} has the shape {shape}, the others ask for {expected}")
+            raise ShardError(file, f"{key} has the shape {shape}, but the other datasets imply {expected}")
 
 
 def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:

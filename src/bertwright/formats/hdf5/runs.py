@@ -31,7 +31,9 @@ class Runs:
 
     def __init__(self, mapped: Mapped, dataset: Any, key: str, heaps: Heaps) -> None:
         if dataset.id.get_type().get_size() != _DESCRIPTOR.itemsize:
-            raise ShardError(mapped.file, f"{key} has an unusual form of runs, which is not read")
+            raise ShardError(
+                mapped.file, f"{key} stores variable-length data in an unusual layout, which is not supported"
+            )
         self._mapped, self._key, self._heaps = mapped, key, heaps
         self._element = package("h5py").check_vlen_dtype(dataset.dtype)
         self._descriptors = Stored(mapped, dataset, _DESCRIPTOR)
@@ -58,6 +60,6 @@ class Runs:
         # A damaged descriptor may declare up to 2^32 values.
         if len(wrong := np.flatnonzero(lengths > MAX_LENGTH)):
             row, length = start + int(wrong[0]), int(lengths[wrong[0]])
-            fault = f"{self._key}, row {row:,}, declares {length:,} values; at most {MAX_LENGTH:,} are read"
+            fault = f"{self._key}, row {row:,}, declares {length:,} values; at most {MAX_LENGTH:,} are supported"
             raise ShardError(self._mapped.file, fault)
         return descriptors, lengths

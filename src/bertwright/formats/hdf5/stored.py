@@ -47,7 +47,9 @@ class Mapped:
     def check(self, begin: int, size: int) -> None:
         """Raise `ShardError` if the file does not have `size` bytes from `begin` on."""
         if not 0 <= begin <= begin + size <= len(self.bytes):
-            raise ShardError(self.file, f"{size:,} bytes at {begin:,} are declared; it has {len(self.bytes):,}")
+            raise ShardError(
+                self.file, f"{size:,} bytes at {begin:,} are declared, but the size is {len(self.bytes):,}"
+            )
 
 
 class Stored:
@@ -64,7 +66,7 @@ class Stored:
             self._offset = dataset.id.get_offset() if dataset.size else 0
             # A compact dataset is stored in the header, which only libhdf5 can read.
             if self._offset is None:
-                raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not read")
+                raise ShardError(mapped.file, f"{dataset.name} is stored inside its header, which is not supported")
         else:
             dataset.id.chunk_iter(self._note)
 

@@ -122,8 +122,8 @@ def _check_ids(file: Path, first_row: int, block: Instances) -> None:
     largest = max(block.token_ids.max(initial=0), block.labels.max(initial=0))
     if largest > _LARGEST_ID:
         raise DataError(
-            f"{file}: examples from {first_row:,} on hold the id {largest:,}; this format has 16 bits with sign, "
-            f"ids up to {_LARGEST_ID:,}. Use the format hdf5, whose ids have 32 bits, or a smaller vocabulary."
+            f"{file}: examples from {first_row:,} on hold the id {largest:,}; this format stores signed 16-bit ids, "
+            f"up to {_LARGEST_ID:,}. Use the format hdf5, whose ids have 32 bits, or a smaller vocabulary."
         )
 
 
@@ -161,7 +161,7 @@ def _unpacked(place: Place, block: dict[str, Ragged]) -> Instances:
 
 def _same_lengths(place: Place, one: Ints, other: Ints) -> None:
     if len(wrong := np.flatnonzero(one != other)):
-        raise ShardError(place.file, f"near example {place.first_row + wrong[0]:,}: columns of different lengths")
+        raise ShardError(place.file, f"near example {place.first_row + wrong[0]:,}: columns have different lengths")
 
 
 def _file_name(file: FileNumber) -> str:

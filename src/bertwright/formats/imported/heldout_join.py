@@ -123,7 +123,9 @@ def _nothing(tasks: Sequence[Import], length: int, config: ExamplesConfig) -> Da
     keys = ", ".join(dict.fromkeys(f"{task.data.key}.data" for task in tasks if task.data.length == length))
     # The remedy differs: a larger share, or other test files.
     if all(task.trains for task in tasks if task.data.length == length):
-        why = f"none fell into the share examples.heldout={config.heldout:g}. Raise it, or put a folder test beside"
+        why = (
+            f"the share examples.heldout={config.heldout:g} selected none. Raise it, or put a folder named test next to"
+        )
     else:
-        why = "the files for testing beside them hold none. Put some there, or take these files away, for a share of"
-    return DataError(f"{keys}: there is nothing held out to score length {length} on: {why} the training files.")
+        why = "the test files are empty. Put examples there, or remove the test files to hold out a share of"
+    return DataError(f"{keys}: there are no held-out examples to score length {length}: {why} the training files.")

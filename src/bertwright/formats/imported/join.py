@@ -58,12 +58,12 @@ def join_imported(
     # Files do not state what their labels mean, so this is logged, not rejected.
     if config.plan == "sentence-order" and labelled:
         log.say(
-            f"examples: the labels of {', '.join(labelled)} are next-sentence labels to those who made them (1: "
-            "another document), and are trained on as sentence order (1: swapped); unless a run of this plan wrote "
-            "them, set examples.plan=next-sentence"
+            f"examples: the labels of {', '.join(labelled)} are next-sentence labels in this format (1: another "
+            "document), but this run trains on them as sentence order (1: swapped). Unless a run with this plan "
+            "wrote them, set examples.plan=next-sentence"
         )
     if any(not file_set.documents for _, file_set in chosen) and not any(task.hold_out for task in tasks):
-        log.say("examples: whether examples made elsewhere hold texts that are held out here cannot be told")
+        log.say("examples: examples made elsewhere may contain texts that are held out here; this cannot be checked")
     return {"imported": counts} if counts else {}
 
 
@@ -109,18 +109,16 @@ def _refuse_empty(data: ImportedData, file_set: FileSet, counts: dict[str, int],
 
 def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list[str]:
     """Return what the user should know about a phase's data."""
-    masks = "with their masks" if summary["static"] else "to be masked"
+    masks = "with their masks" if summary["static"] else "without masks, masked during training"
     said = [f"{data.key}.data is {summary['examples']:,} examples ({summary['kind']}), {masks}"]
     if summary["incomplete"]:
-        said.append(f"{data.key}.data is incomplete: {summary['incomplete']} are there")
-    said += [
-        f"{data.key}.data: left out {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]
-    ]
+        said.append(f"{data.key}.data is incomplete: {summary['incomplete']} were found")
+    said += [f"{data.key}.data: skipped {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
     if copies := summary.get("repeated"):
-        said.append(f"{data.key}.data: left out {copies:,} examples that are held out, id for id")
+        said.append(f"{data.key}.data: dropped {copies:,} examples with the same ids as a held-out one")
     without = summary["examples"] - summary["labelled"]
     if pairs and without:
-        said.append(f"{without:,} of them have no next-sentence label and count for masked words alone")
+        said.append(f"{without:,} of them have no next-sentence label and are used only for masked words")
     if not pairs and summary["labelled"]:
         said.append("their next-sentence labels are not used, because examples.plan makes no pairs")
     return said

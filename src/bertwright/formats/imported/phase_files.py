@@ -36,16 +36,16 @@ def find(data: ImportedData) -> FileSet:
     if len(fitting) != 1:
         number = f"{len(fitting)} training sets" if fitting else "no training set"
         raise RecipeError(
-            f"{data.key}.data: {data.path} has {number} for {data.key}.length={data.length}; found are "
-            f"{'; '.join(map(_described, sets))}. Give the path of one that has this length, or change the length."
+            f"{data.key}.data: {data.path} has {number} for {data.key}.length={data.length}; found: "
+            f"{'; '.join(map(_described, sets))}. Give the path of one set with this length, or change the length."
         )
     (training,) = fitting
     _refuse_faults(data, training)
     # A setting without effect is rejected, not ignored.
     if training.shape.static and data.masking != MaskingConfig():
         raise RecipeError(
-            f"{data.key}.masking: the examples in {training.folder} have their masks already, so these settings would "
-            "do nothing. Leave them out, or give examples without masks."
+            f"{data.key}.masking: the examples in {training.folder} already have masks, so these settings would "
+            "have no effect. Remove them, or give examples without masks."
         )
     return replace(training, aside=tuple(file_set for file_set in sets if not file_set.trains))
 
@@ -91,8 +91,8 @@ def _refuse_faults(data: ImportedData, file_set: FileSet) -> None:
         raise damaged(data, file_set.damaged[0])
     if file_set.documents and file_set.mixed:
         raise DataError(
-            f"{data.key}.data: {file_set.mixed[0]} holds examples (rows begin and end alike), others running text. "
-            "Keep them in folders of their own."
+            f"{data.key}.data: {file_set.mixed[0]} holds examples (all rows begin and end with the same ids), other "
+            "files hold running text. Put them in separate folders."
         )
 
 
@@ -119,12 +119,12 @@ def hash_of(file: Path) -> str:
 def damaged(data: ImportedData, error: ShardError) -> DataError:
     """Return the error to raise for a damaged file that must not be left out."""
     return DataError(
-        f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or leave damaged files out with "
-        f"{data.key}.quarantine=true."
+        f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or set "
+        f"{data.key}.quarantine=true to skip damaged files."
     )
 
 
 def _described(file_set: FileSet) -> str:
-    length = f"length {file_set.shape.length}" if file_set.shape.length else "length not said"
+    length = f"length {file_set.shape.length}" if file_set.shape.length else "length not stated"
     kind = f"documents of {file_set.kind}" if file_set.documents else file_set.kind
     return f"{file_set.folder} ({kind}, {length}{'' if file_set.trains else ', not for training'})"

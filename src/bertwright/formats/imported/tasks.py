@@ -173,18 +173,21 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
     example = f"{data.key}.data: {task.file}: example"
     if len(over := np.flatnonzero(lengths > data.length)):
         raise DataError(
-            f"{example} {first + over[0]:,} has {lengths[over[0]]} tokens, more than {data.key}.length={data.length}. "
-            "Give the length that the examples were made for."
+            f"{example} {first + over[0]:,} has {lengths[over[0]]} tokens, more than "
+            f"{data.key}.length={data.length}. Set the length that the examples were made for."
         )
     if len(block.labels) and not task.static:
         raise DataError(
-            f"{example} {first:,} and those after it have masks, the first file of the set has none. "
-            "Keep files with and without masks in folders of their own."
+            f"{example} {first:,} and those after it have masks, but the first file of the set has none. "
+            "Put files with and without masks in separate folders."
         )
-    other = "They were made with another vocabulary than this run's: give theirs as vocab.file."
+    other = (
+        "The examples were made with another vocabulary than the one of this run: set vocab.file to their vocabulary."
+    )
     if (largest := max(block.token_ids.max(), block.labels.max(initial=0))) >= special.size:
         raise DataError(
-            f"{example} {first:,} or one after it has id {largest}; there are {special.size:,} entries. {other}"
+            f"{example} {first:,} or one after it has id {largest}, but the vocabulary has {special.size:,} "
+            f"entries. {other}"
         )
     begins, lasts = block.token_ids[block.cu_seqlens[:-1]], block.token_ids[block.cu_seqlens[1:] - 1]
     for ids, verb, name, number in ((begins, "begins", "[CLS]", special.cls), (lasts, "ends", "[SEP]", special.sep)):
@@ -194,5 +197,5 @@ def _check(task: ImportTask, block: Instances, first: int) -> None:
     shown, counts = np.unique(block.token_ids[block.predicted], return_counts=True)
     # 80 % of predictions are masked; if most show another id, the examples were made with another vocabulary.
     if counts.sum() >= TELLING and 2 * counts.max() > counts.sum() and shown[counts.argmax()] != special.mask:
-        fault = f"id {shown[counts.argmax()]} stands at most predicted positions, not [MASK] ({special.mask})"
+        fault = f"id {shown[counts.argmax()]} is at most predicted positions, not [MASK] ({special.mask})"
         raise DataError(f"{example} {first:,} and those after it: {fault}. {other}")

@@ -97,9 +97,9 @@ def token_tasks(
     # Any text has a few single-sentence documents, but no pair can be built from such documents alone.
     if config.pairs and documents and single >= NEARLY_ALL * documents:
         raise DataError(
-            f"{data.key}.data: {single:,} of {documents:,} documents in {file_set.folder} are one sentence each, and "
-            f"examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
-            "full-sentences, or make files of documents with sentences, as Megatron's --split-sentences does."
+            f"{data.key}.data: {single:,} of {documents:,} documents in {file_set.folder} have only one sentence, "
+            f"but examples.plan={config.plan} pairs sentences of a document. Set examples.plan to doc-sentences or "
+            "full-sentences, or make files with sentence boundaries, e.g. with Megatron's --split-sentences."
         )
     end = _end_of_document(entries)
     return [
@@ -159,9 +159,9 @@ def _check(task: TokensTask, block: TokenDocuments) -> None:
     if len(beyond := np.flatnonzero(block.ids >= task.vocabulary.size)):
         document = task.first + np.searchsorted(ends(block.sizes), beyond[0], side="right") - 1
         raise DataError(
-            f"{task.data.key}.data: {task.file}: document {document:,} has id {block.ids[beyond[0]]}; there are "
-            f"{task.vocabulary.size:,} entries. It was made with another vocabulary than this run's: give its own as "
-            "vocab.file."
+            f"{task.data.key}.data: {task.file}: document {document:,} has id {block.ids[beyond[0]]}, but the "
+            f"vocabulary has {task.vocabulary.size:,} entries. The file was made with another vocabulary than the "
+            "one of this run: set vocab.file to that vocabulary."
         )
 
 

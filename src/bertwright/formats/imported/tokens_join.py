@@ -84,9 +84,9 @@ def _checked(data: ImportedData, file_set: FileSet, facts: dict[int, dict[str, A
     special = sum(note["special"] for note in facts.values())
     if special > FEW * (documents + special):
         raise DataError(
-            f"{data.key}.data: {special:,} of {documents + special:,} documents in {file_set.folder} hold the ids of "
-            "[PAD], [CLS], [SEP] or [MASK] inside, which no text does. They were made with another vocabulary than "
-            "this run's (give theirs as vocab.file), or are finished examples."
+            f"{data.key}.data: {special:,} of {documents + special:,} documents in {file_set.folder} contain the "
+            "ids of [PAD], [CLS], [SEP] or [MASK], which text never does. Either they were made with another "
+            "vocabulary than the one of this run (then set vocab.file to it), or they are finished examples."
         )
     if not documents:
         raise _nothing_left(data, file_set, faults)
@@ -104,17 +104,17 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
         f"{key} is {summary['documents']:,} documents of {summary['sentences']:,} sentences and {summary['tokens']:,} "
         f"tokens ({summary['kind']}): {summary['examples']:,} examples in {len(summary['rows'])} passes"
     ]
-    said += [f"{key}: left out {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
+    said += [f"{key}: skipped {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
     if summary["ended"]:
-        said.append(f"{key}: the id that ended {summary['ended']:,} documents was taken off")
+        said.append(f"{key}: removed the end-of-document id of {summary['ended']:,} documents")
     if summary["special"]:
-        said.append(f"{key}: left out {summary['special']:,} documents with special ids inside")
+        said.append(f"{key}: dropped {summary['special']:,} documents with special ids inside")
     if summary["heldout"]:
-        said.append(f"{key}: left out {summary['heldout']:,} documents that are held out here, token for token")
+        said.append(f"{key}: dropped {summary['heldout']:,} documents with the same tokens as a held-out one")
     if overlap["found"]:
         said.append(
-            f"{key}: of {overlap['sentences']:,} held-out sentences of 13 words or more, {overlap['found']:,} have 13 "
-            "words in a row that stand there"
+            f"{key}: of {overlap['sentences']:,} held-out sentences of 13 words or more, {overlap['found']:,} share "
+            "13 words in a row with it"
         )
     return said
 

@@ -135,14 +135,14 @@ def _tell(heldout: Mapping[str, Any], overlap: Mapping[str, Any], log: Log) -> N
     for key, told in heldout["phases"].items():
         unit = "documents" if "documents" in told else "examples"
         where = f"a share of {told['share']:g}" if told["share"] else f"those of {', '.join(told['files'][:3])}"
-        more = f" and {len(told['files']) - 3:,} files more" if len(told["files"]) > 3 else ""
+        more = f" and {len(told['files']) - 3:,} more files" if len(told["files"]) > 3 else ""
         log.say(f"examples: {key}.data: {told[unit]:,} {unit} are held out, {where}{more}")
     for name, (rows,) in heldout["rows"].items():
         if rows < FEW:
-            log.say(f"examples: scores on {rows} held-out examples of length {name} will be rough")
+            log.say(f"examples: scores on {rows} held-out examples of length {name} will be imprecise")
     if overlap["share"] > MUCH:
         log.say(
             f"examples: warning: of {overlap['sentences']:,} held-out segments of 13 words or more, "
-            f"{overlap['found']:,} stand in part in the training text, as where data was made in several passes: "
-            "scores tell of memory too then. Files for testing, made of other texts, help"
+            f"{overlap['found']:,} have 13 words in a row in common with the training text, as happens if data was "
+            "made in several passes. Scores then also measure memorisation. Use test files made of other texts"
         )

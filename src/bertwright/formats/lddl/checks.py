@@ -53,7 +53,10 @@ def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
     sizes = package("pyarrow.compute").binary_length(column.dictionary).to_numpy()[column.indices.to_numpy()]
     if len(wrong := np.flatnonzero(sizes > room)):
         row = int(wrong[0])
-        fault = f"example {place.first_row + row:,} has {sizes[row]:,} bytes of {name}, too many for its num_tokens"
+        fault = (
+            f"example {place.first_row + row:,} has {sizes[row]:,} bytes of {name}, too many for the value of "
+            "num_tokens"
+        )
         raise ShardError(place.file, fault)
 
 

@@ -60,7 +60,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
                 yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
             first += len(batch)
         if first != parquet.metadata.num_rows:
-            raise ShardError(file, f"{parquet.metadata.num_rows:,} rows are declared and {first:,} are there")
+            raise ShardError(file, f"{parquet.metadata.num_rows:,} rows are declared, but {first:,} were found")
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
@@ -88,7 +88,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
 
 def _ids(file: Path, vocabulary: Sequence[str] | None) -> dict[str, int]:
     if vocabulary is None:
-        raise DataError(f"{file}: this format holds word pieces, not ids. Give the vocabulary they belong to.")
+        raise DataError(f"{file}: this format holds word pieces, not ids. Give the vocabulary with which it was made.")
     return {entry: number for number, entry in enumerate(vocabulary)}
 
 
@@ -98,7 +98,7 @@ def _open(file: Path, as_indices: Sequence[str] = ()) -> Any:
             file, memory_map=True, page_checksum_verification=True, read_dictionary=as_indices
         )
     if missing := [name for name in _columns(parquet) if name not in parquet.schema_arrow.names]:
-        raise ShardError(file, f"it lacks the columns {', '.join(missing)}: it is no LDDL file")
+        raise ShardError(file, f"it lacks the columns {', '.join(missing)}: it is not an LDDL file")
     check_groups(file, parquet)
     return parquet
 
@@ -122,7 +122,9 @@ def _decoded(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
     labels = _numbers(place, [text.split() for text in batch.get(_MASKS[1], [])], ids)
     counts = np.array([len(run) for run in positions], np.int64) if positions else np.zeros(len(rows), np.int64)
     if positions and len(wrong := np.flatnonzero(counts != labels[1])):
-        raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: labels and positions differ in number")
+        raise ShardError(
+            place.file, f"example {place.first_row + wrong[0]:,}: the numbers of labels and positions differ"
+        )
     flat = np.concatenate(positions).astype(np.int64) if positions else np.zeros(0, np.int64)
     return instances_of(place, tokens, segments, (flat, counts), labels[0], np.array(batch["is_random_next"], np.int64))
 
@@ -134,7 +136,7 @@ def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged
     except KeyError as error:
         # The pieces are text, so an unknown piece reveals another vocabulary.
         fault = f"from example {place.first_row:,} on: the vocabulary has no piece {error.args[0]!r}"
-        raise ShardError(place.file, f"{fault}, so it is not the one this file was made with") from None
+        raise ShardError(place.file, f"{fault}, so the file was made with another vocabulary") from None
     return numbers, np.fromiter(map(len, rows), np.int64, len(rows))
 
 
@@ -144,7 +146,9 @@ def _positions(place: Place, row: int, stored: bytes) -> Any:
     header = _NPY.fullmatch(stored[10 : 10 + size]) if stored[:8] == _VERSION_1 else None
     values = stored[10 + size :]
     if header is None or int(header[1]) * 2 != len(values):
-        raise ShardError(place.file, f"example {place.first_row + row:,}: masked_lm_positions is no array of uint16")
+        raise ShardError(
+            place.file, f"example {place.first_row + row:,}: masked_lm_positions is not an array of uint16"
+        )
     return np.frombuffer(values, "<u2")
 
 
@@ -174,14 +178,16 @@ def _must_be_pairs(file: Path, first: int, block: Instances, ids: dict[str, int]
     if not pair.all():
         raise DataError(
             f"{file}: example {first + int(np.argmin(pair)):,} is not [CLS] A [SEP] B [SEP] with a label. LDDL "
-            "can hold nothing else; use the vocabulary of the examples, or another format."
+            "supports only that form. Use the vocabulary of the examples, or another format."
         )
 
 
 def _joined(file: Path, pieces: Any) -> str:
     text = " ".join(pieces)
     if len(text.split()) != len(pieces):
-        raise DataError(f"{file}: a vocabulary entry contains a blank, which LDDL cannot hold. Use another format.")
+        raise DataError(
+            f"{file}: a vocabulary entry contains a space, which LDDL does not support. Use another format."
+        )
     return text
 
 

@@ -82,16 +82,18 @@ class Index:
             ((lengths > room - starts).any(), f"a sentence ends after the {room:,} tokens of the .bin file"),
             (
                 lengths.sum() > room,
-                f"sentences lie upon each other: {lengths.sum():,} tokens of {room:,} in the .bin file",
+                f"sentences overlap: {lengths.sum():,} tokens of {room:,} in the .bin file",
             ),
-            ((starts != due).any(), "its sentences do not lie one after another, as every writer leaves them"),
+            ((starts != due).any(), "its sentences are not stored in sequence, although every writer does that"),
         ]
         for broken, fault in faults:
             if broken:
                 raise ShardError(self.file, fault)
         counts = np.diff(bounds)
         if (sizes := np.diff(ends(lengths)[ends(counts)])).max(initial=0) > LONGEST_DOCUMENT:
-            raise ShardError(self.file, f"document {first + sizes.argmax():,} has {sizes.max():,} tokens: no text has")
+            raise ShardError(
+                self.file, f"document {first + sizes.argmax():,} has {sizes.max():,} tokens, more than any text"
+            )
         where = np.arange(lengths.sum()) + np.repeat(starts - ends(lengths)[:-1], lengths)
         ids = self._tokens[where]
         if ids.min(initial=0) < 0:
@@ -132,7 +134,7 @@ def open_index(file: Path) -> Index:
     if not len(index.bounds) or index.bounds[0] != 0 or index.bounds[-1] != len(index.lengths):
         raise ShardError(file, "the documents do not cover the sentences")
     if (index.bounds[1:] < index.bounds[:-1]).any():
-        raise ShardError(file, "the documents do not rise")
+        raise ShardError(file, "the document boundaries are not in ascending order")
     return index
 
 
@@ -153,13 +155,13 @@ def _old_index(file: Path, head: bytes) -> Index:
     counts = [sentences + 1, sentences + 1, sizes, documents]
     dimensions, offsets, lengths, bounds = _arrays(file, OLD_HEADER.size, [("<i8", count) for count in counts])
     if sizes != sentences or width != dtype.itemsize or dimensions[-1] != sentences:
-        raise ShardError(file, "its sentences are not plain lists of tokens")
+        raise ShardError(file, "its sentences are not simple lists of tokens")
     return Index(file, dtype, False, lengths, offsets[:-1], bounds)
 
 
 def _known(file: Path, version: int, code: int) -> np.dtype[Any]:
     if version != 1 or code not in DTYPES:
-        raise ShardError(file, f"version {version}, type {code}: only version 1 with integer tokens is read")
+        raise ShardError(file, f"version {version}, type {code}: only version 1 with integer tokens is supported")
     return np.dtype(DTYPES[code])
 
 

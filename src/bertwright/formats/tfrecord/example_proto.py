@@ -34,7 +34,7 @@ def parse(record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
                     if kind in (_INTEGERS, _FLOATS):
                         lists[parts.get(1, b"").decode()] = b"".join(_numbered(message, 1))
     except IndexError:
-        raise ValueError("a field is cut off") from None
+        raise ValueError("a field is truncated") from None
     return integers, floats
 
 
@@ -55,7 +55,7 @@ def decode_varints(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[
     """
     last = np.flatnonzero(data < 0x80)
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
-        raise ValueError("an integer is cut off")
+        raise ValueError("an integer is truncated")
     first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
     sizes = last - first + 1
     if sizes.max(initial=0) > _LONGEST:

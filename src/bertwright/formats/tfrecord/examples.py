@@ -55,7 +55,9 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
     """As `Format.write`; the vocabulary is not needed."""
     if not shape.length or not shape.predictions or not shape.static:
-        raise DataError(f"{file}: TFRecord needs a length, room for predictions and masks; {shape} was given.")
+        raise DataError(
+            f"{file}: TFRecord needs a length, a maximum number of predictions, and masks; {shape} was given."
+        )
     written = 0
     with atomic_file(file) as temporary, open(temporary, "wb") as plain:
         # No name and no time in the gzip header, so that equal examples give equal bytes.
@@ -81,7 +83,9 @@ def _widths(file: Path, record: bytes) -> tuple[int, int]:
         _matrix(place, key, [integers[key]]).shape[1] for key in ("input_ids", "masked_lm_positions")
     )
     if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
-        raise ShardError(file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are read")
+        raise ShardError(
+            file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are supported"
+        )
     return length, predictions
 
 
@@ -89,11 +93,11 @@ def _features(file: Path, number: int, record: bytes) -> tuple[dict[str, bytes],
     try:
         integers, floats = parse(record)
     except ValueError as error:
-        raise ShardError(file, f"record {number:,} is no tensorflow.Example: {error}") from error
+        raise ShardError(file, f"record {number:,} is not a tensorflow.Example: {error}") from error
     missing = [key for key in (*_TOKENS, *_PREDICTIONS, _LABEL) if key not in integers]
     missing += [_WEIGHTS] if _WEIGHTS not in floats else []
     if missing:
-        raise ShardError(file, f"record {number:,} lacks {', '.join(missing)}: it is no BERT example")
+        raise ShardError(file, f"record {number:,} lacks {', '.join(missing)}: it is not a BERT example")
     return integers, floats
 
 
@@ -126,7 +130,7 @@ def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None
         values, last = decode_varints(data)
         # Lists are joined for speed, so an integer cut off at the end of one would continue in the next.
         if (data[cuts[1:][np.diff(cuts) > 0] - 1] >= 0x80).any():
-            raise ValueError("an integer is cut off")
+            raise ValueError("an integer is truncated")
     except ValueError as error:
         raise ShardError(place.file, f"{key} near record {place.first_row:,}: {error}") from error
     counts = np.diff(np.searchsorted(last, cuts))

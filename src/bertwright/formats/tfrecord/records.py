@@ -46,7 +46,9 @@ def read_records(file: Path) -> Iterator[bytes]:
                 raise ShardError(file, f"the length of record {number:,} does not match its checksum")
             # A valid checksum proves nothing: a hostile file has one too.
             if size > LARGEST_RECORD:
-                raise ShardError(file, f"record {number:,} has {size:,} bytes; at most {LARGEST_RECORD:,} are read")
+                raise ShardError(
+                    file, f"record {number:,} has {size:,} bytes; at most {LARGEST_RECORD:,} are supported"
+                )
             data = handle.read(size + _CHECKSUM.size)
             if len(data) < size + _CHECKSUM.size:
                 raise ShardError(file, f"record {number:,} is cut off")

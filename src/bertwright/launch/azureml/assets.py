@@ -25,20 +25,20 @@ _WEB = r"(https|wasbs|abfss)://[^\s]+"
 def _data_path(path: str) -> str:
     if has_credentials(path) or redact_credentials(path) != path:
         raise ValueError(
-            "an address with a password, a token or a query is a secret, and descriptions of jobs hold none. Give a "
-            "datastore, whose credentials the workspace keeps"
+            "an address with a password, a token or a query is a secret, and job descriptions must not contain "
+            "secrets. Give a datastore: the workspace stores its credentials"
         )
     if not re.fullmatch(f"{_ASSET}|{_LONG}|{_WEB}", path):
         raise ValueError(
-            f"{path!r} is no data of the workspace: azureml:NAME:VERSION, azureml:NAME@latest, "
-            "azureml://datastores/NAME/paths/FOLDER or https://... is"
+            f"{path!r} is not data of the workspace; write azureml:NAME:VERSION, azureml:NAME@latest, "
+            "azureml://datastores/NAME/paths/FOLDER or https://..."
         )
     return path
 
 
 def _datastore_folder(path: str) -> str:
     if not re.fullmatch(r"azureml://datastores/\w+/paths/[\w./-]*", path) or ".." in path:
-        raise ValueError("a folder of a datastore is azureml://datastores/NAME/paths/FOLDER")
+        raise ValueError("write a folder of a datastore as azureml://datastores/NAME/paths/FOLDER")
     return path.rstrip("/")
 
 

@@ -24,7 +24,7 @@ def submit(
     `clusters` must exist when the job is created.
     """
     where = workspace.whole()
-    client = connect(where, f"or run, where az is: {'; '.join(commands(creations, str(folder), workspace))}")
+    client = connect(where, f"or run, on a machine with az: {'; '.join(commands(creations, str(folder), workspace))}")
     with asking(f"the workspace {where.name}", where):
         client.workspaces.get(where.name)
     *assets, (_, file) = creations
@@ -72,7 +72,7 @@ def connect(workspace: Workspace, otherwise: str) -> Client:
 def connect_to(job: JobId) -> Client:
     """Return a client of the workspace in which the job was created."""
     words = ["az", "ml", "job", "show", "--name", job.name, *job.workspace.options()]
-    return connect(job.workspace, f"or run, where az is: {shlex.join(words)}")
+    return connect(job.workspace, f"or run, on a machine with az: {shlex.join(words)}")
 
 
 def _create(client: Client, workspace: Workspace, noun: str, file: Path) -> str:
@@ -97,6 +97,7 @@ def _check_cluster(client: Client, workspace: Workspace, cluster: str) -> None:
             client.compute.get(cluster)
         except ResourceNotFoundError:
             raise RecipeError(
-                f"there is no cluster {cluster} in the workspace {workspace.name}. Add [cluster] to the place to make "
-                "it, name one that is there (az ml compute list), or leave compute out for serverless machines."
+                f"there is no cluster {cluster} in the workspace {workspace.name}. Add [cluster] to the place to "
+                "create it, name an existing cluster (az ml compute list), or remove compute to use serverless "
+                "machines."
             ) from None

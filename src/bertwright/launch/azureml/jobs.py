@@ -11,7 +11,7 @@ from bertwright.launch.azureml.refusals import asking
 from bertwright.launch.azureml.workspace import JobId
 
 _GONE = "gone"
-_DELETED = "it has been deleted, or its workspace has"
+_DELETED = "it was deleted, or its workspace was"
 _ENDED = ("Completed", "Failed", "Canceled", _GONE)
 """States of jobs that have ended."""
 _ORDER = ("data", "train", "evaluate")
@@ -100,14 +100,14 @@ def _reason(client: Client, run: Any) -> str:
     if _word(run.status) != "Failed":
         return ""
     error = _details(client, run.name).error
-    return " ".join(str(error.error.message).split()) if error and error.error else "no reason is given: see its log"
+    return " ".join(str(error.error.message).split()) if error and error.error else "no reason is given; see its log"
 
 
 def _logs(name: str, job: JobId) -> Iterator[tuple[str, str]]:
     client = connect_to(job)
     found = _found(client, job)
     if found is None:
-        raise RecipeError(f"the job {job.name} is gone, and its logs with it: {_DELETED}. Submit it again.")
+        raise RecipeError(f"the job {job.name} and its logs no longer exist: {_DELETED}. Submit it again.")
     for step, run in _steps(client, job, found) or [(name, found)]:
         with asking(f"the logs of {run.name}", job.workspace):
             files = _details(client, run.name).log_files or {}
@@ -130,7 +130,7 @@ def _tail(address: str) -> str:
         try:
             size = blob.get_blob_properties().size
         except ResourceNotFoundError:
-            return "(this file is not in the storage any more)"
+            return "(this file is no longer in the storage)"
         start = max(0, size - _BYTES)
         # An empty file has no range to download.
         data = blob.download_blob(offset=start).readall() if size else b""

@@ -13,7 +13,7 @@ from bertwright.launch.azureml.sizes import checked_size
 
 def _compute(name: str) -> str:
     if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", name):
-        raise ValueError("names of clusters are letters, digits and hyphens, such as gpu-cluster")
+        raise ValueError("the name of a cluster has only letters, digits and hyphens, such as gpu-cluster")
     return name
 
 

@@ -112,30 +112,35 @@ class AzuremlPlace(Section):
         jobs.stop(submitted.jobs)
 
     def _check(self, job: Job) -> None:
-        job.require_relative_out("run folders lie below `output`")
+        job.require_relative_out("run folders are stored below `output`")
         if not self.compute and not self.vm_size:
-            raise RecipeError("neither compute nor vm_size says what trains. Set compute to a cluster, or vm_size.")
+            raise RecipeError(
+                "neither compute nor vm_size is set, so there is no machine to train on. Set compute to a cluster, "
+                "or set vm_size."
+            )
         if self.prepare and not self.prepare.compute and not self.prepare.vm_size:
-            raise RecipeError("[prepare] needs compute or vm_size. Set one, or leave the section out.")
+            raise RecipeError("[prepare] needs compute or vm_size. Set one of them, or remove the section.")
         if self.cluster and not (self.compute and self.vm_size):
-            raise RecipeError("[cluster] is made of machines of vm_size and called compute. Set both.")
+            raise RecipeError("[cluster] needs vm_size (the size of its machines) and compute (its name). Set both.")
         if self.cluster and self.cluster.max_nodes < self.nodes:
             raise RecipeError(
-                f"cluster.max_nodes = {self.cluster.max_nodes}: {self.nodes} nodes would wait for ever. Raise it."
+                f"cluster.max_nodes = {self.cluster.max_nodes}: {self.nodes} nodes would wait forever. Raise "
+                "cluster.max_nodes."
             )
         if self.spot and self.compute and not self.cluster:
             raise RecipeError(
-                f"spot = true: whether machines of {self.compute} may be taken away was said when it was made. Add "
-                "[cluster] to make it, or leave compute out for serverless machines, or leave spot out."
+                f"spot = true: an existing cluster such as {self.compute} already has its own spot setting. Add "
+                "[cluster] to create a cluster, or remove compute to use serverless machines, or remove spot."
             )
         if self.infiniband and not has_infiniband(self.vm_size):
             raise RecipeError(
-                f"infiniband = true: vm_size {self.vm_size!r} is not known to have any; Standard_ND96asr_v4 has."
+                f"infiniband = true: vm_size {self.vm_size!r} is not known to have InfiniBand. Remove infiniband, "
+                "or choose another size, such as Standard_ND96asr_v4."
             )
         if "tensorboard" in self.services and not writes_events(job):
             raise RecipeError(
-                'services has tensorboard, and the recipe writes nothing for it. Add train.observers=["tensorboard"], '
-                "or leave the service out."
+                "services has tensorboard, but the recipe writes no data for it. Add "
+                'train.observers=["tensorboard"], or remove the service.'
             )
         check_inputs(job, self.inputs)
         job.check_ranks({"nodes": self.nodes, "ranks" if self.ranks else "GPUs of vm_size": self._ranks()})

@@ -18,7 +18,7 @@ def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
     for text in texts(job.values):
         if "${{" in text:
             raise RecipeError(
-                f"{text}: Azure puts values into commands, not into a recipe. Give data as [inputs.NAME] of the "
+                f"{text}: Azure inserts values into commands, not into a recipe. Give data as [inputs.NAME] of the "
                 "place, with key and path."
             )
     values = copy.deepcopy(dict(job.values))

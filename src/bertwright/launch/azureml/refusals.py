@@ -15,13 +15,13 @@ from bertwright.core.redact import shown
 from bertwright.launch.azureml.workspace import Workspace
 
 _SIGN_IN = (
-    "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal, and give "
+    "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET of a service principal, and run "
     "the command again."
 )
 
 CHANGE = "Change the place (--place, --set)."
 """What to do if the package or the service refuses to create something."""
-AGAIN = "See to the network, or look in the studio, and give the command again."
+AGAIN = "Check the network connection, or look in the studio, and run the command again."
 """What to do if the service refuses to report on a job, or to stop it."""
 _ENTRA = re.compile(r"AADSTS\d+:[^\n.]*")
 """The directory's own message about credentials, among the messages of every sign-in method."""
@@ -56,7 +56,7 @@ def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str
 
     refusal = _ENTRA.search(str(error)) if isinstance(error, ClientAuthenticationError) else None
     if refusal:
-        return f"{what}: Azure does not accept who signs in: {shown(refusal[0]).strip()}. {_SIGN_IN}"
+        return f"{what}: Azure rejects the sign-in: {shown(refusal[0]).strip()}. {_SIGN_IN}"
     if isinstance(error, ClientAuthenticationError) and error.response is None:
         return f"{what}: nobody is signed in to Azure here. {_SIGN_IN}"
     if isinstance(error, HttpResponseError):
@@ -65,11 +65,12 @@ def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str
     if unreached:
         # The error's text may contain a signed URL.
         return (
-            f"{what}: Azure is not reached ({shown(_line(unreached[0]))}). See to the network; then look in the "
-            "studio, or with az ml job list, whether there is a job already; if not, give the command again."
+            f"{what}: Azure cannot be reached ({shown(_line(unreached[0]))}). Check the network connection. Then "
+            "look in the studio, or run az ml job list, to see whether the job exists already; if not, run the "
+            "command again."
         )
     if isinstance(error, AzureError | MlException | ValueError | OSError):
-        return f"{what}: Azure's package refuses it: {shown(_line(error))}. {remedy}"
+        return f"{what}: Azure's package rejects it: {shown(_line(error))}. {remedy}"
     return None
 
 
@@ -84,23 +85,23 @@ def _refused(error: Any, workspace: Workspace, remedy: str) -> str:
         )
     match status:
         case 401:
-            return f"Azure does not accept who is signed in: {said}. {_SIGN_IN}"
+            return f"Azure rejects the signed-in account: {said}. {_SIGN_IN}"
         case 403:
             return (
-                f"who is signed in may not do it: {said}. Ask the owner of the workspace {workspace.name} for the role "
-                "AzureML Data Scientist, and for a cluster AzureML Compute Operator."
+                f"the signed-in account has no permission to do it: {said}. Ask the owner of the workspace "
+                f"{workspace.name} for the role AzureML Data Scientist and, for a cluster, AzureML Compute Operator."
             )
         case 404:
             return (
-                f"it is not there: {said}. Looked for in the workspace {workspace.name}, resource group "
+                f"it does not exist: {said}. Searched in the workspace {workspace.name}, resource group "
                 f"{workspace.resource_group}, subscription {workspace.subscription}: set [workspace] of the place."
             )
         case 409:
-            return f"something else of that name is there already: {said}. Give another name, or a new version."
+            return f"something else with that name already exists: {said}. Give another name, or a new version."
         case 429 | 500 | 502 | 503 | 504:
-            return f"Azure is busy or out of order ({status}): {said}. Give the command again in some minutes."
+            return f"Azure is busy or unavailable ({status}): {said}. Run the command again in a few minutes."
         case _:
-            return f"Azure refuses it ({status}): {said}. {remedy}"
+            return f"Azure rejects it ({status}): {said}. {remedy}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -57,12 +57,14 @@ def checked_size(name: str) -> str:
     known = {size.lower(): size for size in (*GPU_SIZES, *RETIRED)}
     size = known.get(name.lower(), name)
     if size in RETIRED:
-        raise ValueError(f"{size} is retired; {RETIRED[size]} has as many GPUs today")
+        raise ValueError(f"{size} is retired; {RETIRED[size]} is a current size with the same number of GPUs")
     if _OLD.fullmatch(size):
-        raise ValueError(f"{size} is retired; Standard_NC24ads_A100_v4 has one GPU today, Standard_ND96asr_v4 eight")
+        raise ValueError(
+            f"{size} is retired; current sizes: Standard_NC24ads_A100_v4 has one GPU, Standard_ND96asr_v4 has eight"
+        )
     if size and not _FORM.fullmatch(size):
-        hint = nearest(size, list(GPU_SIZES)) or "sizes are such as Standard_D16s_v5 and Standard_ND96asr_v4"
-        raise ValueError(f"{size!r} is no size of a virtual machine; {hint}")
+        hint = nearest(size, list(GPU_SIZES)) or "valid sizes look like Standard_D16s_v5 or Standard_ND96asr_v4"
+        raise ValueError(f"{size!r} is not the size of a virtual machine; {hint}")
     return size
 
 
@@ -71,7 +73,7 @@ def ranks_of(size: str) -> int:
     if size.startswith("Standard_N") and size not in GPU_SIZES:
         hint = nearest(size, list(GPU_SIZES), 0.8)
         more = f"{hint} " if hint else ""
-        raise RecipeError(f"vm_size: how many GPUs {size} has is not known here; {more}Set ranks.")
+        raise RecipeError(f"vm_size: the number of GPUs of {size} is unknown; {more}Set ranks.")
     return GPU_SIZES[size].gpus if size in GPU_SIZES else 1
 
 

@@ -119,8 +119,8 @@ def check_references(document: Document, step: str) -> None:
             if found.strip() not in known:
                 have = ", ".join(f"${{{{{name}}}}}" for name in sorted(known))
                 raise RecipeError(
-                    f"${{{{{found}}}}} names nothing of the job {step}, which has {have}. Name one of these, or add a "
-                    "section [inputs.NAME] to the place."
+                    f"${{{{{found}}}}} does not exist in the job {step}, which has {have}. Name one of these, or "
+                    "add a section [inputs.NAME] to the place."
                 )
 
 

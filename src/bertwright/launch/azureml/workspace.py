@@ -45,8 +45,8 @@ class Workspace(Section):
         said = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}
         if missing := [key for key, value in said.items() if not value]:
             raise RecipeError(
-                f"the workspace is not known: nothing says its {', '.join(missing)}. Set [workspace] of the place "
-                f"(--set workspace.{missing[0]}=...), or {', '.join(_VARIABLES[key] for key in missing)} in the "
+                f"the workspace is incomplete: missing {', '.join(missing)}. Set [workspace] of the place (--set "
+                f"workspace.{missing[0]}=...), or {', '.join(_VARIABLES[key] for key in missing)} in the "
                 "environment."
             )
         for key in (key for key in said if not getattr(self, key)):
@@ -54,8 +54,8 @@ class Workspace(Section):
                 Workspace(**{key: said[key]})
             except RecipeError:
                 raise RecipeError(
-                    f"{_VARIABLES[key]} in the environment is {said[key]!r}, which names no {key.replace('_', ' ')}. "
-                    f"Set it anew, or give workspace.{key} of the place."
+                    f"{_VARIABLES[key]} in the environment is {said[key]!r}, which is not a valid "
+                    f"{key.replace('_', ' ')}. Correct it, or set workspace.{key} of the place."
                 ) from None
         return Workspace(**said)
 
@@ -74,5 +74,7 @@ class JobId:
         """Parse an identifier of Azure's resource manager; raise `RecipeError` if it is not one."""
         found = _ID.fullmatch(text)
         if not found:
-            raise RecipeError(f"{text!r} is no job of Azure ML: the note in the run folder is damaged. Submit again.")
+            raise RecipeError(
+                f"{text!r} is not a job of Azure ML: the note in the run folder is damaged. Submit again."
+            )
         return cls(Workspace(subscription=found[1], resource_group=found[2], name=found[3]), found[4])

@@ -13,7 +13,7 @@ from bertwright.core.config import Section
 def _form(pattern: str, forms: str) -> AfterValidator:
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"Slurm writes it as {forms}")
+            raise ValueError(f"write it like {forms}")
         return text
 
     return AfterValidator(check)

@@ -52,7 +52,7 @@ def submit(steps: Sequence[Step], folder: str, log: Log) -> dict[str, str]:
 
 def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
     """Return what the queue, or else the accounting, knows of each job, with one row for each element of an array."""
-    gone = {"state": "UNKNOWN", "why": "it has left the queue and the accounts: its log is what is left of it (--logs)"}
+    gone = {"state": "UNKNOWN", "why": "it is no longer in the queue or the accounting; only its log is left (--logs)"}
     return [
         {"job": name, "id": job, **row}
         for name, job in jobs.items()
@@ -86,8 +86,8 @@ def _queued(job: str) -> Iterator[dict[str, str]]:
     done = _run(["squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N", f"--jobs={job}"])
     if done.returncode and _GONE not in done.stderr:
         raise RecipeError(
-            f"squeue: {_said(done)}. So it is not known whether job {job} waits or runs. Try again later, or ask who "
-            "runs the cluster."
+            f"squeue: {_said(done)}. It is therefore unknown whether job {job} waits or runs. Try again later, or "
+            "ask the administrator of the cluster."
         )
     for line in done.stdout.splitlines():
         number, state, why, nodes = line.strip().split("|")
@@ -121,7 +121,8 @@ def _output(command: Sequence[str]) -> str:
     done = _run(command)
     if done.returncode:
         raise RecipeError(
-            f"{shlex.join(command)}: {_said(done)}. Change the place (--place, --set), or ask who runs the cluster."
+            f"{shlex.join(command)}: {_said(done)}. Change the place (--place, --set), or ask the administrator "
+            "of the cluster."
         )
     return done.stdout.strip()
 
@@ -136,8 +137,8 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except FileNotFoundError as error:
         raise MissingExtraError(
-            f"there is no {command[0]} on this machine. Give the command where Slurm is, as on a login node; without "
-            "--submit, --status, --logs and --stop nothing of it is needed."
+            f"there is no {command[0]} on this machine. Run the command on a machine with Slurm, such as a login "
+            "node. Only --submit, --status, --logs and --stop need Slurm."
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise RecipeError(f"{command[0]} has not answered for {_SECONDS:g} seconds. Try again later.") from error
+        raise RecipeError(f"{command[0]} has not answered within {_SECONDS:g} seconds. Try again later.") from error

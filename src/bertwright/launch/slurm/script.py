@@ -21,7 +21,7 @@ case $code in
 esac
 exit $code"""
 _BEGINS_AGAIN = """\
-# 75: it was told to stop (time limit, pre-emption), and begins again: with too short a time limit it would for ever.
+# 75: it was told to stop (time limit, pre-emption) and starts again, but not forever: the limit may be too short.
 case $code in
 75 | 6 | 137) if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then scontrol requeue "$SLURM_JOB_ID"; fi ;;
 esac

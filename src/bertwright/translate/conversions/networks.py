@@ -20,7 +20,7 @@ def vocabulary(command: Command, name: str) -> Iterator[Key]:
     yield Key("vocab.file", f"downloads/google-{kind}-vocab.txt", why)
     if not cased:
         yield Key("vocab.lower_case", True, source)
-        yield Key("vocab.strip_accents", True, "it does both")
+        yield Key("vocab.strip_accents", True, "the original does both")
 
 
 def network(command: Command, name: str) -> Iterator[Key]:
@@ -28,8 +28,8 @@ def network(command: Command, name: str) -> Iterator[Key]:
     found = re.match(r"(?:.*/)?(distilbert|bert)-(tiny|mini|small|medium|base|large)-", str(command[name]))
     if not found:
         raise RecipeError(
-            f"{command.source(name)}: only names such as bert-base-uncased say what network it is. Give one of these, "
-            "and set model.config to the model's config.json in the recipe."
+            f"{command.source(name)}: the network is known only from names such as bert-base-uncased. Give such a "
+            "name, and set model.config to the model's config.json in the recipe."
         )
     if found[1] == "distilbert":
         yield Key("model.kind", "distilbert", command.source(name))
@@ -51,7 +51,9 @@ def start_from(command: Command, name: str) -> Iterator[Key]:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         layers = int(config["num_hidden_layers"])
     except (ValueError, KeyError, TypeError) as error:
-        raise RecipeError(f"{folder / 'config.json'} does not say num_hidden_layers ({error!r}). Mend it.") from error
+        raise RecipeError(
+            f"{folder / 'config.json'} does not state num_hidden_layers ({error!r}). Correct it."
+        ) from error
     yield Key("model.config", str(folder / "config.json"), command.source(name))
     yield Key("train.init_from", str(folder), command.source(name))
     yield Key("train.init_layers", list(range(1, layers + 1)), "all layers: it is a folder of Hugging Face")
@@ -61,7 +63,7 @@ def lower_case(command: Command, name: str) -> Iterator[Key]:
     """Lower-casing, which also strips accents in the original."""
     if command[name]:
         yield Key("vocab.lower_case", True, command.source(name))
-        yield Key("vocab.strip_accents", True, "there accents go with case")
+        yield Key("vocab.strip_accents", True, "the original ties accents to case")
 
 
 def pieces(command: Command, name: str) -> Iterator[Key]:

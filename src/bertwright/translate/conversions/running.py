@@ -64,11 +64,13 @@ def deepspeed(command: Command, name: str) -> Iterator[Key]:
         try:
             stage = int(json.loads(file.read_text(encoding="utf-8")).get("zero_optimization", {}).get("stage", 0))
         except (ValueError, AttributeError, TypeError) as error:
-            raise RecipeError(f"{command.source(name)}: the file is no DeepSpeed configuration: {error}.") from error
+            raise RecipeError(f"{command.source(name)}: the file is not a DeepSpeed configuration: {error}.") from error
     if stage:
         kinds = {1: "zero", 2: "fsdp", 3: "fsdp"}
         if not (kind := kinds.get(stage)):
-            raise RecipeError(f"{command.source(name)}: ZeRO has no stage {stage}. Give one of 0, 1, 2 and 3 there.")
+            raise RecipeError(
+                f"{command.source(name)}: ZeRO has no stage {stage}. Set the stage to 0, 1, 2 or 3 in that file."
+            )
         yield Key("train.engine", kind, f"{command.source(name)}, whose ZeRO stage is {stage}")
 
 

@@ -90,7 +90,7 @@ def test_cut_and_damaged_files(tmp_path: Path, write: Any) -> None:
     data = path.read_bytes()
     for size in (12, len(data) // 2):
         path.write_bytes(data[:size])
-        with pytest.raises(SourceError, match=f"{path} is damaged or was cut off .*again"):
+        with pytest.raises(SourceError, match=f"{path} is damaged or truncated .*again"):
             Read(path, tmp_path)
     if write is save:
         path.write_bytes(data[:30] + b"\xff" * 3000 + data[3030:])
@@ -118,7 +118,7 @@ def test_offsets_that_lead_out_of_a_column_are_damage(tmp_path: Path, offset: in
     """A negative length ended in a `SystemError`, a large one somewhere else in memory."""
     offsets = struct.pack("<4i", 0, 4, offset, 12)
     text = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer("Egy.Két.Öt.".encode())])
-    with pytest.raises(SourceError, match="damaged or was cut off"):
+    with pytest.raises(SourceError, match="damaged or truncated"):
         Read(save_arrow(tmp_path / "a", text=text), tmp_path)
 
 
@@ -144,7 +144,9 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_keys_that_mean_nothing_here(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="lines = 'wrapped' is for plain text, but .* is parquet. Leave it out"):
+    with pytest.raises(
+        RecipeError, match="lines = 'wrapped' applies only to plain text, but .* is parquet. Remove the key"
+    ):
         Read(save(tmp_path / "a"), tmp_path, lines="wrapped")
     (tmp_path / "a.txt").write_text("Szöveg.")
     with pytest.raises(RecipeError, match="text = 'body' names a key or column, but .* is text"):
@@ -180,7 +182,7 @@ def test_several_splits_have_to_be_chosen_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize("state", ["", "[]", "{}", '{"_data_files": [5]}'])
 def test_a_folder_that_only_looks_like_a_data_set(tmp_path: Path, state: str) -> None:
     (tmp_path / "state.json").write_text(state)
-    with pytest.raises(SourceError, match="no data set that save_to_disk wrote: .*Save it again"):
+    with pytest.raises(SourceError, match="not a data set written by save_to_disk: .*Save it again"):
         Read(tmp_path, tmp_path)
 
 

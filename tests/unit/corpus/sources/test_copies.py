@@ -50,7 +50,7 @@ def test_a_query_makes_another_file_and_is_not_shown(tmp_path: Path, web: Server
         Read(redact_credentials(f"{web.address}/get?id=2"), tmp_path).source.files[0].path == second
         and len(web.asked) == 2
     )
-    with pytest.raises(SourceError, match="/get .* left out.*Give the whole address"):
+    with pytest.raises(SourceError, match="/get .* without the query.*Give the complete address"):
         Read(redact_credentials(f"{web.address}/get?id=3"), tmp_path)
     with pytest.raises(DataError, match="/none: HTTP Error 404") as caught:
         Read(f"{web.address}/none?sig=secret", tmp_path)
@@ -78,14 +78,14 @@ def test_the_identity_asks_nothing_of_the_network(tmp_path: Path, web: Server, m
     web.files["a.jsonl"] = LINES["a"].encode()
     for url in (f"{web.address}/a.jsonl", memory + "/a.jsonl", memory, memory + "/*.jsonl", "s3://texts/a.jsonl"):
         config = CorpusConfig(source=url, language="hu", cache_dir=tmp_path / "downloads")
-        with pytest.raises(SourceError, match="no whole copy .* bertwright corpus"):
+        with pytest.raises(SourceError, match="no complete copy .* bertwright corpus"):
             identity(config)
         if not url.startswith("s3"):
             Read(url, tmp_path)
             identity(config)
         if url == memory:
             (tmp_path / "downloads" / "memory" / url.partition("://")[2] / "deep" / "c.jsonl").unlink()
-            with pytest.raises(SourceError, match="no whole copy"):
+            with pytest.raises(SourceError, match="no complete copy"):
                 identity(config)
     assert len(web.asked) == 1
 

@@ -71,15 +71,15 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         (
             "report.html",
             b"<!doctype html>\n<html lang='en'><body>A run</body></html>",
-            r"/report\.html is an HTML page, and such pages are not read\. Look at it in a browser; to train on its "
-            r"text, give that as plain text or JSON lines\.$",
+            r"/report\.html is an HTML page, and such pages are not supported\. Look at it in a browser; to train "
+            r"on its text, convert it to plain text or JSON lines\.$",
         ),
-        ("random.bz2", random.Random(1).randbytes(5000), "is no bz2 file"),
+        ("random.bz2", random.Random(1).randbytes(5000), "is not a bz2 file"),
         ("random.xml", random.Random(2).randbytes(5000), "not a MediaWiki export"),
         ("random", b"ab\0" + random.Random(3).randbytes(5000), "byte 2 is zero"),
         ("feed.xml", b'<?xml version="1.0"?><rss></rss>', "root element is <rss>"),
         ("dtd.xml", b'<?xml version="1.0"?><!DOCTYPE mediawiki []><mediawiki/>', "document type"),
-        ("a.xml.gz", b"\x1f\x8b\x08\x00abc", "empty gz file, or cut in its first block"),
+        ("a.xml.gz", b"\x1f\x8b\x08\x00abc", "empty gz file, or truncated in its first block"),
         ("b.xml.gz", b"\x1f\x8b\x08\xff" + b"a" * 90, "damaged before byte"),
         ("a.zip", b"PK\x03\x04", "zip file"),
         ("a.feather", b"ARROW1\0\0", "Arrow .random access. file"),
@@ -87,14 +87,14 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         (
             "a.csv",
             b"text\nOne.\nTwo.\n",
-            "with the columns 'text', and such tables are not read.*to_parquet",
+            "with the columns 'text', and such tables are not supported.*to_parquet",
         ),
         ("a.csv.gz", gzip.compress(b"nr,what\n1,One.\n", mtime=0), "columns 'nr', 'what'"),
         ("a.TSV", b"nr\twhat\n1\tOne, two.\n", "columns 'nr', 'what'"),
         ("a", b'id,text\n1,"One, ""two""\nand three."\n2,Four.\n', "columns 'id', 'text'"),
         ("a.txt", b"id;title;text\n1;A;Egy.\n2;B;Kett\xc5\x91.\n", "columns 'id', 'title', 'text'.*format = .text."),
-        ("cut.xml.xz", lzma.compress(DUMP)[:20], "cut in its first block"),
-        ("cut.xml.bz2", bz2.compress(DUMP)[:30], "cut in its first block"),
+        ("cut.xml.xz", lzma.compress(DUMP)[:20], "truncated in its first block"),
+        ("cut.xml.bz2", bz2.compress(DUMP)[:30], "truncated in its first block"),
         ("wide.txt", "abc".encode("utf-32"), "UTF-32"),
         ("damaged.xml.bz2", bz2.compress(DUMP)[:-12] + b"x" * 12, "damaged before byte"),
     ],
@@ -140,7 +140,7 @@ def test_a_format_that_is_named_is_taken(tmp_path: Path, format: str, data: byte
 
 @pytest.mark.parametrize(("format", "data"), [("dump", b"text"), ("parquet", b"text"), ("wikiextractor", DUMP)])
 def test_a_format_that_is_named_and_wrong_is_refused(tmp_path: Path, format: str, data: bytes) -> None:
-    with pytest.raises(SourceError, match=f"is no {format} file: it looks like .*Leave corpus.source.format out"):
+    with pytest.raises(SourceError, match=f"is not a {format} file: it looks like .*Remove corpus.source.format"):
         examine(put(tmp_path, "a", data), format)  # type: ignore[arg-type]
 
 

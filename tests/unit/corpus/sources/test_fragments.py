@@ -17,12 +17,12 @@ WIKITEXT = b"'''Berlin''' is the [[capital]] of [[Germany]].\n\n== History ==\n{
 @pytest.mark.parametrize(
     ("name", "cut", "message"),
     [
-        ("pages.xml", lambda d: d[d.index(b"<page>") :], "may be a piece of one: it begins with <page>.*Put the head"),
-        ("stream.bz2", lambda d: bz2.compress(d[d.index(b"<page>") :]), "has tags of one.*Put the head"),
+        ("pages.xml", lambda d: d[d.index(b"<page>") :], "may be a part of one: it begins with <page>.*Put the head"),
+        ("stream.bz2", lambda d: bz2.compress(d[d.index(b"<page>") :]), "has tags of an export.*Put the head"),
         ("head.xml", lambda d: d[d.index(b"<siteinfo>") :], "it begins with <siteinfo>"),
         ("middle.xml", lambda d: d[d.index(b"<text") + 90 :], "does not begin with an element"),
-        ("middle", lambda d: d[d.index(b"<text") + 90 :], "has tags of one, but no <mediawiki> before them"),
-        ("api.xml", lambda _: b"<?xml version='1.0'?><api><query/></api>", "an answer of the wiki's API"),
+        ("middle", lambda d: d[d.index(b"<text") + 90 :], "has tags of an export, but no <mediawiki> before them"),
+        ("api.xml", lambda _: b"<?xml version='1.0'?><api><query/></api>", "a response of the wiki's API"),
         ("abstract.xml", lambda _: b"<feed><doc><title>A</title></doc></feed>", "a file of abstracts"),
         ("other.xml", lambda _: b"<root/>", "root element is <root>, not <mediawiki>; use the dump"),
         ("index.txt", lambda _: b"600:1:A\n600:2:B: C\n900:3:D\n", "index of a multistream dump"),

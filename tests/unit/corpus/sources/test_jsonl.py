@@ -72,11 +72,11 @@ def test_a_file_that_ends_inside_a_character_loses_its_last_line(tmp_path: Path)
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (b'{"text": "half', r"line 3 is no JSON \(.*\)\. Mend the line"),
-        (b'{"text": ' + b"[" * 100_000 + b"}", "line 3 is no JSON"),
-        (b"[1]", r"line 3 is no JSON object but '\[1\]'"),
+        (b'{"text": "half', r"line 3 is not JSON \(.*\)\. Correct the line"),
+        (b'{"text": ' + b"[" * 100_000 + b"}", "line 3 is not JSON"),
+        (b"[1]", r"line 3 is not a JSON object but '\[1\]'"),
         (b'{"body": "x"}', r"line 3 has no key 'text'; its keys are 'body'\. Name the key .* in corpus\.source\.text"),
-        (b'{"text": 5}', "line 3 has no text under 'text' but '5'"),
+        (b'{"text": 5}', "line 3 has, under 'text', not text but '5'"),
         (b'{"text": "\xff\xfe\xfd"}', "is not valid UTF-8 at byte 29 of its text"),
     ],
 )

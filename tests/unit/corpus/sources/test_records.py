@@ -101,7 +101,7 @@ def test_a_few_bytes_that_are_no_text_are_replaced() -> None:
 
 def test_text_without_blank_lines_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertwright.corpus.sources.records.MAX_DOCUMENT", 1000)
-    with pytest.raises(SourceError, match="separated by blank lines"):
+    with pytest.raises(SourceError, match="separate the documents by blank lines"):
         list(RecordSplitter(PATH, 0, BLANK_LINES, cut=False).records(b"line\n" * 30 for _ in range(10**9)))
 
 

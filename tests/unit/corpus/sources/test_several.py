@@ -54,7 +54,7 @@ def test_settings_for_wikis_need_a_dump(
 ) -> None:
     (tmp_path / "wiki.xml").write_bytes(export(bridges[:5]))
     (tmp_path / "a.txt").write_text(said(1))
-    with pytest.raises(RecipeError, match=rf"corpus\.{next(iter(setting))} is for dumps"):
+    with pytest.raises(RecipeError, match=rf"corpus\.{next(iter(setting))} applies only to dumps"):
         build(str(tmp_path / "a.txt"), tmp_path / "out", **setting)
     assert build([str(tmp_path / "a.txt"), str(tmp_path / "wiki.xml")], tmp_path / "out", **setting).counts["kept"] == 6
 
@@ -63,7 +63,7 @@ def test_settings_for_wikis_need_a_dump(
     "settings", [{"near_documents": False, "similarity": 0.9}, {"paragraphs": False, "min_words": 5}]
 )
 def test_a_measure_that_measures_nothing_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(RecipeError, match="measures nothing where"):
+    with pytest.raises(RecipeError, match="has no effect because"):
         DeduplicateConfig(**settings)
 
 
@@ -104,7 +104,7 @@ def test_settings_of_a_source_decide_and_its_path_does_not(tmp_path: Path, key: 
 def test_nothing_whole_in_any_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(" \n\n")
     (tmp_path / "b.txt").write_text("\n")
-    with pytest.raises(DataError, match="a.txt has not one whole document"):
+    with pytest.raises(DataError, match="a.txt contains no complete document"):
         build(str(tmp_path / "*.txt"), tmp_path / "out")
 
 

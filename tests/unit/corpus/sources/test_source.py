@@ -81,7 +81,7 @@ def test_nothing_is_found(novels: Path) -> None:
     with pytest.raises(SourceError, match=r"no file matches .*\*\.xml\. Correct the pattern"):
         opened(novels / "*.xml")
     (novels / "empty").mkdir()
-    with pytest.raises(SourceError, match="there is no file in .*empty. Give corpus.source"):
+    with pytest.raises(SourceError, match="there is no file in .*empty. Set corpus.source to"):
         opened(novels / "empty")
     with pytest.raises(SourceError, match="cannot read .*none.txt: No such file"):
         opened(novels / "none.txt")
@@ -107,7 +107,7 @@ def test_links(novels: Path, tmp_path: Path) -> None:
     (novels / "z").symlink_to(tmp_path / "elsewhere")
     assert names(novels) == ["a.txt", "b.txt", "d.txt", "e.txt"]
     (tmp_path / "elsewhere" / "back").symlink_to(novels)
-    with pytest.raises(SourceError, match="z/back is a link to a folder it lies in. Remove the link"):
+    with pytest.raises(SourceError, match="z/back is a link to a folder that contains it. Remove the link"):
         opened(novels)
     (tmp_path / "elsewhere" / "back").unlink()
     (novels / "loop").symlink_to("loop")
