@@ -228,7 +228,8 @@ def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: 
     before = content(brought(url, tmp_path / "before"))
     for name in ("first-again", "second"):
         with pytest.raises(
-            ArtifactError, match=r"trained with other settings.*train.seed: 42 -> 7.*Use a different address"
+            ArtifactError,
+            match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7.*Use a different address",
         ):
             train(name, mirror=url, seed=7)
     assert content(brought(url, tmp_path / "after")) == before
