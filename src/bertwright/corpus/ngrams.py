@@ -101,7 +101,7 @@ def _compared(text: str) -> NDArray[np.uint32]:
 def _looked_up(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     points = _written.take(codes)
     if not points.all():
-        for code in np.unique(codes[points == _UNKNOWN]).tolist():
+        for code in set(codes[points == _UNKNOWN].tolist()):
             _written[code] = _written_as(chr(code))
         points = _written.take(codes)
     return points

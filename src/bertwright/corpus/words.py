@@ -82,12 +82,20 @@ def _count_tokens(text: str) -> int:
     return len(text.split()) + _more_tokens(text)
 
 
-def count_tokens_of_sentences(text: str) -> int:
+def count_tokens_of_sentences(text: str, *, unspaced: bool = True) -> int:
     """`count_tokens` in a third of the time, for a text whose only white space is single spaces within it.
 
-    Sentences joined by spaces are such a text.
+    Sentences joined by spaces are such a text. `unspaced`: whether it may have letters that `has_unspaced` finds.
     """
-    return text.count(" ") + 1 + _more_tokens(text) if len(text) <= _PIECE else count_tokens(text)
+    if len(text) > _PIECE:
+        return count_tokens(text)
+    return text.count(" ") + 1 + (_more_tokens(text) if unspaced else 0)
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether the text has letters of scripts that put no spaces between words."""
+    kinds = map(kinds_of, map(code_points, pieces(text)))
+    return any(are(of_piece, Kind.IN_TWOS).any() or are(of_piece, Kind.IN_FOURS).any() for of_piece in kinds)
 
 
 def _more_tokens(text: str) -> int:
@@ -107,7 +115,8 @@ def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """[C] the `Kind` of each character, given the code points [C]."""
     kinds = _kinds.take(codes)  # in half the time of an index
     if not kinds.all():
-        for code in np.unique(codes[are(kinds, Kind.UNKNOWN)]).tolist():
+        # A set, because the first call of `np.unique` imports all of numpy's masked arrays.
+        for code in set(codes[are(kinds, Kind.UNKNOWN)].tolist()):
             _kinds[code] = _kind(chr(code))
         kinds = _kinds.take(codes)
     return kinds
