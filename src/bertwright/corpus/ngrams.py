@@ -87,8 +87,7 @@ _ZERO: Hashes = np.zeros(1, np.uint64)
 
 def _powers(base: np.uint64, count: int) -> Hashes:
     """[count] the powers of `base`, from the first on."""
-    powers: Hashes = np.cumprod(np.full(count, base))
-    return powers
+    return np.cumprod(np.full(count, base, np.uint64), dtype=np.uint64)
 
 
 def _compared(text: str) -> NDArray[np.uint32]:

@@ -153,8 +153,6 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
 
 def _pieces(language: str, text: str) -> list[str]:
     """The pieces into which sentencex cuts the text, each with the spaces after it."""
-    if len(text) <= _WINDOW:
-        return sentencex.segment(language, text)
     pieces: list[str] = []
     start = 0
     while len(text) - start > _WINDOW:

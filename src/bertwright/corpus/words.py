@@ -125,7 +125,8 @@ def kinds_of(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 def are(kinds: NDArray[np.uint8], kind: Kind) -> NDArray[np.bool_]:
     """[C] whether each of the `kinds` [C] is this one."""
     # A member of an enumeration would be compared in 64 bits, which takes five times as long.
-    return kinds == np.uint8(kind)
+    same: NDArray[np.bool_] = kinds == np.uint8(kind)
+    return same
 
 
 def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -29,7 +29,6 @@ _FULL_WIDTH = [
     (re.compile("([、，]) ?[、，]+"), r"\1"),
     (re.compile("(?<!。)。 ?。(?!。)"), "。"),
 ]
-_MARK_BEFORE_STOP = re.compile(r" [–—:]\.")
 # A mark whose words were dropped, before a comma, a closing bracket or a full stop.
 _DANGLING = [re.compile(rf"{mark}(?=[,)]|\.(?![\w.]))") for mark in ",;:"]
 
@@ -70,9 +69,8 @@ def close_gaps(text: str) -> str:
     if "。" in text:
         for gap, left in _FULL_WIDTH:
             text = gap.sub(left, text)
-    if _MARK_BEFORE_STOP.search(text):
-        for mark in "–—:":
-            text = text.replace(f" {mark}.", ".")
+    for mark in "–—:":
+        text = text.replace(f" {mark}.", ".")
     for dangling in _DANGLING:
         text = dangling.sub("", text)
     return text
