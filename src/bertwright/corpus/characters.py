@@ -8,7 +8,6 @@ import unicodedata
 # Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format
 # (UAX #15) limits a run to 30; no language comes near. Marks beyond the BMP are left unchanged.
 _MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x10000))))
-_STACKED = re.compile(f"[{_MARKS}][{_MARKS}]{{30,}}")
 _STEP = 16
 # A run of 32 marks leaves two adjacent marks in every sixteenth character of a text, which is quick to search.
 _SAMPLED = re.compile(f"[{_MARKS}]{{2}}")
@@ -19,7 +18,8 @@ def composed(text: str) -> str:
     if text.isascii():
         return text
     if _SAMPLED.search(text[::_STEP]):
-        text = _STACKED.sub(lambda marks: marks[0][:30], text)
+        # Compiled only here: it takes milliseconds.
+        text = re.sub(f"[{_MARKS}][{_MARKS}]{{30,}}", lambda marks: marks[0][:30], text)
     # Line by line, because one combining mark makes the normalisation of the entire string slow: 0.1 s more on
     # the Ukrainian sample.
     return "\n".join(unicodedata.normalize("NFC", line) for line in text.split("\n"))

@@ -77,7 +77,7 @@ def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[st
             if removed := sum(bool(p.text) for p in before) - sum(bool(p.text) for p in after):
                 counts["removed.reference"] += removed
         if rules.active:
-            after = [replace(p, text=rules.apply(p.text, counts)) if p.text else p for p in after]
+            after = [p._replace(text=rules.apply(p.text, counts)) if p.text else p for p in after]
         for old, new in zip(before, after, strict=True):
             counts["removed_bytes"] += 0 if new.text else len(old.text.encode()) + 1
         yield replace(article, paragraphs=after)
@@ -85,7 +85,7 @@ def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[st
 
 # Emptied, not removed, so that the heading of the section can pass to the next remaining paragraph.
 def _empty(paragraph: Paragraph) -> Paragraph:
-    return replace(paragraph, text="")
+    return paragraph._replace(text="")
 
 
 def _split(

@@ -20,8 +20,6 @@ _CLOSING = {closing: opening for opening, closing in (_SPEECH | _TITLES_AND_REMA
 _BRACKET = re.compile(f"[{re.escape(''.join(_CLOSING) + ''.join(_CLOSING.values()))}]")
 # "．" is also the full-width decimal point, so it must follow a letter.
 _SIGN = re.compile(r"[。｡！？「『《〈﹁﹃（【〔［．](?:(?<!．)|(?<=[\u3040-\u30ff\u3400-\u9fff]．))")
-# One range is matched three times as fast as individual signs, and other scripts have no characters in it.
-_MAY_BE_SIGN = re.compile("[\u3000-\uffff]")
 _STOP = re.compile(r"(?:[。｡！？]|(?<=[\u3040-\u30ff\u3400-\u9fff])．)[。｡！？!?…]*")
 _GOES_ON = ("、", "，", ",", "。", "｡", "；", "：", "・", "·", "的")
 _PARTICLES = (
@@ -36,7 +34,7 @@ Pairs = list[tuple[int, int]]
 
 def is_full_width(text: str) -> bool:
     """Whether the text has any of the full-width signs that this module handles."""
-    return _MAY_BE_SIGN.search(text) is not None and _SIGN.search(text) is not None
+    return _SIGN.search(text) is not None
 
 
 def set_ends(text: str, cuts: Iterable[int]) -> list[int]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.corpus.alphabet import letters, script, scripts, shortest_word, spaced
-from bertwright.corpus.words import Kind, code_points, count_tokens, kinds_of, pieces, words_by_line
+from bertwright.corpus.words import Kind, are, code_points, count_tokens, kinds_of, pieces, words_by_line
 
 BATCH = 2**20
 """Characters measured at a time, at most twice this number; each takes about 20 bytes of memory."""
@@ -96,9 +96,12 @@ class ByScript:
 
 def _batches(sentences: list[str]) -> Iterator[list[str]]:
     """Yield the sentences in batches, to bound memory. A sentence longer than a batch counts as several."""
+    if sum(map(len, sentences)) <= BATCH:
+        yield sentences
+        return
     batch, size = list[str](), 0
     # The arrays of a text take about 20 bytes a character, and a document may be an entire file.
-    for piece in chain.from_iterable(map(pieces, sentences)) if sum(map(len, sentences)) > BATCH else sentences:
+    for piece in chain.from_iterable(map(pieces, sentences)):
         if size > BATCH:
             yield batch
             batch, size = [], 0
@@ -111,15 +114,16 @@ def _sums(sentences: list[str], kinds: NDArray[np.uint8]) -> dict[str, int]:
     """The counts that add up over batches; `kinds` describes the sentences joined by one separator character."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     words = words_by_line(kinds, np.append(0, np.cumsum(lengths + 1)[:-1]))
-    of_kind = np.bincount(kinds, minlength=len(Kind)).tolist()
+    # `bincount` takes ten times as long as three comparisons.
+    joiners, marks, digits = (int(np.count_nonzero(are(kinds, k))) for k in (Kind.JOINER, Kind.MARK, Kind.DIGIT))
     return {
         "sentences": len(sentences),
         "wordless": int((words == 0).sum()),
         "words": int(words.sum()),
         "characters": int(lengths.sum()),
         "running": int(lengths[words >= RUNNING].sum()),
-        "punctuation": of_kind[Kind.MARK] + of_kind[Kind.JOINER],
-        "digits": of_kind[Kind.DIGIT],
+        "punctuation": marks + joiners,
+        "digits": digits,
     }
 
 

@@ -13,18 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits
-from bertwright.corpus.words import pieces
+from bertwright.corpus.words import code_points, pieces
 
 Hashes = NDArray[np.uint64]
 # Odd, so that it has an inverse modulo 2**64: the hash of a run is a difference of prefix sums, divided by a power.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(int(_FACTOR), -1, 2**64))
-_UNKNOWN, _LETTER, _DIGIT, _SPACE, _MARK = range(5)
-_TABLED = 0x20000
-"""Number of code points whose kind is looked up in a table; those above are ideographs."""
-_kinds = np.full(_TABLED + 1, _UNKNOWN, np.uint8)
-"""The kind of each character seen so far: computing all of them takes as long as the runs of 2 MB of text."""
-_kinds[_TABLED] = _LETTER
+_SPACE, _LINE_END, _DIGIT = map(ord, " \n0")
+# Code points that no letter has.
+_UNKNOWN, _MARK, _EXPANDS = range(3)
+_IDEOGRAPHS = 0x20000
+"""Code points from here on are ideographs."""
+_written = np.full(0x110000, _UNKNOWN, np.uint32)
+"""How each character seen so far is compared: the code point of its case-folded form, of a zero for a digit and of a
+space for white space other than a line feed; `_MARK` if it is removed; `_EXPANDS` if its case-folded form has several
+characters. Computing all of them takes as long as the runs of 2 MB of text.
+"""
 
 
 def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
@@ -44,26 +48,25 @@ def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]
 
 
 def _words(text: str, spaced: bool) -> tuple[Hashes, NDArray[np.int64]]:
-    points = np.frombuffer(text.casefold().encode("utf-32-le", "surrogatepass"), "<u4")
-    kinds = _kinds_of(np.minimum(points, _TABLED))
-    points, kinds = points[kinds != _MARK], kinds[kinds != _MARK]
-    digits = kinds == _DIGIT
+    points = _compared(text)
+    points = points[points != _MARK]
+    digits = points == _DIGIT
     number = np.ones(len(points), bool)
     number[1:] = ~(digits[1:] & digits[:-1])
-    points = np.where(digits, ord("0"), points)[number]
-    inside = (kinds != _SPACE)[number]
+    points = points[number]
+    inside = points > _SPACE
     begins = inside.copy()
     if spaced:
         begins[1:] &= ~inside[:-1]
-    lines = np.cumsum(points == ord("\n"))
+    starts = np.flatnonzero(begins)
+    lines = np.searchsorted(np.flatnonzero(points == _LINE_END), starts)
     letters = points[inside].astype(np.uint64)
     firsts = np.flatnonzero(begins[inside])
     if not len(firsts):
-        return _NONE, np.zeros(0, np.int64)
-    lengths = np.diff(firsts, append=len(letters))
-    place = np.arange(len(letters)) - np.repeat(firsts, lengths)
-    powers = np.cumprod(np.full(lengths.max(), _FACTOR))
-    return np.add.reduceat(letters * powers[place], firsts), lines[begins]
+        return _NONE, lines
+    # A word is hashed as a polynomial of its letters. The powers run on over the words, and are divided out per word.
+    hashes = np.add.reduceat(letters * _powers(_FACTOR, len(letters)), firsts)
+    return hashes * (_powers(_INVERSE, len(letters)) * _FACTOR)[firsts], lines
 
 
 def runs(hashes: Hashes, n: int) -> Hashes:
@@ -71,8 +74,8 @@ def runs(hashes: Hashes, n: int) -> Hashes:
     width = min(n, len(hashes))
     if width == 0:
         return _NONE
-    sums = np.concatenate([_ZERO, np.cumsum(hashes * np.cumprod(np.full(len(hashes), _FACTOR)))])
-    total = (sums[width:] - sums[:-width]) * np.cumprod(np.full(len(sums) - width, _INVERSE))
+    sums = np.concatenate([_ZERO, np.cumsum(hashes * _powers(_FACTOR, len(hashes)))])
+    total = (sums[width:] - sums[:-width]) * _powers(_INVERSE, len(sums) - width)
     # Mixed, because callers use minima and leading bits, over which the values of a polynomial are not uniform.
     mixed: Hashes = bits(width, total)
     return mixed
@@ -82,20 +85,36 @@ _NONE: Hashes = np.zeros(0, np.uint64)
 _ZERO: Hashes = np.zeros(1, np.uint64)
 
 
-def _kinds_of(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """[C] the kind of each character; `points` [C] are at most `_TABLED`."""
-    kinds = _kinds[points]
-    if not kinds.all():
-        for point in np.unique(points[kinds == _UNKNOWN]).tolist():
-            _kinds[point] = _kind(chr(point))
-        kinds = _kinds[points]
-    return kinds
+def _powers(base: np.uint64, count: int) -> Hashes:
+    """[count] the powers of `base`, from the first on."""
+    return np.cumprod(np.full(count, base, np.uint64), dtype=np.uint64)
 
 
-def _kind(character: str) -> int:
-    if character.isspace():
+def _compared(text: str) -> NDArray[np.uint32]:
+    """[C] the characters of the case-folded text, as in `_written`."""
+    points = _looked_up(code_points(text))
+    # Folding by the table takes a fifth of the time of `casefold`.
+    return _looked_up(code_points(text.casefold())) if (points == _EXPANDS).any() else points
+
+
+def _looked_up(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    points = _written.take(codes)
+    if not points.all():
+        for code in set(codes[points == _UNKNOWN].tolist()):
+            _written[code] = _written_as(chr(code))
+        points = _written.take(codes)
+    return points
+
+
+def _written_as(character: str) -> int:
+    folded = character.casefold()
+    if len(folded) > 1:
+        return _EXPANDS
+    if ord(folded) >= _IDEOGRAPHS or folded == "\n":
+        return ord(folded)
+    if folded.isspace():
         return _SPACE
-    category = unicodedata.category(character)
+    category = unicodedata.category(folded)
     if category == "Nd":
         return _DIGIT
-    return _MARK if category[0] in "PSC" else _LETTER
+    return _MARK if category[0] in "PSC" else ord(folded)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import naming, read_bytes, write_atomic
-from bertwright.corpus.words import count_tokens_of_sentences
+from bertwright.corpus.words import count_tokens_of_sentences, has_unspaced
 
 DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
 HASH = [("high", "<u8"), ("low", "<u8")]
@@ -42,11 +42,12 @@ class PartWriter:
 
     def add(self, sentences: list[str], starts: list[int], facts: dict[str, Any]) -> None:
         """Add a kept document: its sentences, the indices of those that begin a paragraph, and its side-car line."""
-        data = ("\n".join(sentences) + "\n\n").encode()
+        document = "\n".join(sentences)
+        data, unspaced = f"{document}\n\n".encode(), has_unspaced(document)  # asked once, not per paragraph
         self._documents.append((*_hash(data), len(starts)))
         for start, stop in pairwise([*starts, len(sentences)]):
             text = " ".join(sentences[start:stop])
-            words, size = count_tokens_of_sentences(text), len(text.encode()) + 1
+            words, size = count_tokens_of_sentences(text, unspaced=unspaced), len(text.encode()) + 1
             self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, words, size))
         self._texts.write(data)
         line = {**facts, "paragraphs": starts}

@@ -86,7 +86,7 @@ def _members(parts: tuple[Path, ...], firsts: list[int], shards: int) -> dict[in
     for part, first in zip(parts, firsts[:-1], strict=True):
         rows = read_array(part.with_suffix(DECISIONS))
         places = _starts(rows, first)[rows["copies"] > 0] * shards // firsts[-1]
-        for shard in np.unique(places).tolist():
+        for shard in sorted(set(places.tolist())):
             members.setdefault(shard, []).append((part, first))
     return members
 

@@ -14,11 +14,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import sentencex
-
-from bertwright.corpus.fullwidth import is_full_width, set_ends
 
 _OPENING = "(„\"»«“'[—–- "
 _STOPS = (".", "\u2024")  # the second is the Armenian semicolon
@@ -86,18 +84,31 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     def split(paragraph: str) -> list[str]:
         single = paragraph.isprintable() and "  " not in paragraph  # then its only white space is single ' '
         text = paragraph.strip() if single else " ".join(paragraph.split())
+        if not text:
+            return []
         pieces = _pieces(base, text)
-        _move_opening_quotes(pieces)
-        ends = list(accumulate(map(len, pieces)))
-        cuts = [ends[i - 1] for i in range(1, len(pieces)) if not _joins(joining, pieces[i - 1], pieces[i])]
+        cuts = _cuts(joining, pieces) if len(pieces) > 1 else []
         if joining.digits:
             cuts = sorted({*cuts, *(stop.end() for stop in _BEFORE_DIGIT.finditer(text))})
-        if is_full_width(text):
-            cuts = set_ends(text, cuts)
+        if _may_be_full_width(text):
+            cuts = _full_width_cuts(text, cuts)
+        if not cuts:
+            return [text]
         sentences = [text[start:stop].strip() for start, stop in pairwise([0, *cuts, len(text)])]
         return [sentence for sentence in sentences if sentence]
 
     return split
+
+
+def _cuts(joining: Joining, pieces: list[str]) -> list[int]:
+    """The ends of the pieces that are not joined with the next one, except the last."""
+    _move_opening_quotes(pieces)
+    cuts, end = list[int](), 0
+    for left, right in pairwise(pieces):
+        end += len(left)
+        if not _joins(joining, left, right):
+            cuts.append(end)
+    return cuts
 
 
 def _move_opening_quotes(pieces: list[str]) -> None:
@@ -106,6 +117,20 @@ def _move_opening_quotes(pieces: list[str]) -> None:
         if pieces[i].endswith(_OPENED):
             pieces[i + 1] = pieces[i][-1] + pieces[i + 1]
             pieces[i] = pieces[i][:-1]
+
+
+def _may_be_full_width(text: str) -> bool:
+    """Whether the text has characters from U+3000 to U+3FFF or from U+F000 on, as all full-width signs are."""
+    # Only these begin with such a byte in UTF-8. A class of a regular expression takes four times as long.
+    data = text.encode("utf-8", "surrogatepass")
+    return b"\xe3" in data or b"\xef" in data
+
+
+def _full_width_cuts(text: str, cuts: list[int]) -> list[int]:
+    # Imported only where there may be such signs: compiling its patterns takes milliseconds.
+    from bertwright.corpus.fullwidth import is_full_width, set_ends
+
+    return set_ends(text, cuts) if is_full_width(text) else cuts
 
 
 def _joins(joining: Joining, left: str, right: str) -> bool:

@@ -7,7 +7,7 @@ from tests.reference.near_copies import shingles
 from bertwright.core.rng import bits
 from bertwright.corpus.measures import ByScript
 from bertwright.corpus.ngrams import grams, runs, words
-from bertwright.corpus.words import count_tokens, count_tokens_of_sentences, pieces
+from bertwright.corpus.words import count_tokens, count_tokens_of_sentences, has_unspaced, pieces
 
 
 def test_case_marks_and_numbers_make_no_difference() -> None:
@@ -68,6 +68,12 @@ def test_the_hashes_are_the_same_on_every_machine() -> None:
     factor = 0x9E3779B97F4A7C15
     expected = sum(ord(letter) * factor ** (i + 1) for i, letter in enumerate("híd")) % 2**64
     assert words("Híd –")[0].tolist() == [expected]
+
+
+@pytest.mark.parametrize(("text", "unspaced"), [("Ő – 한국 देश!", False), ("a 京", True), ("ไทย", True), ("", False)])
+def test_letters_of_scripts_without_spaces_are_found(text: str, unspaced: bool) -> None:
+    assert has_unspaced(text) == unspaced
+    assert count_tokens_of_sentences(text, unspaced=unspaced) == count_tokens_of_sentences(text)
 
 
 @pytest.mark.parametrize("language", ["hu", "ja"])

@@ -61,7 +61,11 @@ def gather(task: Gather) -> None:
     if not is_written(task.out):
         group = range(task.group, task.group + 1)
         ids = [np.empty(0, np.uint64), *(read_sorted(path, (1, 1), task.groups, group)[0] for path in task.files)]
-        write_columns(task.out, np.unique(np.concatenate(ids)))
+        merged = np.sort(np.concatenate(ids))
+        # Not `np.unique`, whose first call imports all of numpy's masked arrays.
+        first = np.ones(len(merged), bool)
+        first[1:] = merged[1:] != merged[:-1]
+        write_columns(task.out, merged[first])
 
 
 @dataclass(frozen=True)
