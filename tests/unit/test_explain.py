@@ -127,14 +127,14 @@ def test_the_notes_name_every_kind_there_is(union: Any, options: list[str]) -> N
 @pytest.mark.parametrize(
     ("name", "key", "difference"),
     [
-        ("train_batch_size", f"{PHASE}.batch", "times the GPUs"),
+        ("train_batch_size", f"{PHASE}.batch", "times the number of GPUs"),
         ("gradient_checkpointing", "train.checkpoint_activations", "the same"),
         ("torch_compile", "train.graph", "`compiled`"),
         ("min_learning_rate", f"{PHASE}.schedule.floor", "a share of the peak"),
         ("do_lower_case", "vocab.lower_case", "strips accents"),
         ("vocab_size", "vocab.size", "32101 here"),
         ("json_summary", None, "metrics.jsonl"),
-        ("adam_epsilon", "optim.eps", "1e-8 there"),
+        ("adam_epsilon", "optim.eps", "1e-8 in the original"),
         ("mlm_probability", f"{PHASE}.masking.rate", ""),
         ("phase2", "train.phases", "second [[train.phases]]"),
     ],

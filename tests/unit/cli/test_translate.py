@@ -34,9 +34,7 @@ def test_it_prints_a_recipe_or_writes_it_once(tmp_path: Path) -> None:
 def test_json_has_the_recipe_and_the_account() -> None:
     facts = json.loads(call("--json", *COMMAND))
     assert facts["recipe"]["train"]["phases"][0]["batch"] == 32 and facts["place"] == {}
-    assert {"option": "--do_train", "keys": [], "note": "Nothing to ask for: the verb `train` trains."} in facts[
-        "options"
-    ]
+    assert {"option": "--do_train", "keys": [], "note": "The command `train` trains."} in facts["options"]
 
 
 def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
