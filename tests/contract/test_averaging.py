@@ -87,10 +87,12 @@ def test_the_state_of_another_network_is_refused_by_name(kind: str) -> None:
     assert averaging
     follow(averaging, range(1, STEPS + 1))
     state = dict(averaging.state())
-    with pytest.raises(CheckpointError, match=r"of another network: a.bias is \[4\] there and \[5\] here. Restore"):
+    with pytest.raises(
+        CheckpointError, match=r"belongs to another network: a.bias is \[4\] there and \[5\] here. Restore"
+    ):
         averaging.load(state, at(0) | {"a.bias": torch.zeros(5)})
     lost = next(name for name in state if name.endswith("a.weight"))
-    with pytest.raises(CheckpointError, match=r"of another network: a.weight is absent there and \[4, 3\] here"):
+    with pytest.raises(CheckpointError, match=r"to another network: a.weight is absent there and \[4, 3\] here"):
         averaging.load({name: tensor for name, tensor in state.items() if name != lost}, at(0))
     with pytest.raises(CheckpointError, match=r"stray"):
         averaging.load(state | {"stray": torch.zeros(1)}, at(0))

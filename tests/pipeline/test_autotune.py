@@ -64,7 +64,7 @@ def test_a_trial_without_memory_or_time_costs_only_itself(
     [
         (("--phase", "3"), "the recipe has phases 0 to 1"),
         (("--engine", "zero"), "there are auto"),
-        (("--micro-batch", "1000"), "a rank has 32 sequences a step"),
+        (("--micro-batch", "1000"), "a rank has 32 sequences per step"),
         (("train.phases.0.packing=true",), "packing decides how many sequences"),
     ],
 )

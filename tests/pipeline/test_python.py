@@ -52,7 +52,7 @@ def test_mistakes_in_python_read_like_those_of_a_file(tmp_path: Path) -> None:
     assert str(caught.value).splitlines() == [
         "Recipe: corpus.language: this key is required.",
         "Recipe: corpus.langauge: unknown key 'langauge'; did you mean 'language'?",
-        "Recipe: train.phases.0: give exactly one of steps, epochs, samples, tokens; here: none",
+        "Recipe: train.phases.0: give exactly one of steps, epochs, samples, tokens; given: none",
     ]
 
 

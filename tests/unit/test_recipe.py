@@ -44,7 +44,7 @@ def test_training_starts_from_no_weights_that_would_be_another_function(
         file.write_text(json.dumps(shape))
         load(*keys)
         file.write_text(json.dumps(shape | {"num_attention_heads": 2 * heads}))
-        with pytest.raises(RecipeError, match=rf"num_attention_heads is {heads} in {path} and {2 * heads} in "):
+        with pytest.raises(RecipeError, match=rf"num_attention_heads is {heads} in {path} but {2 * heads} in "):
             load(*keys)
 
 

@@ -48,7 +48,8 @@ def test_sources_are_named_with_what_they_are(load: Load, tmp_path: Path) -> Non
     paths = f'["{tmp_path}/no.txt", "sample"]'
     first, second = (found(load(f"corpus.source={paths}"), tmp_path / "run", f"corpus.source.{n}") for n in range(2))
     assert first[0].kind.exit_code == 3 and "no.txt: No such file or directory." in first[0].text
-    assert first[0].remedy == "Give corpus.source the path of a file you may read." and second[0].level == "ok"
+    assert first[0].remedy == "Set corpus.source to the path of a file that you have permission to read."
+    assert second[0].level == "ok"
     (remote,) = found(load("corpus.source=https://a.b/c.bz2"), tmp_path / "run", "corpus.source")
     assert remote.level == "ok" and "it is opened when the stage starts" in remote.text
 
@@ -268,7 +269,7 @@ def test_a_package_is_asked_for_before_any_work(
 
 
 def test_nothing_is_touched_where_there_is_an_error(load: Load, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no\.txt: No such file or directory\. Give corpus\.source") as caught:
+    with pytest.raises(DataError, match=r"no\.txt: No such file or directory\. Set corpus\.source") as caught:
         run(load(f"corpus.source={tmp_path}/no.txt", f"corpus.wikitext.templates={tmp_path}/no.toml"), tmp_path / "run")
     assert "no.toml is not a file. Give the path" in str(caught.value), "all errors are shown at once"
     assert not (tmp_path / "run").exists()

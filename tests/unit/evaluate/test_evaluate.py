@@ -208,7 +208,7 @@ def test_the_identity_is_known_from_fingerprints_alone(made: Made, tmp_path: Pat
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
 def test_a_device_that_is_not_there_is_an_error_before_scoring(made: Made, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="torch sees no GPU"):
+    with pytest.raises(RecipeError, match="torch finds no GPU"):
         made.evaluate(tmp_path / "evaluate", device="cuda")
 
 

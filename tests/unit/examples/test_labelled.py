@@ -151,7 +151,7 @@ def test_bytes_that_are_no_utf8_and_numbers_that_are_none_are_refused(tmp_path: 
     with pytest.raises(DataError, match=r"a\.tsv is not UTF-8"):
         read(tmp_path / "a.tsv")
     (tmp_path / "b.tsv").write_text(FILES["stsb"].replace("4.800", "nan"))
-    with pytest.raises(DataError, match="line 2 has the label 'nan', which is no number"):
+    with pytest.raises(DataError, match="line 2 has the label 'nan', which is not a number"):
         read(tmp_path / "b.tsv", glue("stsb"))
 
 
@@ -159,7 +159,7 @@ def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"k: .*away does not exist"):
         find_files(tmp_path / "away", TEXTS, "k")
     (tmp_path / "dev.tsv").write_text("")
-    with pytest.raises(RecipeError, match=r"has no file to train on: .* there is dev\.tsv"):
+    with pytest.raises(RecipeError, match=r"has no file to train on: .* found: dev\.tsv"):
         find_files(tmp_path, TEXTS, "k")
     for name in ("rte_train.json", "rte_dev.json"):  # of HuLU
         (tmp_path / name).write_text("")

@@ -402,7 +402,9 @@ def test_files_with_and_without_masks_are_no_set(
     entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
     mixed = without_masks(converted("datasets")[0], tmp_path / "mixed", entries)
     shutil.copy(converted("datasets")[0] / "train" / "data-00000-of-00002.arrow", mixed / "data-00001-of-00001.arrow")
-    with pytest.raises(DataError, match=r"example 0 and those after it have masks, the first file of the set has none"):
+    with pytest.raises(
+        DataError, match=r"example 0 and those after it have masks, but the first file of the set has none"
+    ):
         prepared(two_phases, tmp_path / "run", *data([mixed, converted("datasets")[1]]))
 
 

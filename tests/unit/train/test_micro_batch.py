@@ -257,6 +257,6 @@ def test_two_ranks_take_the_smaller_and_halve_together(prepared: Prepared, tmp_p
 
 def test_a_limit_that_bounds_nothing_is_refused() -> None:
     with pytest.raises(
-        ValidationError, match=r"memory_limit_gb 8 bounds .* set phases\.0\.micro_batch=auto, or leave it"
+        ValidationError, match=r"memory_limit_gb 8 limits .* set phases\.0\.micro_batch=auto, or leave it"
     ):
         TrainConfig.model_validate({"phases": [{**AUTO[0], "micro_batch": 2}], "memory_limit_gb": 8})

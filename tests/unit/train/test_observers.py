@@ -281,6 +281,6 @@ def test_one_that_has_begun_is_closed_where_the_next_cannot(train: Train, monkey
         return first
 
     monkeypatch.setattr(watch, "build_observer", built)
-    with pytest.raises(RecipeError, match="mlflow cannot begin"):
+    with pytest.raises(RecipeError, match="mlflow cannot start"):
         train(observers=["tensorboard", "mlflow"])
     assert first.closed == [False] and not first.steps

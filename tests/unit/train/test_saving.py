@@ -192,7 +192,7 @@ def test_going_back_waits_for_the_checkpoint_to_go_back_to(
     on_save(lambda _: time.sleep(0.2))
     notes = Notes()
     beside = train("beside", save_async=True, guard=guard, log=notes)
-    assert any("back to step-000000008" in line for line in notes.lines)
+    assert any("returns to step-000000008" in line for line in notes.lines)
     assert tensors_of(beside.path) == tensors_of(expected.path)
 
 

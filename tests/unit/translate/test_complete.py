@@ -34,7 +34,7 @@ def test_without_any_phase_it_is_the_first_one_that_was_published() -> None:
     made = completed({"vocab.file": "v.txt"})
     assert [values(each) for each in made.phases] == [{"length": 128, **PUBLISHED[128]}]
     assert values(made.keys) == {"vocab.file": "v.txt", "model.size": "large", "optim.kind": "lamb"}
-    assert all(key.why.startswith("not said") for key in made.phases[0].values())
+    assert all(key.why.startswith("not set") for key in made.phases[0].values())
 
 
 @pytest.mark.parametrize(

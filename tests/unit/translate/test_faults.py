@@ -46,7 +46,7 @@ def test_a_published_rate_with_another_batch_is_told_with_the_processes_that_fit
 
 def test_nothing_is_said_of_a_batch_that_no_command_gives_or_a_length_that_is_not_published() -> None:
     phase = {"length": Key("length", 128), "learning_rate": Key("learning_rate", 6e-3)}
-    unsaid = {**phase, "batch": Key("batch", 8, "not said by the commands: NVIDIA's at 128")}
+    unsaid = {**phase, "batch": Key("batch", 8, "not set by the commands: NVIDIA's at 128")}
     assert list(faults(Draft(phases=[unsaid, phase]), 1)) == []
     assert found(length=256, learning_rate=6e-3, batch=8) == []
     (text,) = found(length=512, learning_rate=4e-3, batch=256, ranks=1)

@@ -108,7 +108,7 @@ def test_the_command_that_starts_it_is_quoted_and_has_the_place_and_the_run_fold
 
 
 def test_commands_that_only_prepare_are_run_up_to_the_examples() -> None:
-    unsaid = {**PHASE, "steps": Key("steps", 9, "not said by the commands: NVIDIA's at 128")}
+    unsaid = {**PHASE, "steps": Key("steps", 9, "not set by the commands: NVIDIA's at 128")}
     assert start_line(made(phases=(unsaid,)), "r.toml") == "bertwright run r.toml --until examples"
     assert start_line(made(phases=(unsaid, PHASE)), "r.toml") == "bertwright run r.toml"
     assert start_line(made(phases=()), "r.toml") == "bertwright run r.toml"

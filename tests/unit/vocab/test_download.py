@@ -37,7 +37,7 @@ def test_another_content_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="there are google-uncased, google-cased, google-multilingual-cased"):
+    with pytest.raises(RecipeError, match="use one of google-uncased, google-cased, google-multilingual-cased"):
         download("google-klingon", tmp_path)
 
 
