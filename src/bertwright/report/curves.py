@@ -34,7 +34,7 @@ _LINES = (
         "grad_norm",
         "Gradient norm",
         "norm",
-        "The length of the gradient before clipping, a mean over the steps since the row before. Jumps warn of "
+        "The length of the gradient before clipping, averaged over the steps since the previous point. Jumps warn of "
         "divergence.",
         lambda y: f"{y:.3g}",
     ),
@@ -65,7 +65,7 @@ _LINES = (
         "Computing",
         "TFLOP/s",
         "Operations of the model per second, forward and backward, in 10^12, all ranks together: those of its linear "
-        "maps and of attention for real tokens, of the last layer those that are read.",
+        "layers and of attention for real tokens; in the last layer only those whose results are used.",
         lambda y: f"{y:.3g}",
         always=False,
     ),
@@ -74,7 +74,7 @@ _LINES = (
         "Time over the floor",
         "ratio",
         "The time of a step over what its operations would take at the speed of the network's matrix products alone, "
-        "measured when training started. At 1 it would do nothing else.",
+        "measured when training started. At 1, a step would consist of matrix products only.",
         lambda y: f"{y:.3g}",
         always=False,
     ),
@@ -83,14 +83,14 @@ _LINES = (
         "Waiting for data",
         "share of the time",
         "Share of the time in which the model waited for its next batch.",
-        percent,
+        lambda y: f"{y * 100:.3g}\u00a0%",
         always=False,
     ),
     _Line(
         "memory_bytes",
         "Memory",
         "GB",
-        "The most memory that the first rank had held until then: of a GPU in tensors, else of the process.",
+        "The highest memory use of the first rank so far: tensors on a GPU, or else the whole process.",
         lambda y: f"{y / 1e9:.3g}",
         always=False,
     ),

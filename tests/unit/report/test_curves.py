@@ -60,6 +60,12 @@ def test_baselines_are_drawn_over_the_whole_of_training_where_they_are_known(run
     assert "commonest token" not in lines(unknown) and "dashed" not in unknown.explanation
 
 
+def test_short_waits_for_data_have_different_labels_on_the_axis(run: Facts) -> None:
+    waits = charts(run, row(1, data_wait_share=0.0), row(2, data_wait_share=0.0012))["Waiting for data"]
+    shown = [waits.y_format(y).replace("\u00a0", " ") for y in (0.0, 0.0005, 0.001, 0.25, 1.0)]
+    assert shown == ["0 %", "0.05 %", "0.1 %", "25 %", "100 %"]
+
+
 def test_a_run_without_pairs_has_no_curve_of_them(run: Facts) -> None:
     rows = [{key: value for key, value in each.items() if "nsp" not in key} for each in run.metrics]
     assert list(lines(charts(run, *rows)["Accuracy"])) == ["masked tokens", "commonest token"]
