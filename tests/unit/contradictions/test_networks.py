@@ -126,7 +126,7 @@ def test_chosen_layers_are_as_wide_and_have_as_many_heads(tmp_path: Path) -> Non
     ((key, width),) = wrong_init_layers(chosen, BertConfig(**{**BERT, "hidden_size": 12}))
     assert key == "train.init_layers" and "are 24 wide" in width and "12" in width
     ((key, heads),) = wrong_init_layers(chosen, BertConfig(**{**BERT, "num_attention_heads": 6}))
-    assert key == "train.init_layers" and "have 3" in heads and "e 6" in heads
+    assert key == "train.init_layers" and "have 3 attention heads" in heads and "[model] have 6" in heads
     chosen = train(init_from=tmp_path / "gone", init_layers=(1, 4))
     assert keys(wrong_init_layers(chosen, BertConfig(**BERT))) == ["train.init_from"]
 
