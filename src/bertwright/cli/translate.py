@@ -17,6 +17,7 @@ from bertwright.core.files import write_atomic
 
 if TYPE_CHECKING:  # only this verb needs the tables of the other programs
     from bertwright.translate.shell import ShellCommand
+    from bertwright.translate.translation import Translation
 
 MAX_SCRIPT = 2**20
 """Maximum number of characters of a script."""
@@ -61,6 +62,7 @@ def translate(
         raise RecipeError(
             f"--place {place}: the command trains with one process, so there is no place to write. Leave it out."
         )
+    _check_values(translation)
     names = str(out or "RECIPE"), str(place or "")
     recipe = text(translation, *names)
     if out:
@@ -72,6 +74,29 @@ def translate(
         print(json_line({"recipe": translation.recipe, "text": recipe, "start": start, **translation.facts()}))
     elif not out:
         print(recipe, end="")
+
+
+def _check_values(translation: Translation) -> None:
+    """Raise `RecipeError` for values that no recipe may have, each with the option it comes from."""
+    from bertwright.recipe import Recipe
+    from bertwright.recipe_file import Written
+
+    try:
+        Recipe.validated(Written("the recipe of this command", translation.recipe, {}))
+    except RecipeError as error:
+        phases = (
+            (f"train.phases.{number}.{name}", key.why)
+            for number, phase in enumerate(translation.phases)
+            for name, key in phase.items()
+        )
+        origins = [*((name, key.why) for name, key in translation.sections.items()), *phases]
+        raise RecipeError("\n".join(_with_origin(line, origins) for line in str(error).splitlines())) from None
+
+
+def _with_origin(mistake: str, origins: list[tuple[str, str]]) -> str:
+    name = mistake.split(": ")[1]
+    why = next((why for key, why in origins if why and f"{name}.".startswith(f"{key}.")), "")
+    return f"{mistake} It comes from: {why}." if why else mistake
 
 
 def _commands(words: list[str], script: str, environment: bool) -> list[ShellCommand]:

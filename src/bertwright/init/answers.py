@@ -95,6 +95,10 @@ def quality_of(text: str) -> Quality:
 
 def out_of(text: str) -> Path:
     """Return a path that ends in .toml and does not exist."""
+    if not text.isprintable():  # the head of the recipe has the path in its commands
+        raise RecipeError(
+            f"--out {text!r}: it contains a character that cannot be printed, such as a line break. Give another path."
+        )
     path = Path(text).expanduser()
     if path.suffix != ".toml":
         raise RecipeError(f"--out {text}: a recipe is a TOML file. Give a path that ends in .toml.")

@@ -25,6 +25,8 @@ class Launcher(Section):
     processes: tuple[str, ...] = ()
     """Options that set the number of processes per node."""
     nodes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Options that list the devices of each node, such as node1:0,1@node2:0,1; each device gets a process."""
     values: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -37,7 +39,7 @@ class Launcher(Section):
             return 2
         if option in self.flags:
             return 0
-        return 1 if option in (*self.ranks, *self.processes, *self.nodes, *self.values) else None
+        return 1 if option in (*self.ranks, *self.processes, *self.nodes, *self.devices, *self.values) else None
 
 
 class Uncounted(NamedTuple):
@@ -104,6 +106,8 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         value = value if equals else " ".join(words[at + 1 : end])
         if plain in (*launcher.ranks, *launcher.processes, *launcher.nodes):
             said[plain] = _count(name, option, value)
+        elif plain in launcher.devices and (listed := _devices(name, option, value)):
+            said[launcher.nodes[0]], said[launcher.processes[0]] = listed
         elif following:
             machine.append((plain, value))
         at = end
@@ -114,7 +118,8 @@ def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch
         nodes, processes = _spread(name, ranks, processes if stated else 0, nodes)
     rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
     uncounted = _uncounted(launcher, name, said, launch)
-    by = launcher.table if said or machine or uncounted else launch.by
+    # What srun starts runs within a Slurm job, whatever starts the processes on each node.
+    by = launcher.table if launch.by != "srun" and (said or machine or uncounted) else launch.by
     return Launch(nodes, processes, by, (*launch.machine, *machine), uncounted), rest
 
 
@@ -141,6 +146,22 @@ def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int
     return (ranks // whole, whole) if processes else (whole, ranks // whole)
 
 
+def _devices(name: str, option: str, text: str) -> tuple[int, int] | None:
+    """Return nodes and devices per node of a list such as node1:0,1@node2:0,1; None for nodes with all their devices.
+
+    The format is that of DeepSpeed's launcher.
+    """
+    listed = [node.partition(":")[2] for node in text.split("@")]
+    counts = {len(devices.split(",")) if devices else 0 for devices in listed}
+    if len(counts) > 1:
+        raise RecipeError(
+            f"{name} {option} {text} starts different numbers of processes on the nodes, which no place supports. List "
+            "as many devices for each node."
+        )
+    count = counts.pop()
+    return (len(listed), count) if count else None
+
+
 def _count(name: str, option: str, text: str) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
@@ -149,7 +170,8 @@ def _count(name: str, option: str, text: str) -> int:
 
 def _nearest(launcher: Launcher, option: str) -> str:
     known = (
-        *launcher.ranks, *launcher.processes, *launcher.nodes, *launcher.values, *launcher.pairs, *launcher.flags
+        *launcher.ranks, *launcher.processes, *launcher.nodes, *launcher.devices, *launcher.values, *launcher.pairs,
+        *launcher.flags,
     )  # fmt: skip
     near = difflib.get_close_matches(option, known, n=1)
     return f"; did you mean --{near[0]}?" if near else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.launchers import Launch
+from bertwright.translate.launchers import Launch, strip_launchers
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
@@ -97,13 +97,21 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
 
 
 def _split_assignments(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Split the `NAME=value` assignments in front of a command from the command."""
+    """Split the `NAME=value` assignments from a command: those in front of it, and those that follow its launchers, as
+    in `srun env NAME=value program`."""
     own: dict[str, str] = {}
-    for index, word in enumerate(words):
-        if not (assigned := _ASSIGNED.fullmatch(word)):
-            return own, words[index:]
-        own[assigned[1]] = assigned[2]
-    return own, []
+    front: list[str] = []
+    while words:
+        if assigned := _ASSIGNED.fullmatch(words[0]):
+            own[assigned[1]] = assigned[2]
+            words = words[1:]
+            continue
+        program = strip_launchers(tuple(words))[1]
+        if not program or not _ASSIGNED.fullmatch(program[0]):
+            break
+        front += words[: -len(program)]
+        words = list(program)
+    return own, front + words
 
 
 def _expanded(word: str, variables: Mapping[str, str]) -> str:

@@ -48,6 +48,21 @@ def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
         call("--place", str(tmp_path / "other.toml"), "--", "deepspeed", *COMMAND[2:])
 
 
+def test_a_value_that_no_recipe_may_have_is_told_with_its_option(tmp_path: Path) -> None:
+    out = tmp_path / "mine.toml"
+    words = ["--max_seq_length", "0", "--learning_rate=-1", "--warmup_proportion", "3"]
+    with pytest.raises(RecipeError) as error:
+        call("--out", str(out), *COMMAND, *words)
+    length, rate, warmup = str(error.value).splitlines()
+    assert length.startswith("the recipe of this command: train.phases.0.length: 0 must be 8 or more.")
+    assert length.endswith("It comes from: --max_seq_length 0.")
+    assert "learning_rate: -1.0 must be above 0" in rate and rate.endswith("It comes from: --learning_rate=-1.")
+    assert warmup.endswith("It comes from: --warmup_proportion 3.") and not out.exists()
+    glue = ["--", "python", "pretrain_glue.py", "--output_dir", "o", "--adam_beta1", "3"]
+    with pytest.raises(RecipeError, match=r"optim\.betas\.0: 3\.0 must be below 1.* It comes from: --adam_beta1 3"):
+        call(*glue)
+
+
 def test_a_script_that_is_too_long_is_not_cut(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text(NEEDED + "\n")

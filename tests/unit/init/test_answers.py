@@ -58,3 +58,8 @@ def test_no_file_is_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name in ("there.toml", "link.toml", "new", "new.toml.txt"):
         with pytest.raises(RecipeError, match="--out"):
             out_of(f"{tmp_path}/{name}")
+    for name in ("a\nb.toml", "a\x1b.toml"):
+        with pytest.raises(
+            RecipeError, match=r"--out '.*(\\n|\\x1b).*': it contains a character that cannot be printed"
+        ):
+            out_of(f"{tmp_path}/{name}")

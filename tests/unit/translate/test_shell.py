@@ -33,6 +33,21 @@ def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "words", "variables"),
+    [
+        ("env A=b run.sh C=d", "env run.sh C=d", {"A": "b"}),
+        ("B=c srun -N 2 env A=b run.sh", "srun -N 2 env run.sh", {"A": "b", "B": "c"}),
+        ("sudo -E A=b env B=c python -u x.py", "sudo -E env python -u x.py", {"A": "b", "B": "c"}),
+        ("env A=b", "env", {"A": "b"}),
+        ("mpirun -x A=b run.sh", "mpirun -x A=b run.sh", {}),
+    ],
+)
+def test_variables_may_follow_what_starts_the_program(line: str, words: str, variables: dict[str, str]) -> None:
+    (command,) = of_words(line.split())
+    assert command.words == tuple(words.split()) and command.variables == variables
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("run.sh $(nproc)", "line 1: $( needs a shell, but no shell is run. Replace it by its output."),
@@ -62,6 +77,8 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
         ("python -m intel_extension_for_pytorch.cpu.launch --node_id 0 --enable_jemalloc x.py", 1, 1, ("x.py",)),
         ("srun -N 4 --ntasks-per-node=8 bash x.sh 1", 4, 8, ("x.sh", "1")),
         ("accelerate launch --num_processes 8 x.py", 1, 8, ("x.py",)),
+        ("deepspeed --include localhost:0,1,3 x.py", 1, 3, ("x.py",)),
+        ("deepspeed -i node1:0,1@node2:4,5 --master_port 9 x.py", 2, 2, ("x.py",)),
         ("numactl -N 0 -m 0 nohup bash x.sh", 1, 1, ("x.sh",)),
     ],
 )
@@ -77,6 +94,8 @@ def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tu
         ("deepspeed --num_nodes 2 --hostfile h x.py", "deepspeed without --num_gpus"),
         ("srun -N 2 --ntasks-per-node 1 deepspeed x.py", "deepspeed without --num_gpus"),
         ("accelerate launch --multi_gpu x.py", "accelerate without --num_processes"),
+        ("deepspeed --include node1@node2 x.py", "deepspeed without --num_gpus"),
+        ("deepspeed --exclude node1:0 x.py", "deepspeed without --num_gpus"),
         ("mpirun --allow-run-as-root python x.py", "mpirun without -n"),
         ("mpirun -ppn 1 deepspeed --num_gpus 8 x.py", None),
         ("python x.py", None),
@@ -101,6 +120,10 @@ def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted
             "mpirun -n 12 -ppn 8 x.py",
             "mpirun starts 12 processes on nodes of 8, so the nodes would have different numbers",
         ),
+        (
+            "deepspeed --include node1:0,1@node2:0 x.py",
+            "deepspeed --include node1:0,1@node2:0 starts different numbers of processes on the nodes",
+        ),
         ("srun -N 4 -n 6 x.py", "srun starts 6 processes over 4 nodes, so the nodes would have different numbers"),
     ],
 )
@@ -115,7 +138,7 @@ def test_the_machine_is_described_by_every_launcher_in_front() -> None:
     line = "srun -N 2 -p gpu torchrun --nproc_per_node 4 --role=x python -u x.py"
     launch, rest = strip_launchers(tuple(line.split()))
     assert (launch.nodes, launch.processes, rest) == (2, 4, ("x.py",))
-    assert launch.machine == (("p", "gpu"), ("role", "x")) and launch.ranks == 8
+    assert launch.machine == (("p", "gpu"), ("role", "x")) and launch.ranks == 8 and launch.by == "srun"
     assert strip_launchers(("python", "x.py"))[0].by == ""
 
 

@@ -73,15 +73,6 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
             "line 1: learning_rate nan: give a number, not 'nan'.",
         ),
         ("python pretrain_glue.py --output_dir o --warmup_steps inf", "line 1: warmup_steps inf: give a number"),
-        (
-            f"python run_pretraining.py {NEEDED} --train_batch_size 0",
-            "--train_batch_size 0: with 0 nothing would be trained on. Give 1 or more.",
-        ),
-        (
-            "python pretrain_glue.py --output_dir o --per_device_train_batch_size -1",
-            "--per_device_train_batch_size -1: with -1 nothing would be trained on.",
-        ),
-        ("bash run_pretraining.sh 0 6e-3 fp16 8 0.1 10 20", "--train_batch_size=0: with 0 nothing would be trained on"),
         ("python3 sharding.py", "line 1: the Hungarian recipe's sharding.py needs --input_file\n"),
         ("bash", "line 1: bash: no program follows. Give its command line."),
     ],
@@ -329,25 +320,33 @@ def test_the_trainers_steps_stand_before_its_epochs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "option"),
+    ("line", "said"),
     [
         (
-            f"python run_pretraining.py {NEEDED} --train_batch_size 0 --learning_rate 6e-3 --max_seq_length 128",
-            "batch_size 0",
+            f"python run_pretraining.py {NEEDED} --train_batch_size 0",
+            "--train_batch_size 0: with 0 nothing would be trained on. Give 1 or more.",
         ),
-        (f"python run_pretraining.py {NEEDED} --train_batch_size=-8", "batch_size=-8"),
+        (f"python run_pretraining.py {NEEDED} --train_batch_size=-8", "--train_batch_size=-8: with -8 nothing would"),
+        ("bash run_pretraining.sh 0 6e-3 fp16 8 0.1 10 20", "--train_batch_size=0: with 0 nothing would be trained on"),
         (
             "python run_pretrain_mlperf.py --input_dir d --output_dir o --train_batch_size 0 --max_steps 9",
-            "batch_size 0",
+            "--train_batch_size 0: with 0 nothing would be trained on.",
         ),
-        ("python pretrain_glue.py --output_dir o --per_device_train_batch_size 0", "batch_size 0"),
-        ("python pretrain_glue.py --output_dir o --gradient_accumulation_steps 0", "steps 0"),
+        (
+            "python pretrain_glue.py --output_dir o --per_device_train_batch_size -1",
+            "--per_device_train_batch_size -1: with -1 nothing would be trained on.",
+        ),
+        (
+            "python pretrain_glue.py --output_dir o --gradient_accumulation_steps 0",
+            "--gradient_accumulation_steps 0: with 0 nothing would be trained on.",
+        ),
     ],
 )
-def test_a_batch_without_sequences_is_refused_by_its_option(line: str, option: str) -> None:
+def test_a_batch_without_sequences_is_refused_by_its_option(line: str, said: str) -> None:
     """The global batch is a divisor of other numbers."""
-    with pytest.raises(RecipeError, match=option):
+    with pytest.raises(RecipeError) as error:
         translated(line)
+    assert str(error.value).startswith(said)
 
 
 def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:

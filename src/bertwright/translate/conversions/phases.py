@@ -115,8 +115,8 @@ def whole(command: Command, name: str) -> Iterator[Key]:
 def length(command: Command, name: str) -> Iterator[Key]:
     """The length that data is prepared for, with its masks."""
     yield Key(f"{PHASE}length", command[name], command.source(name))
-    yield Key(f"{PHASE}masking.static", True, "masks that stay, as in its files")
-    yield Key(f"{PHASE}masking.random_tokens", "all", "special and unused entries too, as there")
+    yield Key(f"{PHASE}masking.static", True, "the original's files contain the masks")
+    yield Key(f"{PHASE}masking.random_tokens", "all", "the original also draws special and unused entries")
 
 
 def length_of_action(command: Command, name: str) -> Iterator[Key]:
@@ -138,7 +138,9 @@ def _makes_examples(command: Command) -> bool:
 def long(command: Command, name: str) -> Iterator[Key]:
     """Phase 2, whose length only the data's folder states."""
     if command[name]:
-        yield Key(f"{PHASE}length", 512, f"{command.source(name)}: of the data, no option says it")
+        yield Key(
+            f"{PHASE}length", 512, f"{command.source(name)}: the length of phase 2; no option of the original sets it"
+        )
 
 
 def data(command: Command, name: str) -> Iterator[Key]:
