@@ -27,6 +27,16 @@ class Dropout(nn.Module):
         return drop(x, self.p) if self.training else x
 
 
+def seed_dropout(device: torch.device, key: int) -> None:
+    """Seed the generator that dropout on `device` draws from with a 64-bit key."""
+    if device.type == "cpu":
+        # torch.manual_seed seeds the generators of every kind of device. For each kind that this process does not use,
+        # it formats a traceback: up to a millisecond, in every micro-batch.
+        torch.default_generator.manual_seed(key)
+    else:
+        torch.manual_seed(key)
+
+
 def drop(x: Tensor, p: float) -> Tensor:
     """Return `x`, of any shape, with elements zeroed with probability `p` in [0, 1) and the others scaled by
     1 / (1 - p). Draws from torch's generator."""

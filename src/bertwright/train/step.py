@@ -17,6 +17,7 @@ from torch import Tensor
 
 from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
+from bertwright.model.dropout import seed_dropout
 from bertwright.objectives.term import Summed
 from bertwright.train.trained import Trained
 
@@ -122,7 +123,7 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
     sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trained.precision.device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
         # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
-        torch.manual_seed(rng.key(update.dropout_key, micro_step, trained.ranks.rank))
+        seed_dropout(trained.precision.device, rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():
             terms = trained.objective.terms(network, batch)
             means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}

@@ -1,9 +1,11 @@
 """Dropout on a CPU: the probability, the mean, the gradient, the generator, any shape and type."""
 
+import traceback
+
 import pytest
 import torch
 
-from bertwright.model.dropout import Dropout, drop
+from bertwright.model.dropout import Dropout, drop, seed_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
@@ -37,6 +39,16 @@ def test_it_is_a_function_of_the_generator() -> None:
         return drop(torch.ones(50), 0.5)
 
     assert torch.equal(once(3), once(3)) and not torch.equal(once(3), once(4))
+
+
+@pytest.mark.parametrize("key", [0, 7, 2**64 - 1])
+def test_seeding_is_that_of_torch_without_its_tracebacks(key: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(key)
+    expected = torch.get_rng_state()
+    torch.manual_seed(1)
+    monkeypatch.setattr(traceback, "format_stack", lambda: pytest.fail("a traceback for each kind of GPU"))
+    seed_dropout(torch.device("cpu"), key)
+    assert torch.equal(torch.get_rng_state(), expected)
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 7), (2, 3, 5)])
