@@ -1,4 +1,4 @@
-"""Forecasts compared with measurements: twelve short trainings of different size, precision, kernel and length.
+"""Forecasts compared with measurements: thirteen short trainings of different size, precision, kernel, optimizer and length.
 
     python benchmarks/forecast.py                memory and time, some twelve minutes on two idle cores
     python benchmarks/forecast.py --memory       memory only, which other programs do not disturb
@@ -38,6 +38,13 @@ NO_PAIRS = ("examples.plan=doc-sentences",)
 """For networks without next-sentence prediction."""
 CASES: dict[str, tuple[str, ...]] = {
     "tiny 64": ("model.size=tiny", "length=64", "batch=256", "micro_batch=128"),
+    "tiny 128 muon": (
+        "model.size=tiny",
+        "optim.kind=muon",
+        "length=128",
+        "batch=16",
+        "micro_batch=0",
+    ),
     "mini 128": ("model.size=mini", "length=128", "batch=64", "micro_batch=0"),
     "mini 128 dropout": ("model.size=mini", "model.dropout=0.1", "length=128", "batch=64", "micro_batch=32"),
     "mini 512 padded": ("model.size=mini", "train.attention=padded", "length=512", "batch=16", "micro_batch=0"),

@@ -15,6 +15,11 @@ from bertwright.plan.machine import Machine
 
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 _RATE = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 4e-4, "large": 2e-4}
+_MUON_RATE = {"tiny": 3e-3}
+"""Learning rates of the networks that Muon trains on a CPU: within tens of millions of tokens, AdamW does not teach
+them to use the context (docs/results.md, "Which settings learn")."""
+_MOST_ENTRIES = {"tiny": 8_000, "mini": 16_000}
+"""Maximum vocabulary size on a CPU, for networks whose output layer would otherwise take most of the time."""
 _LEAST_BATCH = {"tiny": 16, "mini": 16, "small": 32, "medium": 64, "base": 128, "large": 256}
 _MOST_BATCH = 4096
 _STEPS = 50_000
@@ -64,10 +69,10 @@ def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section
     tokens = sum(phase.tokens for phase in phases) // 2  # the forecast; the key has twice as many
     return [
         ("[corpus]", _corpus(asked)),
-        ("[vocab]", _vocab(asked)),
+        ("[vocab]", _vocab(asked, size)),
         ("[examples]", _examples(asked)),
         ("[model]", _model(asked, size, phases)),
-        ("[optim]", [("kind", '"adamw"', "")]),
+        ("[optim]", [_optimizer(asked, size)]),
         *(("[[train.phases]]", _phase(asked, size, phase, tokens)) for phase in phases),
         ("[train]", _train(asked)),
         ("[evaluate]", [("max_sequences", "4096", "enough held-out sequences for two digits of the loss")]),
@@ -83,12 +88,14 @@ def _corpus(asked: Asked) -> list[Line]:
     ]
 
 
-def _vocab(asked: Asked) -> list[Line]:
+def _vocab(asked: Asked, network: str) -> list[Line]:
     code, text = asked.answers.language, asked.facts.text_bytes
     written = scripts(code)
     # In a small text, few words are frequent enough for an entry of their own.
     size = next((size for least, size in ((2e8, 32_000), (2e7, 16_000), (2e6, 8_000)) if (text or 2e6) >= least), 4_000)
     why = "fewer than the usual 32,000, because the text is small" if size < 32_000 else "the usual number of entries"
+    if not asked.machine.device.gpu and size > (most := _MOST_ENTRIES.get(network, size)):
+        size, why = most, "with more, the output layer would take most of the time of a network this small"
     if written & _MANY_CHARACTERS and size < 16_000:
         size, why = 16_000, "each of the many characters of this script needs an entry"
     cased = "case is kept" if written & _CASED else "this script has no case"
@@ -122,13 +129,24 @@ def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
     return lines
 
 
+def _optimizer(asked: Asked, size: str) -> Line:
+    if _by_muon(asked, size):
+        return "kind", '"muon"', "with AdamW, a network this small learns little but the frequency of words"
+    return "kind", '"adamw"', ""
+
+
+def _by_muon(asked: Asked, size: str) -> bool:
+    return size in _MUON_RATE and not asked.machine.device.gpu
+
+
 def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
     batch = _batch(asked, size, phase, tokens)
+    rate = _MUON_RATE[size] if _by_muon(asked, size) else _RATE[size]
     lines: list[Line] = [
         ("length", f"{phase.length}", ""),
         ("batch", f"{batch:_}", "sequences per update"),
         _micro_batch(asked, phase.length, batch),
-        ("learning_rate", f"{_RATE[size]:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
+        ("learning_rate", f"{rate:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
         ("warmup", "0.06", ""),
     ]
     if asked.modern:

@@ -27,6 +27,8 @@ _CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40
 _CORE_HALF = {"amx_bf16": 270.0, "avx512_bf16": 190.0, "bf16": 55.0}
 _CORE_BANDWIDTH, _SOCKET_BANDWIDTH = 20.0, 200.0
 """Memory bandwidth of a core, and its maximum for all cores together, in GB/s."""
+REACHED = 0.8
+"""Share of the data-sheet bandwidth that is achieved."""
 _CORE_LINK, _CORE_WATTS = 4.0, 6.0
 """Per core: GB/s to neighbouring ranks, and watts."""
 

@@ -137,7 +137,7 @@ def _step_seconds(
 ) -> list[float]:
     padded = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu).padded
     return [
-        step_time(recipe.network(), recipe.train, work, machine, padded, found).seconds
+        step_time(recipe.network(), recipe.train, recipe.optim, work, machine, padded, found).seconds
         for work, found in zip(works, measured, strict=True)
     ]
 

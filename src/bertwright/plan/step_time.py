@@ -2,8 +2,7 @@
 
     step = max(compute + exposed, loader) · (1 + wait)
 
-compute     micro-batches · (products / speed + values / bandwidth + calls) + the optimizer's pass over its state, and
-            the work done once per step
+compute     micro-batches · (products / speed + values / bandwidth + calls), and the optimizer's update
 exposed     the part of the gradient all-reduce that the last backward pass does not hide
 loader      drawing the rank's sequences, which overlaps with the previous step
 wait        waiting for the slowest rank: with n ranks of the same deviation, it is about sqrt(2 ln n) deviations slower
@@ -18,9 +17,12 @@ import numpy as np
 
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
-from bertwright.plan.calls import compiled, pass_calls, step_calls
+from bertwright.optim.config import OptimConfig
+from bertwright.plan.calls import compiled, pass_calls
+from bertwright.plan.devices import REACHED
 from bertwright.plan.kept import Measured
 from bertwright.plan.machine import Machine
+from bertwright.plan.update_time import update_seconds
 from bertwright.plan.work import PhaseWork
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
@@ -33,10 +35,6 @@ _TIMES_MOVED = 4
 _WEIGHT_BYTES = 24
 """Bytes per parameter that a pass moves on a CPU: the weight twice, its gradient computed and accumulated. A GPU
 overlaps this with its products."""
-_REACHED = 0.8
-"""Share of the data-sheet bandwidth that is achieved."""
-_OPTIMIZER_BYTES = 44
-"""Bytes per parameter that an update moves: weight, gradient, moments and scratch, read and written."""
 _MESSAGE = 15e-6
 """Latency of a message in seconds, independent of its size; added again for each doubling of the ranks."""
 _BUCKET = 25e6
@@ -73,6 +71,7 @@ class StepTime:
 def step_time(
     network: NetworkConfig,
     train: TrainConfig,
+    optim: OptimConfig,
     work: PhaseWork,
     machine: Machine,
     padded: bool,
@@ -83,9 +82,7 @@ def step_time(
     micro = work.micro_batches(ranks)
     sequences = share_of(work.phase, ranks) / micro
     each = measured.micro_batch if measured else micro_batch_seconds(network, train, work, machine, sequences, padded)
-    parts = ranks if chosen(train.engine, ranks).kind in ("zero", "fsdp", "deepspeed") else 1
-    state = _OPTIMIZER_BYTES * network.parameters / parts / (_REACHED * machine.device.bandwidth)
-    update = measured.update if measured else state + step_calls(network, machine.device.gpu)
+    update = measured.update if measured else update_seconds(network, train, optim, machine)
     reduction = reduction_seconds(network.parameters, train, machine)
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128
@@ -106,7 +103,7 @@ def micro_batch_seconds(
     logits = 0 if network.labels else 2 * work.predictions * network.vocab_size
     moved = (numbers + logits) * sequences * size * _TIMES_MOVED * passes / STEP
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
-    values = moved / (_REACHED * device.bandwidth)
+    values = moved / (REACHED * device.bandwidth)
     calls = pass_calls(network, work, sequences, padded, device.gpu)
     calls = compiled(calls) if full else calls
     # A GPU computes while further operations are launched; work shorter than its launches is hidden behind them.
@@ -143,8 +140,8 @@ def all_reduce_seconds(size: float, each: int, nodes: int, link: float, network:
     Within a machine each device sums its part of the gradient and finally sends it to the others; in between, equal
     parts are summed across machines. A ring of n sends 2(n - 1)/n of its bytes.
     """
-    inside = 2 * (each - 1) / each * size / (_REACHED * link)
-    between = 2 * (nodes - 1) / nodes * size / each / (_REACHED * network)
+    inside = 2 * (each - 1) / each * size / (REACHED * link)
+    between = 2 * (nodes - 1) / nodes * size / each / (REACHED * network)
     messages = 2 * _MESSAGE * math.log2(each * nodes) * math.sqrt(max(1.0, size / _BUCKET))
     return inside + between + messages
 

@@ -41,14 +41,31 @@ def keys(
     ],
 )
 def test_a_small_text_has_fewer_entries_and_holds_out_more(text: int | None, entries: str, heldout: str) -> None:
-    found = keys(text)
+    found = keys(text, size="small")
     assert (found["vocab.size"], found["examples.heldout"]) == (entries, heldout)
 
 
 def test_scripts_of_many_characters_have_16000_entries_at_least() -> None:
     for language in ("ja", "ko", "zh"):
-        assert keys(10**6, language=language)["vocab.size"] == "16_000"
-        assert keys(10**9, language=language)["vocab.size"] == "32_000"
+        assert keys(10**6, language=language, size="tiny")["vocab.size"] == "16_000"
+        assert keys(10**9, language=language, size="small")["vocab.size"] == "32_000"
+
+
+@pytest.mark.parametrize(
+    ("size", "machine", "entries", "optimizer", "rate"),
+    [
+        ("tiny", "2-cores", "8_000", '"muon"', "3e-3"),
+        ("mini", "2-cores", "16_000", '"adamw"', "1e-3"),
+        ("small", "2-cores", "32_000", '"adamw"', "7e-4"),
+        ("tiny", "h100", "32_000", '"adamw"', "1e-3"),
+    ],
+)
+def test_what_a_small_network_learns_with_on_a_processor(
+    size: str, machine: str, entries: str, optimizer: str, rate: str
+) -> None:
+    found = keys(size=size, machine=machine)
+    assert (found["vocab.size"], found["optim.kind"], found["train.phases.learning_rate"]) == (entries, optimizer, rate)
+    assert keys(10**6, size=size, machine=machine)["vocab.size"] == "4_000", "a small text has fewer in any case"
 
 
 @pytest.mark.parametrize(
@@ -144,8 +161,8 @@ def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(length: in
 
 def test_a_phase_has_its_budget_and_the_rate_of_its_size() -> None:
     phases = (PhaseDraft(128, 1.0, 1_230_000, 1.23456),)
-    rates = {size: keys(size=size, phases=phases)["train.phases.learning_rate"] for size in ("tiny", "base", "large")}
-    assert {size: float(rate) for size, rate in rates.items()} == {"tiny": 1e-3, "base": 4e-4, "large": 2e-4}
+    rates = {size: keys(size=size, phases=phases)["train.phases.learning_rate"] for size in ("mini", "base", "large")}
+    assert {size: float(rate) for size, rate in rates.items()} == {"mini": 1e-3, "base": 4e-4, "large": 2e-4}
     found = keys(phases=phases)
     assert (found["train.phases.tokens"], found["train.phases.hours"]) == ("1_230_000", "1.23")
     assert (found["train.phases.length"], found["model.size"]) == ("128", '"mini"')

@@ -114,7 +114,7 @@ def test_more_hours_and_faster_machines_get_larger_networks() -> None:
 
 def test_what_follows_from_the_language() -> None:
     def lines(language: str, quality: Quality = "classic") -> dict[str, tuple[str, str]]:
-        sections = draft(asked_for(language, "2-cores", quality), "mini", [PhaseDraft(128, 1.0, 10**8, 1.0)])
+        sections = draft(asked_for(language, "2-cores", quality), "small", [PhaseDraft(128, 1.0, 10**8, 1.0)])
         return {f"{header}{key}": (value, why) for header, lines in sections for key, value, why in lines}
 
     for language in wikis():

@@ -1,0 +1,49 @@
+"""The time of an update: Muon's operations beside those that torch counts, and which ranks share them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from bertwright import Recipe
+from bertwright.optim.by_name import is_layer_matrix
+from bertwright.optim.muon import STEPS, orthogonalized
+from bertwright.plan.devices import Device
+from bertwright.plan.machine import Machine
+from bertwright.plan.update_time import muon_flops, update_seconds
+
+Load = Callable[..., Recipe]
+GPU = Device("gpu", 80e9, {"fp32": 1e9, "half": 4e9}, {"fp32": 1.0, "half": 0.5}, 1e30, 2e9, 100.0)
+MUON = "optim.kind=muon"
+
+
+def seconds(recipe: Recipe, device: Device, each: int = 1) -> float:
+    machine = Machine("", device, each, 1, 4, 1e9, 0.0)
+    return update_seconds(recipe.network(), recipe.train, recipe.optim, machine)
+
+
+def test_muons_operations_are_those_that_torch_counts(load: Load) -> None:
+    network = load(MUON).network()
+    matrices = [shape for name, shape in network.tensors.items() if is_layer_matrix(name, len(shape))]
+    assert len(matrices) == 6 * network.num_hidden_layers and STEPS == 5
+    with FlopCounterMode(display=False) as counter:
+        for shape in matrices:
+            orthogonalized(torch.ones(shape))
+    assert muon_flops(network) == counter.get_total_flops()
+
+
+def test_a_gpu_multiplies_them_in_bfloat16_and_a_processor_starts_each_operation(load: Load) -> None:
+    recipe = load(MUON)
+    flops, tensors = muon_flops(recipe.network()), len(recipe.network().tensors)
+    assert seconds(recipe, GPU) == pytest.approx(flops / 2e9)
+    calls = 0.25e-3 * 6 * recipe.network().num_hidden_layers + 20e-6 * tensors + 2e-3
+    assert seconds(recipe, replace(GPU, name="cpu")) == pytest.approx(flops / 1e9 + calls)
+    assert seconds(load(), GPU) == pytest.approx(0, abs=1e-12), "AdamW multiplies nothing"
+
+
+def test_zero_alone_shares_the_matrices(load: Load) -> None:
+    whole = seconds(load(MUON), GPU, each=2)
+    assert seconds(load(MUON, "train.engine=zero"), GPU, each=2) == pytest.approx(whole / 2)
+    assert seconds(load(MUON, "train.engine=fsdp"), GPU, each=2) == pytest.approx(whole)
