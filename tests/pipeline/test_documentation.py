@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
 from bertwright.plan.machine import read_place
+from bertwright.plan.measure import measure
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
 from bertwright.vocab import download as vocabularies
@@ -176,8 +178,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if "--place" in rest:
             (hardware,) = (block for _, block in every("toml") if "[hardware]" in block)
             Path(rest[rest.index("--place") + 1]).write_text(hardware, encoding="utf-8")
-        # The cache is the user's, and steps of `mini` take long where tests share the cores.
-        request.getfixturevalue("monkeypatch").setenv("XDG_CACHE_HOME", str(workplace / "cache"))
+        # The cache is the user's, and neither `mini` nor 20 seconds are needed to see that measuring works.
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(workplace / "cache"))
+        monkeypatch.setattr("bertwright.plan.measure.measure", partial(measure, seconds=1.0))
         yield [*arguments, *(["model.size=tiny", "train.phases.0.batch=4"] if "--measure" in rest else [])]
     elif verb == "convert":
         provide(Path(rest[0]), request)
