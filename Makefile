@@ -13,6 +13,8 @@ PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
+# One more than cores of a small machine: for a quarter of the time the tests wait for processes that they start.
+PROCESSES ?= 3
 
 ORT := .venv-ort
 ORT_PYTHON ?= python3.11
@@ -40,13 +42,13 @@ $(TOOLS): $(PACKAGE)
 demo: $(PACKAGE)
 	$(BIN)/bertwright run recipes/demo.toml --out runs/demo
 
-# Files go to the two processes in their order: by number of tests, the files with few but slow ones would come last,
-# and one process would wait for the other.
+# Files go to the processes in their order: by number of tests, the files with few but slow ones would come last, and
+# the other processes would wait for one.
 test: $(TOOLS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
 
 test-all: $(TOOLS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 
 ort-env: $(ORT_EXTENSION)

@@ -41,11 +41,14 @@ LIMIT = 0.05
 
 
 @pytest.fixture(autouse=True)
-def _no_group_is_left() -> Iterator[None]:
+def _no_group_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LOCAL_RANK", "0")  # as the engine sets it, and would leave it to later tests
     yield
-    # DeepSpeed keeps its first process group for the life of the process.
-    if dist.is_initialized() and "deepspeed" not in sys.modules:
+    if dist.is_initialized():
         dist.destroy_process_group()
+    if "deepspeed" in sys.modules:  # it keeps its groups in variables, and would use them again
+        vars(sys.modules["deepspeed.comm.comm"]).update(cdb=None)
+        vars(sys.modules["deepspeed.utils.groups"]).update(_WORLD_GROUP=None)
 
 
 def network() -> PreTrainingModel:
