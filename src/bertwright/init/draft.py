@@ -124,6 +124,8 @@ def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
     if asked.quick:
         lines.append(("max_positions", f"{longest}", "no phase has longer sequences"))
         lines.append(("dropout", "0.0", "a short run does not see enough text to overfit"))
+    elif _by_muon(asked, size):
+        lines.append(("dropout", "0.0", "a network this small does not overfit, and learns later with dropout"))
     if asked.machine.device.gpu:
         lines.append(("pad_vocab_to_multiple_of", "64", "a size that is fast on the GPU"))
     return lines

@@ -52,18 +52,19 @@ def test_scripts_of_many_characters_have_16000_entries_at_least() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "machine", "entries", "optimizer", "rate"),
+    ("size", "machine", "entries", "optimizer", "rate", "dropout"),
     [
-        ("tiny", "2-cores", "8_000", '"muon"', "3e-3"),
-        ("mini", "2-cores", "16_000", '"adamw"', "1e-3"),
-        ("small", "2-cores", "32_000", '"adamw"', "7e-4"),
-        ("tiny", "h100", "32_000", '"adamw"', "1e-3"),
+        ("tiny", "2-cores", "8_000", '"muon"', "3e-3", "0.0"),
+        ("mini", "2-cores", "16_000", '"adamw"', "1e-3", None),
+        ("small", "2-cores", "32_000", '"adamw"', "7e-4", None),
+        ("tiny", "h100", "32_000", '"adamw"', "1e-3", None),
     ],
 )
 def test_what_a_small_network_learns_with_on_a_processor(
-    size: str, machine: str, entries: str, optimizer: str, rate: str
+    size: str, machine: str, entries: str, optimizer: str, rate: str, dropout: str | None
 ) -> None:
     found = keys(size=size, machine=machine)
+    assert found.get("model.dropout") == dropout
     assert (found["vocab.size"], found["optim.kind"], found["train.phases.learning_rate"]) == (entries, optimizer, rate)
     assert keys(10**6, size=size, machine=machine)["vocab.size"] == "4_000", "a small text has fewer in any case"
 
