@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
-    "plan": {"core", "examples", "model", "objectives", "train", "check", "recipe", "shipped"},
+    "plan": {"core", "examples", "model", "objectives", "optim", "train", "check", "recipe", "shipped"},
     "contradictions": {"core", "corpus", "vocab", "examples", "model", "objectives", "optim", "train", "evaluate"},
     "scale": {"core", "sample", "train", "vocab", "check", "recipe", "recipe_file"},
     "launch": {"core", "needs", "plan", "recipe", "recipe_file", "shipped"},

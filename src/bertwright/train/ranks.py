@@ -7,9 +7,10 @@ Started directly it has one, and opens no process group and no socket. If a rank
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ NEVER = timedelta(days=7)
 ranks."""
 LOOK = timedelta(seconds=0.5)
 """How often a waiting rank checks whether another rank is lost."""
+_FEW = 4096
+"""Maximum size of a tensor that is kept after its all-reduce."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,9 @@ class Ranks:
     world: int = 1
     watchdog: Watchdog | None = None
     """The watchdog of a job with several ranks."""
+    recent: deque[Tensor] = field(default_factory=lambda: deque(maxlen=4), compare=False, repr=False)
+    """The small tensors last summed. If a thread of gloo freed one, it would wait for Python's lock, which torch 2.3
+    holds while it waits for that thread in `leave`."""
 
     @property
     def first(self) -> bool:
@@ -57,6 +63,8 @@ class Ranks:
         if self.world == 1:
             return Sum(self, values, None)
         self._count()
+        if values.numel() <= _FEW:
+            self.recent.append(values)
         return Sum(self, values, dist.all_reduce(values, async_op=True))
 
     def all_reduce_async(self, counts: Sequence[int]) -> PendingSum:
