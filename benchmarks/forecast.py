@@ -1,6 +1,6 @@
-"""Forecasts compared with measurements: thirteen short trainings of different size, precision, kernel, optimizer and length.
+"""Forecasts compared with measurements: thirteen short trainings that differ in size, precision, kernel and length.
 
-    python benchmarks/forecast.py                memory and time, some twelve minutes on two idle cores
+    python benchmarks/forecast.py                memory and time, some 17 minutes on two idle cores
     python benchmarks/forecast.py --memory       memory only, which other programs do not disturb
     python benchmarks/forecast.py --only base    the cases whose names contain the word
 

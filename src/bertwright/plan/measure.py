@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
@@ -94,24 +95,39 @@ def _wait(device: torch.device) -> None:
 
 
 def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
-    """A micro-batch of `sequences` sequences of the mean length, with random tokens and the phase's predictions
-    each."""
-    length = max(4, round(work.mean_length))
-    masked = min(max(1, round(work.predictions)), length - 2)
-    tokens, entries = sequences * length, recipe.network().vocab_size
-    random = np.random.default_rng(1)
-    ends = np.arange(sequences + 1, dtype=np.int32) * length
-    places = (ends[:-1, None] + 1 + np.arange(masked)).reshape(-1).astype(np.int64)
+    """A micro-batch of `sequences` sequences of random tokens, with the lengths and predictions of the phase."""
+    lengths = lengths_like(work.mean_length, work.phase.length, sequences)
+    masked = np.clip(np.rint(work.predictions * lengths / work.mean_length), 1, lengths - 2).astype(np.int64)
+    masked = np.minimum(masked, work.phase.masking.most(work.phase.length))
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    random, entries = np.random.default_rng(1), recipe.network().vocab_size
     return MicroBatch(
-        token_ids=random.integers(5, entries, tokens),
-        position_ids=np.tile(np.arange(length), sequences),
-        segment_ids=np.zeros(tokens, np.int64),
+        token_ids=random.integers(5, entries, ends[-1]),
+        position_ids=_ranges(lengths),
+        segment_ids=np.zeros(ends[-1], np.int64),
         cu_seqlens=ends,
         cu_rows=ends,
-        max_row=length,
-        prediction_positions=places,
-        labels=random.integers(5, entries, len(places)),
-        weights=np.ones(len(places), np.float32),
+        max_row=int(lengths.max()),
+        prediction_positions=np.repeat(ends[:-1] + 1, masked) + _ranges(masked),
+        labels=random.integers(5, entries, masked.sum()),
+        weights=np.ones(masked.sum(), np.float32),
         sequence_labels=np.zeros(sequences, np.int64),
         sequence_weights=np.ones(sequences, np.float32),
     )
+
+
+def lengths_like(mean: float, longest: int, sequences: int) -> NDArray[np.int64]:
+    """Return `sequences` lengths, [sequences], with this mean: some are `longest`, the others spread evenly over the
+    shorter lengths, as in `plan.calls.distinct_lengths`."""
+    shorter = round(sequences * min(1.0, 2 - 2 * mean / longest))
+    lengths = np.full(sequences, float(longest if shorter else mean))
+    if shorter:
+        steps = np.arange(1, shorter + 1)
+        lengths[-shorter:] = (sequences * mean - (sequences - shorter) * longest) * steps / steps.sum()
+    whole: NDArray[np.int64] = np.clip(np.rint(lengths), 4, longest).astype(np.int64)
+    return whole
+
+
+def _ranges(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0 to length - 1 for each length, one after another: [sum of lengths]."""
+    return np.concatenate([np.arange(length) for length in lengths])

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bertwright import Recipe
@@ -11,7 +12,7 @@ from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.data import read_data
 from bertwright.plan.kept import Measured, cache_file, keep, kept_measurement, key_of
 from bertwright.plan.machine import HardwareConfig, machine_of, this_machine
-from bertwright.plan.measure import measure, synthetic
+from bertwright.plan.measure import lengths_like, measure, synthetic
 from bertwright.plan.plan import MEASURED_BAND, make_plan, planned_works
 from bertwright.plan.work import phase_work
 
@@ -58,8 +59,30 @@ def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> Non
     recipe = load("train.phases.0.masking.max_predictions=2")
     work = phase_work(recipe, 0, read_data(recipe, {}))
     batch = synthetic(recipe, work, 3)
-    assert batch.counts.sequences == 3 and batch.counts.tokens == 3 * round(work.mean_length)
-    assert batch.counts.predictions == 3 * 2 and batch.token_ids.max() < 160
+    assert batch.counts.sequences == 3 and batch.counts.tokens == pytest.approx(3 * work.mean_length, abs=2)
+    assert 3 <= batch.counts.predictions <= 3 * 2 and batch.token_ids.max() < 160
+    lengths = np.diff(batch.cu_seqlens)
+    assert batch.position_ids.tolist() == [place for length in lengths for place in range(length)]
+    rows = np.searchsorted(batch.cu_seqlens, batch.prediction_positions, side="right") - 1
+    assert (batch.prediction_positions > batch.cu_seqlens[rows]).all(), "[CLS] is not predicted"
+    assert batch.max_row == lengths.max() <= work.phase.length
+
+
+@pytest.mark.parametrize(
+    ("mean", "sequences", "expected"),
+    [
+        (128, 3, [128, 128, 128]),
+        (127, 2, [127, 127]),
+        (96, 4, [128, 128, 43, 85]),
+        (64, 3, [32, 64, 96]),
+        (20, 3, [10, 20, 30]),
+        (100, 1, [100]),
+        (80, 1, [80]),
+        (1, 2, [4, 4]),
+    ],
+)
+def test_some_sequences_are_full_and_the_others_of_any_length(mean: int, sequences: int, expected: list[int]) -> None:
+    assert lengths_like(mean, 128, sequences).tolist() == expected
 
 
 def test_a_place_is_not_measured(
