@@ -42,8 +42,8 @@ class Ranks:
     watchdog: Watchdog | None = None
     """The watchdog of a job with several ranks."""
     recent: deque[Tensor] = field(default_factory=lambda: deque(maxlen=4), compare=False, repr=False)
-    """The small tensors last summed, of any shape. If a thread of gloo freed one, it would wait for Python's lock, which torch 2.3
-    holds while it waits for that thread in `leave`."""
+    """The small tensors last summed, of any shape. If a thread of gloo freed one, it would wait for Python's lock,
+    which torch 2.3 holds while it waits for that thread in `leave`."""
 
     @property
     def first(self) -> bool:
