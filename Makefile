@@ -13,7 +13,7 @@ PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
-# One more than cores of a small machine: for a quarter of the time the tests wait for processes that they start.
+# One more than a small machine has cores: with two, they idle for a part of the time, because tests wait for processes.
 PROCESSES ?= 3
 
 ORT := .venv-ort
