@@ -94,7 +94,7 @@ def _check_values(translation: Translation) -> None:
 
 
 def _with_origin(mistake: str, origins: list[tuple[str, str]]) -> str:
-    name = mistake.split(": ")[1]
+    name = mistake.partition(": ")[2].partition(": ")[0]
     why = next((why for key, why in origins if why and f"{name}.".startswith(f"{key}.")), "")
     return f"{mistake} It comes from: {why}." if why else mistake
 

@@ -60,8 +60,10 @@ def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> Non
     work = phase_work(recipe, 0, read_data(recipe, {}))
     batch = synthetic(recipe, work, 3)
     assert batch.counts.sequences == 3 and batch.counts.tokens == pytest.approx(3 * work.mean_length, abs=2)
-    assert 3 <= batch.counts.predictions <= 3 * 2 and batch.token_ids.max() < 160
     lengths = np.diff(batch.cu_seqlens)
+    assert lengths.tolist() == lengths_like(work.mean_length, work.phase.length, 3).tolist()
+    each = [min(2, max(1, round(work.predictions * length / work.mean_length))) for length in lengths]
+    assert batch.counts.predictions == sum(each) and batch.token_ids.max() < 160
     assert batch.position_ids.tolist() == [place for length in lengths for place in range(length)]
     rows = np.searchsorted(batch.cu_seqlens, batch.prediction_positions, side="right") - 1
     assert (batch.prediction_positions > batch.cu_seqlens[rows]).all(), "[CLS] is not predicted"
