@@ -1,5 +1,6 @@
 """Shared fixtures: torch on one thread, no network, a small prepared corpus, and the location of real inputs."""
 
+import gc
 import os
 import signal
 import socket
@@ -22,6 +23,18 @@ sys.dont_write_bytecode = False
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def pytest_collection() -> None:
+    """Without garbage collection: it would search what is imported again and again, for seconds in each test worker."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays, so no later collection needs to search it."""
+    gc.freeze()
+    gc.enable()
+
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[2] / "shared"))
 

@@ -16,7 +16,7 @@ FEW = ("train.phases.0.steps=2", "train.phases.1.steps=2")
 
 def test_local_runs_the_recipe_that_was_described(small_recipe: Path, tmp_path: Path, call: Call) -> None:
     out = tmp_path / "run"
-    words = ("launch", "local", small_recipe, "train.seed=3", "--out", out)
+    words = ("launch", "local", small_recipe, "train.seed=3", *FEW, "--out", out)
     described = json.loads(call(*words, "--json").out)
     # Only the corpus stage runs: a rejected stage ends the command with its own exit code.
     refused = call(*words, "--submit", "corpus.source=nowhere.txt")

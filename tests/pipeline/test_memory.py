@@ -39,7 +39,7 @@ def peak_memory(*arguments: object) -> int:
 def test_the_corpus_stage_and_the_demos_training_stay_below_a_gigabyte(tmp_path: Path) -> None:
     demo, out = RECIPES / "demo.toml", ("--out", tmp_path / "demo")
     assert peak_memory("corpus", demo, *out) < GIGABYTE
-    few = ("train.phases.0.steps=30", "train.evaluate_every=15")  # memory grew with steps and scorings
+    few = ("train.phases.0.steps=12", "train.evaluate_every=6")  # memory grew with steps and scorings
     peak = peak_memory("run", demo, *few, "--until", "train", *out)
     counts = json.loads((tmp_path / "demo" / "train" / "manifest.json").read_text())["counts"]
     # The kernel counts pages in batches per thread, so a process may read slightly more than its peak.
@@ -47,7 +47,7 @@ def test_the_corpus_stage_and_the_demos_training_stay_below_a_gigabyte(tmp_path:
 
 
 @ON_LINUX
-@pytest.mark.parametrize("megabytes", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("megabytes", [8, pytest.param(300, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_dump(megabytes: int, tmp_path: Path) -> None:
     dump = tmp_path / "large.xml"
     make_dump(str(SAMPLE), str(dump), str(megabytes))

@@ -11,7 +11,7 @@ from tests.pipeline.command import bertwright, start
 from bertwright import Recipe, run
 from bertwright.core.files import sha256
 
-STEPS = ("train.phases.0.steps=400", "train.checkpoint_every=100", "train.evaluate_every=200")
+STEPS = ("train.phases.0.steps=150", "train.checkpoint_every=50", "train.evaluate_every=100")
 
 
 def wait_for_step(folder: Path, step: int, process: subprocess.Popen[str]) -> None:
@@ -27,11 +27,13 @@ def test_a_signal_saves_and_the_same_command_goes_on(
 ) -> None:
     folder = small_examples(tmp_path / "run")
     command = ("train", small_recipe, *STEPS, "--out", folder)
-    for number, step, code in ((signal.SIGTERM, 5, 75), (signal.SIGINT, 120, 130)):
+    for number, step, code in ((signal.SIGTERM, 5, 75), (signal.SIGINT, 60, 130)):
         process = start(*command)
         wait_for_step(folder, step, process)
         if number == signal.SIGTERM:
+            process.send_signal(signal.SIGSTOP)  # or it might finish in the meantime
             second = bertwright(*command)
+            process.send_signal(signal.SIGCONT)
             assert second.code == 4
             assert f"another process is working in {folder}" in second.err and "another --out" in second.err
         process.send_signal(number)
