@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,13 +11,10 @@ from typing import Literal
 import torch
 
 from bertwright.core.errors import RecipeError
+from bertwright.model.allocator import keep_freed_memory, return_freed_memory
 
 Products = Literal["highest", "high", "medium"]
 """Precision of float32 matrix products, in torch's terms."""
-# From malloc.h of the GNU C library; the values are part of its binary interface.
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
-_NEVER = 2**31 - 1
-_AHEAD = 1 << 26
 # oneDNN reads the first at its first product in a process (primitive_cache.cpp), cuBLAS the second when it creates its
 # handle.
 _KERNELS, _WORKSPACE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "CUBLAS_WORKSPACE_CONFIG"
@@ -47,7 +43,11 @@ def visible_gpus() -> list[str]:
 
 @contextmanager
 def torch_settings(
-    threads: int, keep_kernels: bool = False, deterministic: bool = True, products: Products = "highest"
+    threads: int,
+    keep_kernels: bool = False,
+    deterministic: bool = True,
+    products: Products = "highest",
+    spare_memory: bool = False,
 ) -> Iterator[None]:
     """Use deterministic algorithms and `threads` CPU threads (0: torch's default) within the block.
 
@@ -57,7 +57,8 @@ def torch_settings(
     training is slower or its memory grows; one process per training avoids that. Without `deterministic`, torch may use
     kernels that add in any order, and two runs may differ in their bits. `products` overrides the precision of float32
     matrix products: `highest` uses full float32, `high` lets a GPU round factors to 10 mantissa bits (tf32), `medium`
-    lets a CPU round factors to bfloat16 (bf32).
+    lets a CPU round factors to bfloat16 (bf32). `spare_memory` returns the memory of freed tensors to the system;
+    without it, the process keeps it for later ones. Either stays in force after the block.
     """
     environment = {name: os.environ.get(name) for name in (_KERNELS, _WORKSPACE)}
     # oneDNN caches a kernel for each of the last 1,024 shapes. Packed batches have a new shape at every step, so no
@@ -66,7 +67,7 @@ def torch_settings(
         os.environ.setdefault(_KERNELS, "0")
     if deterministic:
         os.environ.setdefault(_WORKSPACE, ":4096:8")  # cuBLAS needs this to be deterministic
-    keep_freed_memory()
+    (return_freed_memory if spare_memory else keep_freed_memory)()
     before = torch.get_deterministic_debug_mode(), torch.get_num_threads()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     # A resumed run must end bit-identical to an uninterrupted one; a kernel that adds in any order would break that.
@@ -106,17 +107,3 @@ def _restore(environment: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-def keep_freed_memory() -> bool:
-    """Make the C library keep freed memory in the process for later tensors; returns whether it supports that.
-
-    The GNU library returns blocks above 32 MB to the system immediately and requests them again, zeroed page by page,
-    at the next step: with a vocabulary of 30,522, that is half the time of the loss. The memory kept is about that of
-    the largest step.
-    """
-    if not sys.platform.startswith("linux"):
-        return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    wanted = ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _AHEAD))
-    return mallopt is not None and all(mallopt(option, value) == 1 for option, value in wanted)

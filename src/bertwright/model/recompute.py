@@ -1,7 +1,7 @@
 """Activation checkpointing: layers are recomputed in the backward pass (Chen et al. 2016).
 
 Only the input of each layer is kept, so activations take H numbers per token and layer instead of about a dozen times
-as many, and a step takes about a third longer. The recomputation is bit-identical to the forward pass: dropout draws
+as many, and a step computes about a third more. The recomputation is bit-identical to the forward pass: dropout draws
 from torch's generators, whose states are stored with the input, and the autocast state is restored.
 """
 

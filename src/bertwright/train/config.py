@@ -122,7 +122,7 @@ class TrainConfig(Section):
     """Memory (GB) that a rank may use, if `micro_batch` is auto; 0: that of its GPU, or its share of the machine's."""
     checkpoint_activations: bool = runtime_only(False)
     """Whether each layer keeps only its input and recomputes the rest in the backward pass: much less memory, a third
-    more time, bit-identical results."""
+    more computation, bit-identical results. On a CPU, freed memory also returns to the system, which takes time."""
     threads: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
     """CPU threads for torch; 0: torch's own choice; `auto`: as many as there are free cores at the first start. How
     threads wait is chosen by measurement in any case, unless the environment sets it (OMP_WAIT_POLICY)."""

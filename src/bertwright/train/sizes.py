@@ -1,5 +1,4 @@
-"""Estimates the memory that training takes on a rank, right within a factor of two, and for layers within 15 % (with
-activation checkpointing, measured memory is 40 % above this estimate).
+"""Estimates the memory that training takes on a rank, right within a factor of two, and for layers within 15 %.
 
 Weights, gradients, moments and scratch memory as the engine distributes them (`engine.sizes`: for a single process with
 AdamW, 16 bytes per parameter plus the gradient of the embedding); 2 more bytes per parameter with a bfloat16 copy, and

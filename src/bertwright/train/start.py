@@ -87,4 +87,5 @@ def torch_set_for(config: TrainConfig) -> AbstractContextManager[None]:
         keep_kernels=config.precision.kind not in ("fp32", "tf32"),
         deterministic=is_deterministic(config),
         products=_PRODUCTS.get(config.precision.kind, "highest"),
+        spare_memory=config.checkpoint_activations,
     )
