@@ -154,7 +154,8 @@ def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[ty
     A part that is not a key raises `KeyError` with that part and the keys allowed in its place.
     """
     models, fields = [model], list[FieldInfo]()
-    for part in (part for part in dotted.split(".") if not part.isdigit()):
+    parts = [part for part in dotted.split(".") if not part.isdigit()]
+    for part in parts or [dotted]:
         known = dict.fromkeys(name for m in models for name in m.model_fields)
         if part not in known:
             raise KeyError(part, list(known))

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT
+from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT, bertwright
 from tests.pipeline.conftest import Call
 
 FEW = ("train.phases.0.steps=2", "train.phases.1.steps=2")
@@ -19,8 +19,11 @@ def test_local_runs_the_recipe_that_was_described(small_recipe: Path, tmp_path: 
     words = ("launch", "local", small_recipe, "train.seed=3", *FEW, "--out", out)
     described = json.loads(call(*words, "--json").out)
     # Only the corpus stage runs: a rejected stage ends the command with its own exit code.
-    refused = call(*words, "--submit", "corpus.source=nowhere.txt")
+    refused = bertwright(*words, "--submit", "--json", "corpus.source=nowhere.txt")
     assert refused.code == 3, refused.err
+    message = "a command ended with code 3. Look at its messages on standard error."
+    assert json.loads(refused.out)["error"] == {"code": 3, "message": message, "hint": message.partition(". ")[2]}
+    assert "nowhere.txt" in refused.err
     assert not (out / "corpus").exists() and (out / "launch" / "recipe.toml").is_file()
     done = call(*words, "--submit", "--set", 'environment={OMP_NUM_THREADS="1"}')
     assert done.code == 0, done.err

@@ -33,6 +33,12 @@ ALL = [original for group in originals().values() for original in group]
 PHASE = "train.phases.0"
 
 
+@pytest.mark.parametrize("number", ["0", "11"])
+def test_a_number_is_no_key(number: str) -> None:
+    with pytest.raises(RecipeError, match=rf"--explain {number}: there is no key '{number}'; the keys here are"):
+        explain(Recipe, number)
+
+
 @pytest.mark.parametrize("key", KINDS)
 def test_the_meaning_of_a_union_names_each_kind(key: str) -> None:
     kinds = {member.model_fields["kind"].default for member in members(KINDS[key]) if is_model(member)}

@@ -13,6 +13,7 @@ import gc
 import re
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -118,6 +119,9 @@ def program(
 
 def main() -> None:
     """Parse and call: user errors are printed without a traceback and determine the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a notebook has its own
+            stream.reconfigure(errors="backslashreplace")  # a terminal may not have the letters of a name
     try:
         with end_on_signals():
             _parse_and_call()
@@ -164,7 +168,7 @@ def _leave(message: str, code: int) -> NoReturn:
     sentence: by convention, errors end with what to do.
     """
     if _as_json():
-        hint = re.split(r"(?<=[.?;:]) ", message)[-1]
+        hint = re.split(r"(?<=[.?;:])(?<!e\.g\.) ", message)[-1]
         print(json_line({"error": {"code": code, "message": message, "hint": hint}}))
     else:
         print(f"bertwright: {visible(message)}", file=sys.stderr)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -76,7 +79,7 @@ def launch(target: TargetName, of: Run, at: Place, action: Action, as_json: Json
 
     what = action.name()
     where = load_place(target, at.place, at.given())
-    job = load_job(of.recipe, [*where.overrides, *(of.overrides or [])], of.out)
+    job = load_job(of.recipe, of.overrides or [], of.out, where.overrides, at.place)
     if what == "submit":
         _submit(where, job, as_json)
     elif what == "describe":
@@ -105,7 +108,7 @@ def _print_note(note: str) -> None:
 
 
 def _submit(where: Target, job: Job, as_json: bool) -> None:
-    with Terminal() as log:
+    with Terminal() as log, _json_alone() if as_json else nullcontext():
         sent = submit(where, job, log)
     # The user submits what bertwright does not submit itself.
     left = None if isinstance(where, Submitter) else where.describe(job)
@@ -122,6 +125,24 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
         _print_note(left.note)
     else:
         print(sent.folder)
+
+
+@contextmanager
+def _json_alone() -> Iterator[None]:
+    """Leave standard output to the JSON: commands that run here write to standard error, and that one fails is told."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    except SystemExit as ended:
+        os.dup2(kept, 1)
+        message = f"a command ended with code {ended.code}. Look at its messages on standard error."
+        print(json_line({"error": {"code": ended.code, "message": message, "hint": message.partition(". ")[2]}}))
+        raise
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:

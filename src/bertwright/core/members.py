@@ -30,6 +30,7 @@ def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
     choices: list[Any] = [model]
     known: list[str] = []
     field: FieldInfo | None = None
+    free = False
     for part in loc:
         if isinstance(part, int):  # a list index: the choices stay the same
             keys.append(str(part))
@@ -41,10 +42,15 @@ def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
             choices = tagged
             continue
         known = sorted({name for m in models for name in m.model_fields})
+        if free:  # any name is a key there
+            keys.append(part)
+            free = False
+            continue
         if not models:
             continue  # the name of a union member, which the user did not write
         keys.append(part)
         fields = [f for m in models if (f := described(m).get(part))]
         field = fields[0] if fields else None
         choices = [a for f in fields for a in members(f.annotation)]
+        free = field is not None and get_origin(field.annotation) is dict
     return keys, known, field

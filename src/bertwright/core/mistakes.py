@@ -35,6 +35,7 @@ _TEXTS = {
     "string_too_short": "have {min_length} or more characters",
     "string_too_long": "have {max_length} or fewer characters",
 }
+_TEXT_WANTED = ("string_type", "path_type")
 _WRONG_TYPE = {
     "int": "a whole number",
     "float": "a number",
@@ -65,6 +66,13 @@ def mistakes(
         (key, s) for key, all_of in sentences.items() for other, s in all_of if not other or all(o for o, _ in all_of)
     )
     return "\n".join(f"{place(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
+
+
+def must_be_text(dotted: str, error: ValidationError) -> bool:
+    """Whether one of the mistakes is that this key holds something else than text or a path."""
+    wrong = [detail["loc"] for detail in error.errors(include_url=False) if detail["type"] in _TEXT_WANTED]
+    # The locations of pydantic name the members of unions, too, which are not part of the key.
+    return any(all(part in rest for part in dotted.split(".")) for loc in wrong for rest in [iter(map(str, loc))])
 
 
 def place(dotted: str, file: str, lines: Lines) -> str:

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -86,15 +86,24 @@ def validate(
     file: str,
     lines: Mapping[str, int],
     where_is: Callable[[type[BaseModel], str], str] | None = None,
+    overrides: Sequence[str] = (),
 ) -> Any:
-    """Build `model` from `values`, or raise one `RecipeError` with every mistake; `where_is` explains unknown keys."""
+    """Build `model` from `values`, or raise one `RecipeError` with every mistake; `where_is` explains unknown keys.
+
+    `overrides` have been applied to `values`. Where a key holds text, the text of its override is put there as typed:
+    `time=12:00:00` is a time in TOML, and a shell removes the quotes that would make it text.
+    """
     # Before pydantic, whose errors for these would name neither the file nor the key.
     _refuse_monsters(values, file)
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        from bertwright.core.mistakes import mistakes  # not needed at every start
+        from bertwright.core.mistakes import mistakes, must_be_text  # not needed at every start
 
+        if typed := [override for override in overrides if must_be_text(override_key(override), error)]:
+            for override in typed:
+                set_key(cast(dict[str, Any], values), override_key(override), override.partition("=")[2])
+            return validate(model, values, file, lines, where_is)
         raise RecipeError(mistakes(model, error, file, lines, where_is)) from error
 
 

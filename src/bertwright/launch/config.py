@@ -41,12 +41,13 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     lines |= {override_key(setting): 0 for setting in settings}
     kind = values.get("kind")
     if kind != target:
-        said = f"is a place of {kind}; use launch {kind}" if kind in TARGETS else f'needs kind = "{target}"'
+        other = isinstance(kind, str) and kind in TARGETS
+        said = f"is a place of {kind}; use launch {kind}" if other else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
     # `plan` uses this section of the file; here only its mistakes matter.
     hardware_in(values, lines, str(path or target))
     values.pop("hardware", None)
-    validated: Target = validate(TARGETS[target], values, str(path or target), lines)
+    validated: Target = validate(TARGETS[target], values, str(path or target), lines, overrides=settings)
     for key, secret in secrets(values):
         raise RecipeError(
             f"{path or target}: {key} holds {secret}, but job descriptions must not contain secrets. Remove it, and "

@@ -103,13 +103,19 @@ class Job:
         return shlex.join(["bertwright", *self.command(verb, *options)])
 
 
-def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
-    """Return the job of a recipe; raise `RecipeError` if the recipe is invalid or contains a secret, or if
-    the run folder has a control character in its name."""
-    written = Written.read(recipe, overrides)
-    loaded = Recipe.validated(written)
-    # Skip the check of the starting weights: they may exist only at the place.
-    loaded.check(written.file, written.lines, given=False)
+def load_job(
+    recipe: Path, overrides: Sequence[str], out: Path | None, of_place: Sequence[str] = (), place: str = ""
+) -> Job:
+    """Return the job of a recipe with the overrides of the place `of_place`, followed by those of the user.
+
+    Raises `RecipeError` if the recipe is invalid or contains a secret, or if the run folder has a control character in
+    its name.
+    """
+    try:
+        written, loaded = _loaded(recipe, [*of_place, *overrides])
+    except RecipeError:
+        _check_overrides(recipe, of_place, place)
+        raise
     # A description is printed, kept with the run, and shown to others by schedulers.
     for key, secret in secrets(written.values):
         raise RecipeError(
@@ -121,6 +127,23 @@ def load_job(recipe: Path, overrides: Sequence[str], out: Path | None) -> Job:
     if _CONTROL.search(folder):
         raise RecipeError(f"--out {folder!r}: a line break or control character is in it. Give a name without one.")
     return Job(written, loaded, PurePosixPath(folder))
+
+
+def _loaded(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
+    written = Written.read(recipe, overrides)
+    loaded = Recipe.validated(written)
+    # Skip the check of the starting weights: they may exist only at the place.
+    loaded.check(written.file, written.lines, given=False)
+    return written, loaded
+
+
+def _check_overrides(recipe: Path, overrides: Sequence[str], place: str) -> None:
+    """Raise `RecipeError` if the recipe is valid, but not with the overrides of the place: the user typed others."""
+    _loaded(recipe, ())
+    try:
+        _loaded(recipe, overrides)
+    except RecipeError as error:
+        raise RecipeError(f"overrides of the place {place}:\n{str(error).replace('command line: ', '')}") from None
 
 
 def _marked(value: Any, key: str = "") -> Iterator[str]:

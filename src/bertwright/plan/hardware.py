@@ -49,15 +49,16 @@ def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) 
     """
     if (given := values.get("hardware")) is None:
         return None
+    if not isinstance(given, dict):
+        raise RecipeError(f"{file}: hardware is a section, not {given!r}. Write [hardware] and its keys below it.")
     asked = {
         key: value for key in ("gpus", "ranks", "nodes") if isinstance(value := values.get(key), int) and value > 0
     }
     sized = next((key for key in _SIZES if isinstance(values.get(key), str) and values[key]), "")
-    if isinstance(given, dict) and given.get("gpu") and sized and "gpus" not in {**asked, **given}:
+    if given.get("gpu") and sized and "gpus" not in {**asked, **given}:
         raise RecipeError(
             f"{file}: [hardware] does not say how many GPUs a machine with {sized} = {values[sized]!r} has, so the "
             "forecast would be for one. Add for example gpus = 8 to [hardware]."
         )
     own = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
-    section = {**asked, **given} if isinstance(given, dict) else given
-    return cast(HardwareConfig, validate(HardwareConfig, section, file, {**lines, **own}))
+    return cast(HardwareConfig, validate(HardwareConfig, {**asked, **given}, file, {**lines, **own}))

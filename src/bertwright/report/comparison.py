@@ -68,7 +68,7 @@ def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str
     runs = read_runs(folders)
     written = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     path = make_folder(out) / PAGE
-    write_atomic(path, comparison(runs, written).encode())
+    write_atomic(path, comparison(runs, written).encode(errors="backslashreplace"))
     facts = [{"name": run.name, "finished": run.finished, **run.scores, **run.numbers} for run in runs]
     return path, {"runs": facts, "settings": differing(runs)}
 

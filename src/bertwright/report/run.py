@@ -20,6 +20,9 @@ from bertwright.report.facts import SCORES, SENTENCE_ORDER, Facts, read_facts
 from bertwright.report.forecast import grades
 from bertwright.report.page import page
 
+_UNREADABLE = "backslashreplace"
+"""How bytes of a file name that are not UTF-8 are written: `\\udce9` for 0xe9."""
+
 
 def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], log: Log = SILENT) -> Path:
     """Write `report.html` and `summary.json` into the run folder and return the page's path.
@@ -48,13 +51,13 @@ def write_page(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artif
 def _write_page(path: Path, facts: Facts, numbers: Mapping[str, Any]) -> bool:
     # A new time alone does not rewrite the file: running the report twice must change nothing.
     before = re.search(rb'<time datetime="([^"]*)"', path.read_bytes()) if path.is_file() else None
-    if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode():
+    if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode(errors=_UNREADABLE):
         return False
     return _write(path, page(facts, numbers, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")))
 
 
 def _write(path: Path, text: str) -> bool:
-    data = text.encode()
+    data = text.encode(errors=_UNREADABLE)
     if path.is_file() and path.read_bytes() == data:
         return False
     write_atomic(path, data)

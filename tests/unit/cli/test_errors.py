@@ -38,9 +38,21 @@ def test_with_json_an_error_is_an_object(failing: Callable[..., tuple[int, str, 
             "hint": "did you mean 'adamw'?",
         }
     }
+    code, out, _ = failing("check", small_recipe, "--explain", "train.phases.1.batch", "--json")
+    assert json.loads(out)["error"]["message"] == (
+        "--explain train.phases.1.batch: train.phases has 1 here, the first of which is 0."
+    )
     code, out, _ = failing("inspect", small_recipe.parent / "nowhere", "--json")
     told = json.loads(out)["error"]
     assert code == told["code"] == 2 and told["hint"].startswith("Give a run folder, an artifact")
+
+
+def test_the_hint_is_a_whole_sentence_also_after_an_abbreviation(
+    failing: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "a"}]')
+    _, out, _ = failing("inspect", tmp_path / "a.json", "--json")
+    assert json.loads(out)["error"]["hint"] == "Write one object per line instead, e.g. with `jq -c '.[]'`."
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,14 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
         ([GPUS, 'inputs.a={key="corpus.sorce",path="azureml:a:1"}'], "corpus.sorce: unknown key 'sorce'; did you mean"),
         ([GPUS, 'inputs.a={key="corpus.source",path="/home/me/a"}'], "'/home/me/a' is not data of the workspace"),
         (
+            [GPUS, 'inputs.after={key="corpus.source",path="azureml:a:1"}'],
+            "[inputs.after]: by an input of this name, steps wait for each other. Give another name.",
+        ),
+        (
+            ["compute=ab"],
+            "the name of a cluster has 3 to 32 letters, digits and hyphens, begins with a letter and does",
+        ),
+        (
             [GPUS, 'data.a={path="https://x.blob.core.windows.net/a?sig=planted"}'],
             "is a secret, and job descriptions must not contain secrets",
         ),

@@ -2,6 +2,7 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,13 @@ CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
         (CLUSTER, ["prepare.memory=4GB"], 'prepare.memory: write it like "64G", "500M" (got \'4GB\')'),
         ('kind = "torchrun"\n', [], "is a place of torchrun; use launch torchrun, or give another place."),
         ("gpus = 4\n", [], 'needs kind = "slurm", or give another place.'),
+        ("[kind]\na = 1\n", [], 'needs kind = "slurm", or give another place.'),
+        (
+            CLUSTER.partition("[")[0] + "hardware = 5\n",
+            [],
+            "hardware is a section, not 5. Write [hardware] and its keys",
+        ),
+        ('kind = "slurm"\n[environment]\nA = 1\n', [], "environment.A: must be a text in quotes"),
         (
             'kind = "slurm"\n[environment]\nMY_TOKEN = "x"\n',
             [],
@@ -38,6 +46,36 @@ def test_a_mistake_says_where_it_is_and_what_is_right(
     with pytest.raises(RecipeError) as caught:
         load_place("slurm", str(tmp_path / "mine.toml"), settings)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "setting", "value"),
+    [
+        ("slurm", "time=12:00:00", "12:00:00"),  # a time in TOML
+        ("slurm", 'time="30"', "30"),
+        ("slurm", "time=30", "30"),
+        ("slurm", "account=00123", "00123"),
+        ("slurm", "partition=1e3", "1e3"),
+        ("slurm", "environment.FLAG=true", "true"),
+        ("azureml", "image.python=3.10", "3.10"),
+    ],
+)
+def test_a_setting_that_is_text_is_taken_as_typed(target: str, setting: str, value: str) -> None:
+    """A shell removes the quotes that would make it text in TOML."""
+    found: Any = load_place(target, "", [setting])
+    for part in setting.partition("=")[0].split("."):
+        found = found[part] if isinstance(found, dict) else getattr(found, part)
+    assert found == value
+
+
+def test_overrides_of_a_place_are_blamed_on_the_place() -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_job(Path("smoke"), ["train.seed=3"], None, ["train.precison=fp16"], "mine.toml")
+    assert str(caught.value).startswith("overrides of the place mine.toml:\ntrain.precison: unknown key")
+    with pytest.raises(RecipeError) as caught:
+        load_job(Path("smoke"), ["train.sed=3"], None, ["train.seed=4"], "mine.toml")
+    assert str(caught.value).startswith("command line: train.sed: unknown key")
+    assert load_job(Path("smoke"), ["train.seed=3"], None, ["train.seed=4"], "mine.toml").loaded.train.seed == 3
 
 
 def test_an_unknown_target_and_an_unknown_place_name_the_nearest() -> None:

@@ -1,4 +1,6 @@
+import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -149,6 +151,16 @@ def test_text_of_others_is_never_markup(run_folder: Make) -> None:
     page = report(run_folder([line], most_common_token=evil), title=evil)
     assert "script" not in page.tags
     assert page.text.count(evil) >= 6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems have no names of arbitrary bytes")
+def test_a_folder_whose_name_is_not_utf_8_is_reported(run_folder: Make) -> None:
+    folder = run_folder()
+    folder = folder.rename(folder.with_name(os.fsdecode(b"caf\xe9")))
+    assert "caf\\udce9" in report(folder).text
+    before = (folder / "report.html").stat().st_mtime_ns
+    report(folder)
+    assert (folder / "report.html").stat().st_mtime_ns == before
 
 
 def test_a_second_report_touches_nothing(run_folder: Make) -> None:

@@ -13,7 +13,10 @@ from bertwright.launch.azureml.sizes import checked_size
 
 def _compute(name: str) -> str:
     if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", name):
-        raise ValueError("the name of a cluster has only letters, digits and hyphens, such as gpu-cluster")
+        raise ValueError(
+            "the name of a cluster has 3 to 32 letters, digits and hyphens, begins with a letter and does not end with "
+            "a hyphen, such as gpu-cluster"
+        )
     return name
 
 

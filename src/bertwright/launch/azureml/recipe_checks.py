@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import apply_overrides, validate
 from bertwright.launch.azureml.assets import Input
-from bertwright.launch.azureml.steps import texts
+from bertwright.launch.azureml.steps import AFTER, texts
 from bertwright.launch.job import Job, listed
 from bertwright.recipe import Recipe
 
 
 def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
-    """Raise `RecipeError` for an input whose key no recipe has, and for syntax that is valid only in a command."""
+    """Raise `RecipeError` for an input whose key no recipe has or whose name is taken, and for syntax that is valid
+    only in a command."""
+    if AFTER in inputs:
+        raise RecipeError(f"[inputs.{AFTER}]: by an input of this name, steps wait for each other. Give another name.")
     for text in texts(job.values):
         if "${{" in text:
             raise RecipeError(

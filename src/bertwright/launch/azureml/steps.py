@@ -14,6 +14,8 @@ from bertwright.launch.job import RECIPE
 
 RUN = "run"
 """The run folder as a job sees it: a link to its output, next to the recipe; also the name of that output."""
+AFTER = "after"
+"""Name of the input by which a step waits for another one."""
 IGNORE = f"*\n!{RECIPE}\n"
 """`.amlignore`: of the folder `launch`, a job receives only the recipe, not the record of earlier submissions."""
 _ENTER = f'ln -sfn "${{{{outputs.{RUN}}}}}" {RUN}'
@@ -64,7 +66,7 @@ class Shared:
         inputs = {name: data.document() for name, data in self.inputs.items()}
         if after:
             # This input is the run folder again; it only makes this step wait for the other.
-            inputs["after"] = {"type": "uri_folder", "path": f"${{{{parent.jobs.{after}.outputs.{RUN}}}}}"}
+            inputs[AFTER] = {"type": "uri_folder", "path": f"${{{{parent.jobs.{after}.outputs.{RUN}}}}}"}
         document: Document = {
             "type": "command",
             "code": ".",
