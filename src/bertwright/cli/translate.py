@@ -82,7 +82,7 @@ def _check_values(translation: Translation) -> None:
     from bertwright.recipe_file import Written
 
     try:
-        Recipe.validated(Written("the recipe of this command", translation.recipe, {}))
+        Recipe.validated(Written("the recipe of this command", translation.filled_recipe, {}))
     except RecipeError as error:
         phases = (
             (f"train.phases.{number}.{name}", key.why)

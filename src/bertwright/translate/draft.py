@@ -12,6 +12,8 @@ from bertwright.translate.conversions import networks, phases, running, texts
 
 Conversion = Callable[[Command, str], Iterator[Key]]
 MODULES = (phases, running, networks, texts)
+OPEN_BATCH = "batch of the phase of length"
+"""How the question for a batch begins that no command determines."""
 
 
 class Account(NamedTuple):
@@ -74,7 +76,7 @@ class Draft:
         one = int(command.number("train_batch_size", passes))
         if "batch" not in phase:
             self.open.append(
-                f"batch of the phase of length {phase['length'].value}: {uncounted.option} starts {uncounted.starts}, "
+                f"{OPEN_BATCH} {phase['length'].value}: {uncounted.option} starts {uncounted.starts}, "
                 f"and {unknown}. Set it to {one} (the sequences of one process and update) times the "
                 "processes, or add the number to the command and translate again."
             )

@@ -14,7 +14,7 @@ from bertwright.translate.arguments import settings
 from bertwright.translate.azure_job import within
 from bertwright.translate.command import Command, Key
 from bertwright.translate.complete import complete
-from bertwright.translate.draft import Account, Draft, merged
+from bertwright.translate.draft import OPEN_BATCH, Account, Draft, merged
 from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import place_of
@@ -59,6 +59,16 @@ class Translation:
         values = merged({key.key: key.value for key in self.sections.values()})
         phases = [merged({key.key: key.value for key in phase.values()}) for phase in self.phases]
         return {**values, "train": {"phases": phases, **values.get("train", {})}}
+
+    @property
+    def filled_recipe(self) -> dict[str, Any]:
+        """The recipe with the smallest possible batch in place of each that is left open, so that all else in it can
+        be checked."""
+        recipe = self.recipe
+        if any(question.startswith(OPEN_BATCH) for question in self.open):
+            for phase in recipe["train"]["phases"]:
+                phase.setdefault("batch", phase.get("micro_batch") or 1)
+        return recipe
 
     @property
     def place(self) -> dict[str, Any]:

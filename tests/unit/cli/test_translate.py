@@ -22,6 +22,11 @@ def call(*words: str, text: str = "") -> str:
     return result.output
 
 
+def _unwrapped(text: str) -> str:
+    """Return comments without their marks and line breaks."""
+    return " ".join(text.replace("#", "").split())
+
+
 def test_it_prints_a_recipe_or_writes_it_once(tmp_path: Path) -> None:
     printed, file = call(*COMMAND), tmp_path / "mine.toml"
     assert "[[train.phases]]" in printed and "bertwright run RECIPE --out o" in printed
@@ -35,6 +40,27 @@ def test_json_has_the_recipe_and_the_account() -> None:
     facts = json.loads(call("--json", *COMMAND))
     assert facts["recipe"]["train"]["phases"][0]["batch"] == 32 and facts["place"] == {}
     assert {"option": "--do_train", "keys": [], "note": "The command `train` trains."} in facts["options"]
+
+
+@pytest.mark.parametrize("launcher", ["deepspeed", "mpirun python", "accelerate launch"])
+@pytest.mark.parametrize("program", ["run_pretraining.py", "run_pretraining_ort.py"])
+def test_a_batch_that_only_the_machine_determines_is_left_open(tmp_path: Path, launcher: str, program: str) -> None:
+    out = tmp_path / "mine.toml"
+    command = [*launcher.split(), program, *COMMAND[3:], "--train_batch_size=64", "--max_predictions_per_seq=20"]
+    command += ["--max_steps=9", "--max_seq_length=128", "--learning_rate=1e-3", "--warmup_proportion=0.1"]
+    call("--out", str(out), "--", *command)
+    assert "Set it to 64 (the sequences of one process and update) times the processes" in _unwrapped(out.read_text())
+    assert "\nbatch = " not in out.read_text()
+    facts = json.loads(call("--json", "--", *command))
+    assert "batch" not in facts["recipe"]["train"]["phases"][0] and facts["open"][0].startswith("batch of the phase")
+    with pytest.raises(RecipeError, match=r"length: 0 must be 8 or more.* It comes from: --max_seq_length=0"):
+        call("--", *command, "--max_seq_length=0")
+
+
+def test_a_batch_is_left_open_whichever_of_two_commands_does_not_state_it() -> None:
+    phases = f"deepspeed {NEEDED[7:]} --max_seq_length 128\nmpirun -n 8 {NEEDED} --max_seq_length 512\n"
+    facts = json.loads(call("--script", "-", "--json", text=phases))
+    assert [phase.get("batch") for phase in facts["recipe"]["train"]["phases"]] == [None, 256]
 
 
 def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
