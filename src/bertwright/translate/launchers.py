@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-
-
-class Launcher(Section):
-    """The options of one launcher, without leading dashes and with `-` written as `_`."""
-
-    table: str
-    """Its name in `launchers.toml`."""
-    names: tuple[str, ...]
-    ranks: tuple[str, ...] = ()
-    """Options that set the number of processes on all nodes together."""
-    processes: tuple[str, ...] = ()
-    """Options that set the number of processes per node."""
-    nodes: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    """Options that list the devices of each node, such as node1:0,1@node2:0,1; each device gets a process."""
-    values: tuple[str, ...] = ()
-    pairs: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    uncounted: str = ""
-    """What it starts if no number of processes is given, if that depends on the machine; empty: one process."""
-
-    def takes(self, option: str) -> int | None:
-        """Return how many words follow an option; None if there is no such option."""
-        if option in self.pairs:
-            return 2
-        if option in self.flags:
-            return 0
-        return 1 if option in (*self.ranks, *self.processes, *self.nodes, *self.devices, *self.values) else None
+from bertwright.translate.launcher_table import SRUN, Launcher, dashed, launchers
 
 
 class Uncounted(NamedTuple):
@@ -71,66 +39,99 @@ class Launch:
         return None if self.uncounted else self.nodes * self.processes
 
 
-@cache
-def launchers() -> dict[str, Launcher]:
-    """Return every launcher by each of its names."""
-    table = tomllib.loads(resources.files(__package__).joinpath("launchers.toml").read_text(encoding="utf-8"))
-    every = [Launcher(table=name, **entry) for name, entry in table.items()]
-    return {name: launcher for launcher in every for name in launcher.names}
-
-
-def strip_launchers(words: tuple[str, ...]) -> tuple[Launch, tuple[str, ...]]:
+def strip_launchers(words: tuple[str, ...], job: tuple[str, ...] = ()) -> tuple[Launch, tuple[str, ...]]:
     """Return how many processes a command is started with, and the command without its launchers.
 
+    `job` are options of the Slurm job that the command runs in; srun starts what they say where its own options do not.
     Raises `RecipeError` for an unknown option of a launcher, and for an invalid number of processes.
     """
     launch = Launch()
     while words and (launcher := launchers().get(PurePosixPath(words[0]).name)):
-        launch, words = _strip(launcher, words[0], words[1:], launch)
+        launch, words = _strip(launcher, words[0], words[1:], launch, job if launcher.table == SRUN else ())
     return launch, words
 
 
-def _strip(launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch) -> tuple[Launch, tuple[str, ...]]:
-    said: dict[str, int] = {}
-    machine: list[tuple[str, str]] = []
+@dataclass
+class _Said:
+    """What the options of a launcher state."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    """The numbers of processes and nodes, each by the first of the option's names."""
+    machine: dict[str, str] = field(default_factory=dict)
+    in_parts: bool = False
+    """Whether an option sets the processes of a part of a node."""
+
+
+def _strip(
+    launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch, job: tuple[str, ...]
+) -> tuple[Launch, tuple[str, ...]]:
+    said = _Said()
+    _read_job(launcher, job, said)
     at = 1 if words[:1] == ("launch",) and "accelerate" in launcher.names else 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
-        option, equals, value = words[at].partition("=")
-        plain = option.lstrip("-").replace("-", "_")
-        if (following := launcher.takes(plain)) is None:
-            raise RecipeError(f"{name} has no option {option}{_nearest(launcher, plain)}.")
-        # MPI takes a variable and its value as two words or, with an equals sign, as one.
-        if plain in launcher.pairs and "=" in "".join(words[at + 1 : at + 2]):
-            following = 1
-        end = at + 1 + (0 if equals else following)
-        value = value if equals else " ".join(words[at + 1 : end])
-        if plain in (*launcher.ranks, *launcher.processes, *launcher.nodes):
-            said[plain] = _count(name, option, value)
-        elif plain in launcher.devices and (listed := _devices(name, option, value)):
-            said[launcher.nodes[0]], said[launcher.processes[0]] = listed
-        elif following:
-            machine.append((plain, value))
-        at = end
-    nodes = next((said[option] for option in launcher.nodes if option in said), launch.nodes)
-    processes = next((said[option] for option in launcher.processes if option in said), launch.processes)
-    if ranks := next((said[option] for option in launcher.ranks if option in said), 0):
-        stated = any(option in said for option in launcher.processes)
-        nodes, processes = _spread(name, ranks, processes if stated else 0, nodes)
+        at = _read(launcher, name, words, at, said)
+    ranks, processes, nodes = (
+        next((said.counts[option] for option in group[:1] if option in said.counts), None)
+        for group in launcher.counting
+    )
+    if ranks:
+        # A number of nodes is exact; beside it, the number per node only limits how the processes are distributed.
+        on_nodes, per_node = _spread(name, ranks, 0 if nodes else processes or 0, nodes or launch.nodes)
+    else:
+        on_nodes, per_node = nodes or launch.nodes, processes or launch.processes
     rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
     uncounted = _uncounted(launcher, name, said, launch)
     # What srun starts runs within a Slurm job, whatever starts the processes on each node.
-    by = launcher.table if launch.by != "srun" and (said or machine or uncounted) else launch.by
-    return Launch(nodes, processes, by, (*launch.machine, *machine), uncounted), rest
+    states = said.counts or said.machine or uncounted
+    by = launcher.table if launch.by != SRUN and states else launch.by
+    return Launch(on_nodes, per_node, by, (*launch.machine, *said.machine.items()), uncounted), rest
 
 
-def _uncounted(launcher: Launcher, name: str, said: dict[str, int], launch: Launch) -> Uncounted | None:
+def _read(launcher: Launcher, name: str, words: tuple[str, ...], at: int, said: _Said) -> int:
+    """Read the option at a word; return the index of the word that follows it and its values."""
+    option, equals, value = words[at].partition("=")
+    plain = option.lstrip("-").replace("-", "_")
+    following = launcher.takes(plain)
+    if following is None:
+        raise RecipeError(f"{name} has no option {option}{launcher.nearest(plain)}.")
+    # MPI takes a variable and its value as two words or, with an equals sign, as one.
+    if plain in launcher.pairs and "=" in "".join(words[at + 1 : at + 2]):
+        following = 1
+    end = at + 1 + (0 if equals else following)
+    value = value if equals else " ".join(words[at + 1 : end])
+    if group := next((group for group in launcher.counting if plain in group), ()):
+        said.counts[group[0]] = _count(name, option, value)
+    elif plain in launcher.devices and (listed := _devices(name, option, value)):
+        said.counts[launcher.nodes[0]], said.counts[launcher.processes[0]] = listed
+    elif plain in launcher.parts:
+        said.in_parts = True
+    elif following:
+        said.machine[plain] = value
+    return end
+
+
+def _read_job(launcher: Launcher, words: tuple[str, ...], said: _Said) -> None:
+    """Read the options of a job. There are many more than srun has; of the others, only the names are kept."""
+    at = 0
+    while at < len(words):
+        plain = words[at].partition("=")[0].lstrip("-").replace("-", "_")
+        if launcher.takes(plain) is not None:
+            at = _read(launcher, "#SBATCH", words, at, said)
+            continue
+        said.machine[plain] = ""
+        alone = "=" in words[at] or words[at + 1 : at + 2] == () or words[at + 1].startswith("-")
+        at += 1 if alone else 2
+
+
+def _uncounted(launcher: Launcher, name: str, said: _Said, launch: Launch) -> Uncounted | None:
     counting = (*launcher.ranks, *launcher.processes)
-    if not said.keys().isdisjoint(counting):
+    # Slurm starts one process on each node if only the nodes are counted.
+    enough = (*counting, *launcher.nodes) if launcher.table == SRUN and not said.in_parts else counting
+    if not said.counts.keys().isdisjoint(enough):
         return None
     if not launcher.uncounted:
         return launch.uncounted
-    dashes = "--" if len(counting[0]) > 1 else "-"
-    return Uncounted(f"{PurePosixPath(name).name} without {dashes}{counting[0]}", launcher.uncounted)
+    return Uncounted(f"{PurePosixPath(name).name} without {dashed(counting[0])}", launcher.uncounted)
 
 
 def _spread(name: str, ranks: int, processes: int, nodes: int) -> tuple[int, int]:
@@ -166,12 +167,3 @@ def _count(name: str, option: str, text: str) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
     raise RecipeError(f"{name} {option} {text}: the number of processes depends on the machine. Write the number.")
-
-
-def _nearest(launcher: Launcher, option: str) -> str:
-    known = (
-        *launcher.ranks, *launcher.processes, *launcher.nodes, *launcher.devices, *launcher.values, *launcher.pairs,
-        *launcher.flags,
-    )  # fmt: skip
-    near = difflib.get_close_matches(option, known, n=1)
-    return f"; did you mean --{near[0]}?" if near else ""

@@ -74,7 +74,8 @@ def unplaced(launch: Launch) -> list[str]:
     if launch.by == AZUREML:
         return [f"{option} {value}" for option, value in launch.machine if not _azureml_holds(option, value)]
     known = {*ADDRESS, *PORT} | (set(OF_SLURM) if launch.by == "srun" else set())
-    return [f"{option} {value}" for option, value in launch.machine if option not in known or _unread(option, value)]
+    left = [pair for pair in launch.machine if pair[0] not in known or _unread(*pair)]
+    return [" ".join(pair).rstrip() for pair in left]
 
 
 def _unread(option: str, value: str) -> bool:

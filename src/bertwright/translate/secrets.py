@@ -15,4 +15,5 @@ def without_secrets(command: ShellCommand) -> ShellCommand:
     """Return the command without names, passwords and queries in addresses, and without values of secret variables,
     options and headers."""
     variables = {name: hidden_value(name, value) for name, value in command.variables.items()}
-    return command._replace(words=hidden_words(command.words), variables=variables)
+    words, job = hidden_words(command.words), hidden_words(command.job)
+    return command._replace(words=words, variables=variables, job=job)

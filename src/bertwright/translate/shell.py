@@ -27,6 +27,8 @@ class ShellCommand(NamedTuple):
     """Line of the script, counted from 1."""
     launch: Launch = Launch()
     """What starts it, if that is stated outside the command."""
+    job: tuple[str, ...] = ()
+    """The options of the Slurm job that the command is in, from the `#SBATCH` lines of its script."""
 
 
 def of_words(words: list[str]) -> list[ShellCommand]:
@@ -39,11 +41,13 @@ def of_script(text: str) -> list[ShellCommand]:
     """Return the commands of a script in order.
 
     `NAME=value` and `export NAME=value` set variables for later commands; `$NAME` and `${NAME:-default}` are replaced
-    if they are known, and otherwise kept. Redirections are dropped. Raises `RecipeError` with the line number for what
-    only a shell can evaluate (`$(...)`) and for an open quote.
+    if they are known, and otherwise kept. Redirections are dropped; the options of `#SBATCH` lines are kept with each
+    command. Raises `RecipeError` with the line number for what only a shell can evaluate (`$(...)`) and for an open
+    quote.
     """
     commands: list[ShellCommand] = []
     variables: dict[str, str] = {}
+    job = _job(text)
     for number, line in _lines(text):
         for words in _simple(line, number):
             own, rest = _split_assignments([_expanded(word, variables) for word in words])
@@ -51,10 +55,24 @@ def of_script(text: str) -> list[ShellCommand]:
                 own |= _split_assignments(rest[1:])[0]
                 rest = []
             if rest:
-                commands.append(ShellCommand(tuple(rest), variables | own, number))
+                commands.append(ShellCommand(tuple(rest), variables | own, number, job=job))
             else:
                 variables |= own
     return commands
+
+
+def _job(text: str) -> tuple[str, ...]:
+    """Return the options in the `#SBATCH` lines, of which Slurm reads those before the first command."""
+    words: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#SBATCH "):
+            try:
+                words += shlex.split(line.removeprefix("#SBATCH "), comments=True)
+            except ValueError as error:
+                raise RecipeError(f"line {number}: {error}. Close the quote.") from error
+        elif line.strip() and not line.lstrip().startswith("#"):
+            break
+    return tuple(words)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

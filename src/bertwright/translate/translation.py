@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from bertwright.core.errors import RecipeError
@@ -19,6 +19,7 @@ from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import place_of
 from bertwright.translate.program import called, programs
+from bertwright.translate.questions import questions
 from bertwright.translate.secrets import LEFT_OUT, without_secrets
 from bertwright.translate.shell import ShellCommand
 from bertwright.translate.starts import started_by
@@ -118,7 +119,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         )
     complete(draft)
     remarks = (*draft.remarks, *faults(draft, launch.ranks))
-    opened = (*draft.open, *_open(draft, trained, launch), *([LEFT_OUT] if hidden else []))
+    opened = (*draft.open, *questions(draft, trained, launch), *([LEFT_OUT] if hidden else []))
     return Translation(
         draft.keys, tuple(draft.phases), tuple(draft.accounts), remarks, opened, tuple(done), tuple(left), launch, out,
     )  # fmt: skip
@@ -126,7 +127,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
 
 def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
     """Yield the commands of known programs that a command resolves to, with its number of processes."""
-    own, words = strip_launchers(shell.words)
+    own, words = strip_launchers(shell.words, shell.job)
     launch = within(own, launch)
     command = _known(shell, launch, words)
     if command.program.phase != "script":
@@ -169,27 +170,3 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     # Missing options do not suggest that another program is meant; unknown options do.
     fewest = min(errors, key=lambda text: sum(" needs " not in line for line in text.splitlines()))
     raise RecipeError("\n".join(f"line {shell.line}: {sentence}" for sentence in fewest.splitlines()))
-
-
-def _open(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]:
-    """Yield what the commands leave undecided."""
-    if launch.uncounted:
-        yield (
-            f"{launch.uncounted.option} starts {launch.uncounted.starts}. Start the run with as many ranks: bertwright "
-            "launch torchrun RECIPE --set ranks=NUMBER."
-        )
-    if len(trained) == 1 and trained[0]["phase2"] and "train.init_from" not in draft.keys:
-        yield (
-            "Phase 2 continues with the weights and moments of phase 1: set train.init_from to the train folder of "
-            "the run that trained phase 1, or translate both commands together (--script) into two phases of one "
-            "run."
-        )
-    if (start := draft.value("train.init_from")) and not Path(start).is_dir():
-        yield (
-            f"train.init_from = {start} is not a folder on this machine. Give the train folder of a run, a "
-            "checkpoint of one, or, with train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not "
-            "read."
-        )
-    for name, key in (*draft.keys.items(), *(item for phase in draft.phases for item in phase.items())):
-        if "$" in str(key.value):
-            yield f"{name} = {key.value}: the variable is not set here. Write its value."

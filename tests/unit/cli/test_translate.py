@@ -63,6 +63,19 @@ def test_a_batch_is_left_open_whichever_of_two_commands_does_not_state_it() -> N
     assert [phase.get("batch") for phase in facts["recipe"]["train"]["phases"]] == [None, 256]
 
 
+def test_a_job_of_slurm_states_the_processes_and_the_machine(tmp_path: Path) -> None:
+    place, job = tmp_path / "place.toml", tmp_path / "job.sh"
+    lines = ["--nodes=4", "--ntasks-per-node=8", "-t 12:00:00", "--mem=64G", "--export=ALL,HF_TOKEN=planted"]
+    job.write_text("".join(f"#SBATCH {line}\n" for line in lines) + f"srun -p gpu {NEEDED} --train_batch_size 8192\n")
+    printed = call("--script", str(job), "--place", str(place))
+    assert "\nbatch = 262144 " in printed and "planted" not in printed
+    wanted = {"nodes": 4, "gpus": 8, "time": "12:00:00", "memory": "64G", "partition": "gpu"}
+    assert load_place("slurm", str(place)).model_dump(include=set(wanted)) == wanted  # type: ignore[attr-defined]
+    facts = json.loads(call("--json", "--script", "-", text=f"srun {NEEDED}"))
+    assert "batch" not in facts["recipe"]["train"]["phases"][0]
+    assert "bertwright launch slurm RECIPE --set gpus=NUMBER" in " ".join(facts["open"])
+
+
 def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
     place = tmp_path / "place.toml"
     printed = call("--place", str(place), "--", "mpirun", "-n", "8", *COMMAND[1:])

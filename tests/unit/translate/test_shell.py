@@ -3,7 +3,7 @@
 import pytest
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.launchers import strip_launchers
+from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.shell import of_script, of_words
 
 
@@ -72,6 +72,8 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
         ("mpiexec -np 32 -ppn 8 python x.py", 4, 8, ("x.py",)),
         ("mpiexec -np 2 -ppn 4 python x.py", 1, 2, ("x.py",)),
         ("srun -N 4 -n 1 python x.py", 1, 1, ("x.py",)),
+        ("srun -n 16 --ntasks 8 python x.py", 1, 8, ("x.py",)),
+        ("srun -N 4 --ntasks-per-node=8 -n 16 python x.py", 4, 4, ("x.py",)),
         ("deepspeed --num_gpus 4 x.py", 1, 4, ("x.py",)),
         ("ipexrun --distributed --nnodes 4 --nproc_per_node 2 --hostfile h x.py", 4, 2, ("x.py",)),
         ("python -m intel_extension_for_pytorch.cpu.launch --node_id 0 --enable_jemalloc x.py", 1, 1, ("x.py",)),
@@ -98,6 +100,11 @@ def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tu
         ("deepspeed --exclude node1:0 x.py", "deepspeed without --num_gpus"),
         ("mpirun --allow-run-as-root python x.py", "mpirun without -n"),
         ("mpirun -ppn 1 deepspeed --num_gpus 8 x.py", None),
+        ("srun x.py", "srun without -n"),
+        ("srun -p gpu --gpus-per-node 8 python x.py", "srun without -n"),
+        ("srun -N 2 --ntasks-per-socket 4 python x.py", "srun without -n"),
+        ("srun -p gpu torchrun --nproc_per_node 8 x.py", None),
+        ("srun -N 2 x.py", None),
         ("python x.py", None),
     ],
 )
@@ -172,3 +179,53 @@ def test_lines_are_counted_where_they_begin() -> None:
     assert [(command.words, command.line) for command in commands] == [
         (("a",), 1), (("b", "c", "d"), 3), (("e",), 6), (("f",), 6), (("g",), 7)
     ]  # fmt: skip
+
+
+JOB = """\
+#!/bin/bash
+#SBATCH --nodes=4 --ntasks-per-node 8
+#SBATCH -t 12:00:00  # at most
+##SBATCH --account=not
+
+#SBATCH --mail-user me@host --output="a b.log"
+module load cuda
+#SBATCH --nodes=9
+"""
+
+
+def started(line: str) -> Launch:
+    command = of_script(JOB + line)[-1]
+    launch, words = strip_launchers(command.words, command.job)
+    assert words == ("x.py",)
+    return launch
+
+
+def test_lines_of_a_job_are_the_defaults_of_srun() -> None:
+    launch = started("srun -p gpu python x.py")
+    assert (launch.nodes, launch.processes, launch.by) == (4, 8, "srun") and launch.uncounted is None
+    assert launch.machine == (("t", "12:00:00"), ("mail_user", ""), ("output", ""), ("p", "gpu"))
+
+
+def test_options_of_srun_come_before_those_of_the_job() -> None:
+    launch = started("srun --nodes 2 --ntasks-per-node=1 -t 9 python x.py")
+    assert (launch.nodes, launch.processes) == (2, 1) and dict(launch.machine)["t"] == "9"
+    launch = started("srun -n 4 python x.py")
+    assert (launch.nodes, launch.processes) == (4, 1)
+
+
+def test_a_command_that_srun_does_not_start_is_alone_in_its_job() -> None:
+    assert started("python x.py") == Launch()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--nodes=2-4", "#SBATCH --nodes 2-4: the number of processes depends on the machine. Write the number."),
+        ("--comment='a", "line 1: No closing quotation. Close the quote."),
+    ],
+)
+def test_mistakes_in_the_lines_of_a_job_are_told(line: str, said: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        (command,) = of_script(f"#SBATCH {line}\nsrun x.py")
+        strip_launchers(command.words, command.job)
+    assert str(error.value).startswith(said)

@@ -1,0 +1,37 @@
+"""What commands leave undecided, as questions for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bertwright.translate.command import Command
+from bertwright.translate.draft import Draft
+from bertwright.translate.launcher_table import SRUN
+from bertwright.translate.launchers import Launch
+
+
+def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]:
+    """Yield what the commands leave undecided."""
+    if launch.uncounted:
+        # A Slurm place starts one rank for each GPU.
+        target, number = ("slurm", "gpus") if launch.by == SRUN else ("torchrun", "ranks")
+        yield (
+            f"{launch.uncounted.option} starts {launch.uncounted.starts}. Start the run with as many ranks: bertwright "
+            f"launch {target} RECIPE --set {number}=NUMBER."
+        )
+    if len(trained) == 1 and trained[0]["phase2"] and "train.init_from" not in draft.keys:
+        yield (
+            "Phase 2 continues with the weights and moments of phase 1: set train.init_from to the train folder of "
+            "the run that trained phase 1, or translate both commands together (--script) into two phases of one "
+            "run."
+        )
+    if (start := draft.value("train.init_from")) and not Path(start).is_dir():
+        yield (
+            f"train.init_from = {start} is not a folder on this machine. Give the train folder of a run, a "
+            "checkpoint of one, or, with train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not "
+            "read."
+        )
+    for name, key in (*draft.keys.items(), *(item for phase in draft.phases for item in phase.items())):
+        if "$" in str(key.value):
+            yield f"{name} = {key.value}: the variable is not set here. Write its value."
