@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,26 +78,37 @@ def translate(
 
 
 def _check_values(translation: Translation) -> None:
-    """Raise `RecipeError` for values that no recipe may have, each with the option it comes from."""
+    """Raise `RecipeError` for values that no recipe or no place may have, each with the option it comes from."""
+    from bertwright.core.toml import validate
+    from bertwright.launch.config import TARGETS
     from bertwright.recipe import Recipe
     from bertwright.recipe_file import Written
 
-    try:
+    phases = (
+        (f"train.phases.{number}.{name}", key.why)
+        for number, phase in enumerate(translation.phases)
+        for name, key in phase.items()
+    )
+    with _origins([*((name, key.why) for name, key in translation.sections.items()), *phases]):
         Recipe.validated(Written("the recipe of this command", translation.filled_recipe, {}))
+    if place := translation.place:
+        with _origins([(name, key.why) for name, key in translation.place_keys.items()]):
+            validate(TARGETS[place["kind"]], place, "the place of this command", {})
+
+
+@contextmanager
+def _origins(origins: list[tuple[str, str]]) -> Iterator[None]:
+    """Add to each mistake in a `RecipeError` the option that its value comes from; `origins` are keys and options."""
+    try:
+        yield
     except RecipeError as error:
-        phases = (
-            (f"train.phases.{number}.{name}", key.why)
-            for number, phase in enumerate(translation.phases)
-            for name, key in phase.items()
-        )
-        origins = [*((name, key.why) for name, key in translation.sections.items()), *phases]
         raise RecipeError("\n".join(_with_origin(line, origins) for line in str(error).splitlines())) from None
 
 
 def _with_origin(mistake: str, origins: list[tuple[str, str]]) -> str:
     name = mistake.partition(": ")[2].partition(": ")[0]
     why = next((why for key, why in origins if why and f"{name}.".startswith(f"{key}.")), "")
-    return f"{mistake} It comes from: {why}." if why else mistake
+    return f"{mistake.removesuffix('.')}. It comes from: {why}." if why else mistake
 
 
 def _commands(words: list[str], script: str, environment: bool) -> list[ShellCommand]:

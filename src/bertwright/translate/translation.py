@@ -72,10 +72,15 @@ class Translation:
         return recipe
 
     @property
-    def place(self) -> dict[str, Any]:
-        """The place to start it at, as settings of `bertwright launch`; empty for a single process, and for a number
-        of processes that only the machine knows."""
+    def place_keys(self) -> dict[str, Key]:
+        """The settings of the place to start it at, for `bertwright launch`, each with the option that it comes from;
+        empty for a single process, and for a number of processes that only the machine knows."""
         return place_of(self.launch, gpus=self.sections.get("train.device", Key("", "auto")).value != "cpu")
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The values of `place_keys`."""
+        return {name: key.value for name, key in self.place_keys.items()}
 
     def facts(self) -> dict[str, Any]:
         """Return everything besides the recipe, as JSON values."""

@@ -102,6 +102,25 @@ def test_a_value_that_no_recipe_may_have_is_told_with_its_option(tmp_path: Path)
         call(*glue)
 
 
+def test_a_value_that_no_place_may_have_is_told_with_its_option(tmp_path: Path) -> None:
+    out, place, job = tmp_path / "mine.toml", tmp_path / "place.toml", tmp_path / "job.yml"
+    words = ["--out", str(out), "--place", str(place)]
+    with pytest.raises(RecipeError) as error:
+        call(*words, "--", *f"srun -N 2 --mem=lots --time forever {NEEDED}".split())
+    memory, time = str(error.value).splitlines()
+    assert memory.startswith('the place of this command: memory: write it like "64G", "500M"')
+    assert memory.endswith(" (got 'lots'). It comes from: --mem lots.")
+    assert time.endswith(" (got 'forever'). It comes from: --time forever.")
+    job.write_text(f"command: {NEEDED}\nlimits: {{timeout: 30}}\n")
+    with pytest.raises(
+        RecipeError, match=r"place of this command: timeout: 30 must be 60 or .* It comes from: timeout 30"
+    ):
+        call(*words, "--script", str(job))
+    assert not out.exists() and not place.exists()
+    call(*words, "--", *f"srun -N 2 --mem=180GB {NEEDED}".split())
+    assert load_place("slurm", str(place))
+
+
 def test_a_script_that_is_too_long_is_not_cut(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text(NEEDED + "\n")

@@ -9,7 +9,7 @@ from bertwright.translate.place import place_of, unplaced
 
 
 def place(line: str, gpus: bool = True) -> dict[str, Any]:
-    return place_of(strip_launchers(tuple(line.split()))[0], gpus)
+    return {name: key.value for name, key in place_of(strip_launchers(tuple(line.split()))[0], gpus).items()}
 
 
 def left(line: str) -> list[str]:
@@ -57,9 +57,17 @@ def test_long_and_short_options_of_slurm_are_keys_of_a_place() -> None:
         assert left(f"{line} --mem=64G x.py") == []
 
 
-def test_what_only_the_job_knows_is_left_over() -> None:
-    line = "srun -N 1 -c $CPUS x.py"
-    assert "cpus" not in place(line) and left(line) == ["c $CPUS"]
+@pytest.mark.parametrize(("option", "key"), [("-c", "cpus"), ("-t", "time"), ("--mem", "memory"), ("-A", "account")])
+def test_what_only_the_job_knows_is_left_over(option: str, key: str) -> None:
+    line = f"srun -N 1 {option} $VALUE x.py"
+    assert key not in place(line) and left(line) == [f"{option.lstrip('-')} $VALUE"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"), [("64G", "64G"), ("180GB", "180G"), ("500m", "500M"), ("2tb", "2T"), ("0", "0"), ("x", "x")]
+)
+def test_memory_is_written_as_a_place_has_it(typed: str, wanted: str) -> None:
+    assert place(f"srun -N 1 --mem={typed} x.py")["memory"] == wanted
 
 
 def test_an_option_that_no_key_takes_is_left_over() -> None:
