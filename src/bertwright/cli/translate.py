@@ -50,9 +50,7 @@ def translate(
     from bertwright.translate.text import place_text, start_line, text
     from bertwright.translate.translation import translate as translated
 
-    for option, file in (("--out", out), ("--place", place)):
-        if file and file.exists():
-            raise RecipeError(f"{option} {file} exists already. Give the name of a new file, or remove it first.")
+    _check_files(out, place)
     translation = translated(_commands(words or [], script, environment), strict=not script)
     if place and (uncounted := translation.launch.uncounted):
         raise RecipeError(
@@ -66,15 +64,41 @@ def translate(
     _check_values(translation)
     names = str(out or "RECIPE"), str(place or "")
     recipe = text(translation, *names)
-    if out:
-        write_atomic(out, recipe.encode())
-    if place:
-        write_atomic(place, place_text(translation).encode())
+    _write({file: made for file, made in ((out, recipe), (place, place_text(translation))) if file})
     if as_json:
         start = start_line(translation, *names)
         print(json_line({"recipe": translation.recipe, "text": recipe, "start": start, **translation.facts()}))
     elif not out:
         print(recipe, end="")
+
+
+def _check_files(out: Path | None, place: Path | None) -> None:
+    """Raise `RecipeError` unless the recipe and the place can be two new files."""
+    for option, file in (("--out", out), ("--place", place)):
+        if file and file.exists():
+            raise RecipeError(f"{option} {file} exists already. Give the name of a new file, or remove it first.")
+        if file and not file.parent.is_dir():
+            raise RecipeError(
+                f"{option} {file}: {file.parent} is not a folder. Create it, or give a file in a folder that exists."
+            )
+    if out and place and out.resolve() == place.resolve():
+        raise RecipeError(
+            f"--out {out} and --place {place} are the same file, but the recipe and the place are two. Give another "
+            "name to one of them."
+        )
+
+
+def _write(texts: dict[Path, str]) -> None:
+    """Write all of the files, or none."""
+    written: list[Path] = []
+    try:
+        for file, text in texts.items():
+            write_atomic(file, text.encode())
+            written.append(file)
+    except BaseException:
+        for file in written:
+            file.unlink()
+        raise
 
 
 def _check_values(translation: Translation) -> None:

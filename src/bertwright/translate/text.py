@@ -73,9 +73,7 @@ def _head(translation: Translation, name: str, place: str) -> Iterator[str]:
         yield from _wrapped("#   from       " if not i else "#              ", command)
     yield from _wrapped("#   here       ", start_line(translation, name, place))
     if unheld := unplaced(translation.launch):
-        yield from _wrapped(
-            "#   machine    ", f"{', '.join(unheld)}: set for the launcher, but not part of the place"
-        )
+        yield from _wrapped("#   machine    ", f"{', '.join(unheld)}: set for the launcher, but not part of the place")
     yield from _listed("Faults and contradictions in the original:", translation.remarks, "#")
     yield from _listed("To be decided by you:", translation.open, "#")
 

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from bertwright.cli.app import app
 from bertwright.cli.translate import MAX_SCRIPT
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import write_atomic
 from bertwright.launch.config import load_place
 
 NEEDED = "python run_pretraining.py --input_dir d --config_file c.json --output_dir o --do_train"
@@ -85,6 +86,34 @@ def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
         call("--place", str(tmp_path / "other.toml"), *COMMAND)
     with pytest.raises(RecipeError, match="a process for each GPU of a node, and a place needs their number"):
         call("--place", str(tmp_path / "other.toml"), "--", "deepspeed", *COMMAND[2:])
+
+
+@pytest.mark.parametrize("other", ["same.toml", "./same.toml", "link/same.toml", "sub/../same.toml"])
+def test_recipe_and_place_are_two_files(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to(".")
+    with pytest.raises(RecipeError, match=r"--out same\.toml and --place \S+ are the same file.* Give another name"):
+        call("--out", "same.toml", "--place", other, "--", "mpirun", "-n", "8", *COMMAND[1:])
+    assert not Path("same.toml").exists()
+
+
+def test_recipe_and_place_are_written_both_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, place, nowhere = tmp_path / "mine.toml", tmp_path / "place.toml", tmp_path / "nowhere" / "a.toml"
+    command = ["--", "mpirun", "-n", "8", *COMMAND[1:]]
+    for words in (["--out", str(out), "--place", str(nowhere)], ["--place", str(place), "--out", str(nowhere)]):
+        with pytest.raises(RecipeError, match=r"a\.toml: \S+nowhere is not a folder\. Create it, or give a file"):
+            call(*words, *command)
+
+    def full(file: Path, data: bytes) -> None:
+        if file == place:
+            raise DataError("the disk is full")
+        write_atomic(file, data)
+
+    monkeypatch.setattr("bertwright.cli.translate.write_atomic", full)
+    with pytest.raises(DataError, match="full"):
+        call("--out", str(out), "--place", str(place), *command)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_value_that_no_recipe_may_have_is_told_with_its_option(tmp_path: Path) -> None:
