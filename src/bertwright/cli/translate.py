@@ -115,7 +115,7 @@ def _check_values(translation: Translation) -> None:
     )
     with _origins([*((name, key.why) for name, key in translation.sections.items()), *phases]):
         Recipe.validated(Written("the recipe of this command", translation.filled_recipe, {}))
-    if place := translation.place:
+    if place := translation.filled_place:
         with _origins([(name, key.why) for name, key in translation.place_keys.items()]):
             validate(TARGETS[place["kind"]], place, "the place of this command", {})
 

@@ -22,6 +22,8 @@ OF_SLURM = {
     "mem": "memory",
 }
 """Options of srun, and the keys of a Slurm place that correspond to them."""
+OF_TORCHRUN = {"max_restarts": "restarts"}
+"""The same of torchrun."""
 OF_AZUREML = {
     "compute": re.compile(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]"),
     "vm_size": re.compile(r"\w+"),
@@ -33,6 +35,9 @@ OF_AZUREML = {
 placeholders such as "<Enter the name of your compute here>" instead."""
 ADDRESS = {"master_addr", "main_process_ip"}
 PORT = {"master_port", "main_process_port"}
+MEETING = {*ADDRESS, *PORT, "rdzv_endpoint"}
+"""Options that say where several nodes meet: the rendezvous of a torchrun place; Slurm and Azure decide it themselves.
+"""
 _MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 """Slurm reads 180GB and 180g like 180G."""
 
@@ -40,31 +45,59 @@ _MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 def place_of(launch: Launch, gpus: bool) -> dict[str, Key]:
     """Return the settings of a place that starts as many processes, on GPUs if `gpus`; empty for a single process, and
     for a number that only the machine knows."""
-    if launch.uncounted:
+    if not _placed(launch):
         return {}
     if launch.by == SRUN:
         counts = {"kind": "slurm", "nodes": launch.nodes, **_per_node(launch, gpus)}
-    elif launch.by == AZUREML:
-        counts = {"kind": "azureml", "nodes": launch.nodes, "ranks": launch.processes}
-    elif launch.ranks == 1:
-        return {}
     else:
-        counts = {"kind": "torchrun", "nodes": launch.nodes, "ranks": launch.processes}
+        kind = "azureml" if launch.by == AZUREML else "torchrun"
+        counts = {"kind": kind, "nodes": launch.nodes, "ranks": launch.processes}
     keys = {name: Key(name, value) for name, value in counts.items()} | {key.key: key for key in _held(launch)}
     if counts["kind"] == "torchrun" and launch.nodes > 1:
-        said = dict(launch.machine)
-        address = next((said[option] for option in said if option in ADDRESS), "node1")
-        port = next((said[option] for option in said if option in PORT), "29500")
-        keys["rendezvous"] = Key("rendezvous", f"{address}:{port}")
+        keys |= {key.key: key for key in _rendezvous(launch)}
     return keys
+
+
+def open_rendezvous(launch: Launch) -> str:
+    """Return the form of the rendezvous that a place needs and no option states; empty if it needs none."""
+    meets = _placed(launch) and launch.by not in (SRUN, AZUREML) and launch.nodes > 1
+    return f"ADDRESS:{_port(launch)}" if meets and not [*_rendezvous(launch)] else ""
+
+
+def unknown_address(launch: Launch) -> str:
+    """Return the options that would state where the nodes meet if their variables were set; empty: there are none."""
+    options = {*ADDRESS, "rdzv_endpoint"}
+    return ", ".join(_typed(launch, *pair) for pair in launch.machine if pair[0] in options and "$" in pair[1])
+
+
+def _rendezvous(launch: Launch) -> Iterator[Key]:
+    """Yield where several nodes meet, if the launcher is told an address."""
+    said = [pair for pair in launch.machine if pair[0] in MEETING]
+    why = ", ".join(_typed(launch, *pair) for pair in said)
+    given = {option: text for option, text in said if text and "$" not in text}
+    if endpoint := given.get("rdzv_endpoint"):
+        # The port that torchrun takes if none is given.
+        yield Key("rendezvous", endpoint if ":" in endpoint else f"{endpoint}:29400", why)
+    elif address := next((text for option, text in given.items() if option in ADDRESS), ""):
+        yield Key("rendezvous", f"{address}:{_port(launch)}", why)
+
+
+def _port(launch: Launch) -> str:
+    return next((text for option, text in launch.machine if option in PORT and "$" not in text), "29500")
 
 
 def unplaced(launch: Launch) -> list[str]:
     """Return the launcher options that no key of the place takes over."""
-    held = {key.why for key in _held(launch)}
-    known = set() if launch.by == AZUREML else {*ADDRESS, *PORT}
-    left = [pair for pair in launch.machine if pair[0] not in known and _typed(launch, *pair) not in held]
-    return [" ".join(pair).rstrip() for pair in left]
+    held = {key.why for key in _held(launch)} if _placed(launch) else set()
+    known = set() if launch.by == AZUREML else MEETING
+    # The nodes of a torchrun place always meet by c10d.
+    left = [pair for pair in launch.machine if pair[0] not in known and pair != ("rdzv_backend", "c10d")]
+    return [" ".join(pair).rstrip() for pair in left if _typed(launch, *pair) not in held]
+
+
+def _placed(launch: Launch) -> bool:
+    """Whether there is a place to start it at."""
+    return not launch.uncounted and (launch.by in (SRUN, AZUREML) or launch.ranks != 1)
 
 
 def _per_node(launch: Launch, gpus: bool) -> dict[str, int]:
@@ -78,8 +111,9 @@ def _per_node(launch: Launch, gpus: bool) -> dict[str, int]:
 
 def _held(launch: Launch) -> Iterator[Key]:
     """Yield the keys that options of the launcher become, each with the option that it comes from."""
+    names = {SRUN: OF_SLURM, AZUREML: dict(zip(OF_AZUREML, OF_AZUREML, strict=True))}.get(launch.by, OF_TORCHRUN)
     for option, text in launch.machine:
-        name = OF_SLURM.get(option) if launch.by == SRUN else option
+        name = names.get(option)
         if name and (value := _value(launch.by, name, text)) is not None:
             yield Key(name, value, _typed(launch, option, text))
 
@@ -87,11 +121,10 @@ def _held(launch: Launch) -> Iterator[Key]:
 def _value(by: str, name: str, text: str) -> str | int | None:
     """Return the value of a key that stands for the text of an option; None if the place cannot hold it."""
     if by == AZUREML:
-        holds = name in OF_AZUREML and OF_AZUREML[name].fullmatch(text)
-        return None if not holds else int(text) if name == "timeout" else text
-    if by != SRUN or "$" in text:  # only the job knows the value of a variable
+        return None if not OF_AZUREML[name].fullmatch(text) else int(text) if name == "timeout" else text
+    if "$" in text:  # only the job knows the value of a variable
         return None
-    if name == "cpus":
+    if name in ("cpus", "restarts"):
         return _number(text)
     if name == "memory" and (size := _MEMORY.fullmatch(text)):
         return size[1] + size[2].upper()
@@ -100,7 +133,8 @@ def _value(by: str, name: str, text: str) -> str | int | None:
 
 def _typed(launch: Launch, option: str, text: str) -> str:
     """Return an option and its value as typed."""
-    return f"{option} {text}" if launch.by == AZUREML else f"{dashed(option).replace('_', '-')} {text}"
+    name = option if launch.by == AZUREML else dashed(option)
+    return f"{name.replace('_', '-') if launch.by == SRUN else name} {text}"
 
 
 def _number(text: str) -> int | None:

@@ -9,10 +9,15 @@ from bertwright.translate.command import Command
 from bertwright.translate.draft import Draft
 from bertwright.translate.launcher_table import SRUN
 from bertwright.translate.launchers import Launch
+from bertwright.translate.place import open_rendezvous, unknown_address
 
 
 def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]:
     """Yield what the commands leave undecided."""
+    if meeting := open_rendezvous(launch):
+        unset = unknown_address(launch)
+        why = f"the variable in {unset} is not set here" if unset else "no option states the address of the first one"
+        yield f"rendezvous of the {launch.nodes} nodes: {why}. Add it to the place: --set rendezvous={meeting}."
     if launch.uncounted:
         # A Slurm place starts one rank for each GPU.
         target, number = ("slurm", "gpus") if launch.by == SRUN else ("torchrun", "ranks")

@@ -10,7 +10,7 @@ from typing import Any
 
 from bertwright.translate.command import Key
 from bertwright.translate.complete import UNSAID
-from bertwright.translate.place import unplaced
+from bertwright.translate.place import open_rendezvous, unplaced
 from bertwright.translate.translation import Translation
 
 WIDTH = 120
@@ -50,6 +50,8 @@ def place_text(translation: Translation) -> str:
         return ""
     first = f"# The original was started with: {translation.commands[-1]}"
     lines = [*_wrapped("", first, "# "), "", *(f"{key} = {value_text(value)}" for key, value in values.items())]
+    if meeting := open_rendezvous(translation.launch):
+        lines.append(f"# rendezvous = {value_text(meeting)} # to be decided by you")
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from bertwright.translate.complete import complete
 from bertwright.translate.draft import OPEN_BATCH, Account, Draft, merged
 from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
-from bertwright.translate.place import place_of
+from bertwright.translate.place import open_rendezvous, place_of
 from bertwright.translate.program import called, programs
 from bertwright.translate.questions import questions
 from bertwright.translate.secrets import LEFT_OUT, without_secrets
@@ -81,6 +81,12 @@ class Translation:
     def place(self) -> dict[str, Any]:
         """The values of `place_keys`."""
         return {name: key.value for name, key in self.place_keys.items()}
+
+    @property
+    def filled_place(self) -> dict[str, Any]:
+        """The place with an example of what is left open, so that all else in it can be checked."""
+        meeting = open_rendezvous(self.launch)
+        return self.place | ({"rendezvous": meeting} if meeting else {})
 
     def facts(self) -> dict[str, Any]:
         """Return everything besides the recipe, as JSON values."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bertwright.translate.launchers import strip_launchers
-from bertwright.translate.place import place_of, unplaced
+from bertwright.translate.place import open_rendezvous, place_of, unknown_address, unplaced
 
 
 def place(line: str, gpus: bool = True) -> dict[str, Any]:
@@ -21,14 +21,45 @@ def test_a_single_process_needs_no_place(line: str) -> None:
     assert place(line) == {}
 
 
-def test_several_machines_meet_at_the_address_that_was_said_or_at_the_first() -> None:
+def test_several_machines_meet_at_the_address_that_was_said() -> None:
     both = {"kind": "torchrun", "nodes": 2, "ranks": 4}
     front = "torchrun --nnodes 2 --nproc_per_node 4"
-    assert place(f"{front} x.py") == {**both, "rendezvous": "node1:29500"}
     assert place(f"{front} --master_addr a x.py") == {**both, "rendezvous": "a:29500"}
-    assert place(f"{front} --master_port 7 x.py") == {**both, "rendezvous": "node1:7"}
+    assert place(f"{front} --master_addr a --master_port 7 x.py") == {**both, "rendezvous": "a:7"}
+    ours = f"{front} --rdzv_backend=c10d --rdzv_endpoint=10.0.0.5:1234 x.py"
+    assert place(ours) == {**both, "rendezvous": "10.0.0.5:1234"} and left(ours) == []
+    assert place(f"{front} --rdzv_endpoint=head x.py")["rendezvous"] == "head:29400"
     front = "accelerate launch --num_machines 2 --num_processes 8 --main_process_ip b --main_process_port 9"
     assert place(f"{front} x.py") == {**both, "rendezvous": "b:9"}
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted", "unset"),
+    [
+        ("", "ADDRESS:29500", ""),
+        ("--master_port 7", "ADDRESS:7", ""),
+        ("--rdzv_endpoint $HEAD:1", "ADDRESS:29500", "--rdzv_endpoint $HEAD:1"),
+        ("--master_addr=$HEAD --master_port=$PORT", "ADDRESS:29500", "--master_addr $HEAD"),
+        ("--master_addr a", "", ""),
+    ],
+)
+def test_where_machines_meet_is_left_open_if_nothing_says_it(options: str, wanted: str, unset: str) -> None:
+    launch = strip_launchers(tuple(f"torchrun --nnodes 2 --nproc_per_node 4 {options} x.py".split()))[0]
+    assert open_rendezvous(launch) == wanted and unknown_address(launch) == unset
+    assert ("rendezvous" in place_of(launch, gpus=True)) == (not wanted)
+
+
+@pytest.mark.parametrize("line", ["torchrun --nproc_per_node 4 x.py", "srun -N 2 x.py", "mpirun x.py", "python x.py"])
+def test_a_rendezvous_is_asked_for_only_where_a_place_has_one(line: str) -> None:
+    assert open_rendezvous(strip_launchers(tuple(line.split()))[0]) == ""
+
+
+def test_restarts_of_torchrun_are_those_of_its_place() -> None:
+    line = "torchrun --nproc_per_node 4 --max_restarts"
+    assert place(f"{line} 5 x.py")["restarts"] == 5 and left(f"{line} 5 x.py") == []
+    assert "restarts" not in place(f"{line} $N x.py") and left(f"{line} $N x.py") == ["max_restarts $N"]
+    assert left("torchrun --nproc_per_node 1 --max_restarts 5 x.py") == ["max_restarts 5"]
+    assert left("srun -N 2 torchrun --max_restarts 5 x.py") == ["max_restarts 5"]
 
 
 def test_tasks_of_slurm_are_gpus_or_ranks() -> None:

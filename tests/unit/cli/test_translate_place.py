@@ -1,0 +1,102 @@
+"""The places that `translate` writes, and the files of recipe and place together."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.test_translate import COMMAND, NEEDED, call, unwrapped
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import write_atomic
+from bertwright.launch.config import load_place
+
+
+def test_a_job_of_slurm_states_the_processes_and_the_machine(tmp_path: Path) -> None:
+    place, job = tmp_path / "place.toml", tmp_path / "job.sh"
+    lines = ["--nodes=4", "--ntasks-per-node=8", "-t 12:00:00", "--mem=64G", "--export=ALL,HF_TOKEN=planted"]
+    job.write_text("".join(f"#SBATCH {line}\n" for line in lines) + f"srun -p gpu {NEEDED} --train_batch_size 8192\n")
+    printed = call("--script", str(job), "--place", str(place))
+    assert "\nbatch = 262144 " in printed and "planted" not in printed
+    wanted = {"nodes": 4, "gpus": 8, "time": "12:00:00", "memory": "64G", "partition": "gpu"}
+    assert load_place("slurm", str(place)).model_dump(include=set(wanted)) == wanted  # type: ignore[attr-defined]
+    facts = json.loads(call("--json", "--script", "-", text=f"srun {NEEDED}"))
+    assert "batch" not in facts["recipe"]["train"]["phases"][0]
+    assert "bertwright launch slurm RECIPE --set gpus=NUMBER" in " ".join(facts["open"])
+
+
+def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
+    place = tmp_path / "place.toml"
+    printed = call("--place", str(place), "--", "mpirun", "-n", "8", *COMMAND[1:])
+    assert "ranks = 8" in place.read_text()
+    assert f"bertwright launch torchrun RECIPE --place {place} --out o" in " ".join(printed.replace("#", "").split())
+    with pytest.raises(RecipeError, match="trains with one process"):
+        call("--place", str(tmp_path / "other.toml"), *COMMAND)
+    with pytest.raises(RecipeError, match="a process for each GPU of a node, and a place needs their number"):
+        call("--place", str(tmp_path / "other.toml"), "--", "deepspeed", *COMMAND[2:])
+
+
+@pytest.mark.parametrize("other", ["same.toml", "./same.toml", "link/same.toml", "sub/../same.toml"])
+def test_recipe_and_place_are_two_files(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to(".")
+    with pytest.raises(RecipeError, match=r"--out same\.toml and --place \S+ are the same file.* Give another name"):
+        call("--out", "same.toml", "--place", other, "--", "mpirun", "-n", "8", *COMMAND[1:])
+    assert not Path("same.toml").exists()
+
+
+def test_recipe_and_place_are_written_both_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, place, nowhere = tmp_path / "mine.toml", tmp_path / "place.toml", tmp_path / "nowhere" / "a.toml"
+    command = ["--", "mpirun", "-n", "8", *COMMAND[1:]]
+    for words in (["--out", str(out), "--place", str(nowhere)], ["--place", str(place), "--out", str(nowhere)]):
+        with pytest.raises(RecipeError, match=r"a\.toml: \S+nowhere is not a folder\. Create it, or give a file"):
+            call(*words, *command)
+
+    def full(file: Path, data: bytes) -> None:
+        if file == place:
+            raise DataError("the disk is full")
+        write_atomic(file, data)
+
+    monkeypatch.setattr("bertwright.cli.translate.write_atomic", full)
+    with pytest.raises(DataError, match="full"):
+        call("--out", str(out), "--place", str(place), *command)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_value_that_no_place_may_have_is_told_with_its_option(tmp_path: Path) -> None:
+    out, place, job = tmp_path / "mine.toml", tmp_path / "place.toml", tmp_path / "job.yml"
+    words = ["--out", str(out), "--place", str(place)]
+    with pytest.raises(RecipeError) as error:
+        call(*words, "--", *f"srun -N 2 --mem=lots --time forever {NEEDED}".split())
+    memory, time = str(error.value).splitlines()
+    assert memory.startswith('the place of this command: memory: write it like "64G", "500M"')
+    assert memory.endswith(" (got 'lots'). It comes from: --mem lots.")
+    assert time.endswith(" (got 'forever'). It comes from: --time forever.")
+    job.write_text(f"command: {NEEDED}\nlimits: {{timeout: 30}}\n")
+    with pytest.raises(
+        RecipeError, match=r"place of this command: timeout: 30 must be 60 or .* It comes from: timeout 30"
+    ):
+        call(*words, "--script", str(job))
+    assert not out.exists() and not place.exists()
+    call(*words, "--", *f"srun -N 2 --mem=180GB {NEEDED}".split())
+    assert load_place("slurm", str(place))
+
+
+def test_an_address_that_nothing_states_is_left_to_the_user(tmp_path: Path) -> None:
+    place, front = tmp_path / "place.toml", ["torchrun", "--nnodes=2", "--nproc_per_node=8"]
+    printed = unwrapped(call("--place", str(place), "--", *front, *COMMAND[2:]))
+    assert "no option states the address" in printed and "--set rendezvous=ADDRESS:29500." in printed
+    assert place.read_text().endswith('ranks = 8\n# rendezvous = "ADDRESS:29500" # to be decided by you\n')
+    with pytest.raises(RecipeError, match="several nodes need a host name"):
+        load_place("torchrun", str(place))
+    printed = unwrapped(call("--", *front, "--rdzv_endpoint=10.0.0.5:1234", "--max_restarts=5", *COMMAND[2:]))
+    assert "--set ranks=8 --set restarts=5 --set rendezvous=10.0.0.5:1234" in printed
+    assert "not part of the place" not in printed and "To be decided" not in printed
+
+
+def test_a_job_file_of_azure_is_opened(tmp_path: Path) -> None:
+    job, place = tmp_path / "job.yml", tmp_path / "place.toml"
+    job.write_text(f"command: {NEEDED}\ncompute: gpus\nresources: {{instance_count: 2}}\n")
+    assert "bertwright launch azureml RECIPE" in call("--script", str(job), "--place", str(place))
+    assert 'kind = "azureml"\nnodes = 2\nranks = 1\ncompute = "gpus"\n' in place.read_text()
+    assert load_place("azureml", str(place))
