@@ -31,6 +31,8 @@ class Launcher(Section):
     values: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    attached: bool = False
+    """Whether the value of a one-letter option may follow without a space: -N2."""
     uncounted: str = ""
     """What it starts if no number of processes is given, if that depends on the machine; empty: one process."""
 
@@ -42,16 +44,24 @@ class Launcher(Section):
             return 0
         return 1 if any(option in group for group in (*self.counting, self.devices, self.parts, self.values)) else None
 
+    def split(self, word: str) -> tuple[str, str | None]:
+        """Split a word into an option, with its dashes, and the value that it contains; None if it contains none."""
+        option, equals, value = word.partition("=")
+        long = word.startswith("--") or self.takes(plain(option)) is not None
+        if self.attached and not long and len(word) > 2 and self.takes(word[1]) == 1:
+            return word[:2], word[2:]
+        return option, value if equals else None
+
     @property
     def counting(self) -> tuple[tuple[str, ...], ...]:
         """The names of the options for the number of all processes, of those per node, and of nodes."""
         return self.ranks, self.processes, self.nodes
 
     def nearest(self, option: str) -> str:
-        """Return the option whose name is most like `option`, as a question; empty if none is."""
+        """Return the option whose name is most like `option`, as the end of a sentence; a full stop if none is."""
         groups = (*self.counting, self.devices, self.parts, self.values, self.pairs, self.flags)
         near = difflib.get_close_matches(option, [name for group in groups for name in group], n=1)
-        return f"; did you mean {dashed(near[0])}?" if near else ""
+        return f"; did you mean {dashed(near[0])}?" if near else "."
 
 
 @cache
@@ -60,6 +70,11 @@ def launchers() -> dict[str, Launcher]:
     table = tomllib.loads(resources.files(__package__).joinpath("launchers.toml").read_text(encoding="utf-8"))
     every = [Launcher(table=name, **entry) for name, entry in table.items()]
     return {name: launcher for launcher in every for name in launcher.names}
+
+
+def plain(option: str) -> str:
+    """Return the name of an option without dashes, as in the tables."""
+    return option.lstrip("-").replace("-", "_")
 
 
 def dashed(option: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.launcher_table import SRUN, Launcher, dashed, launchers
+from bertwright.translate.launcher_table import SRUN, Launcher, dashed, launchers, plain
 
 
 class Uncounted(NamedTuple):
@@ -46,7 +46,8 @@ def strip_launchers(words: tuple[str, ...], job: tuple[str, ...] = ()) -> tuple[
     Raises `RecipeError` for an unknown option of a launcher, and for an invalid number of processes.
     """
     launch = Launch()
-    while words and (launcher := launchers().get(PurePosixPath(words[0]).name)):
+    # A path of only a dot has no name.
+    while words and (launcher := launchers().get(PurePosixPath(words[0]).name or words[0])):
         launch, words = _strip(launcher, words[0], words[1:], launch, job if launcher.table == SRUN else ())
     return launch, words
 
@@ -89,24 +90,27 @@ def _strip(
 
 def _read(launcher: Launcher, name: str, words: tuple[str, ...], at: int, said: _Said) -> int:
     """Read the option at a word; return the index of the word that follows it and its values."""
-    option, equals, value = words[at].partition("=")
-    plain = option.lstrip("-").replace("-", "_")
-    following = launcher.takes(plain)
+    option, held = launcher.split(words[at])
+    known = plain(option)
+    following = launcher.takes(known)
     if following is None:
-        raise RecipeError(f"{name} has no option {option}{launcher.nearest(plain)}.")
+        raise RecipeError(
+            f"{name}: {option} is not known here{launcher.nearest(known)} If it does not set the number of processes, "
+            "leave it out."
+        )
     # MPI takes a variable and its value as two words or, with an equals sign, as one.
-    if plain in launcher.pairs and "=" in "".join(words[at + 1 : at + 2]):
+    if known in launcher.pairs and "=" in "".join(words[at + 1 : at + 2]):
         following = 1
-    end = at + 1 + (0 if equals else following)
-    value = value if equals else " ".join(words[at + 1 : end])
-    if group := next((group for group in launcher.counting if plain in group), ()):
+    end = at + 1 + (following if held is None else 0)
+    value = " ".join(words[at + 1 : end]) if held is None else held
+    if group := next((group for group in launcher.counting if known in group), ()):
         said.counts[group[0]] = _count(name, option, value)
-    elif plain in launcher.devices and (listed := _devices(name, option, value)):
+    elif known in launcher.devices and (listed := _devices(name, option, value)):
         said.counts[launcher.nodes[0]], said.counts[launcher.processes[0]] = listed
-    elif plain in launcher.parts:
+    elif known in launcher.parts:
         said.in_parts = True
     elif following:
-        said.machine[plain] = value
+        said.machine[known] = value
     return end
 
 
@@ -114,11 +118,11 @@ def _read_job(launcher: Launcher, words: tuple[str, ...], said: _Said) -> None:
     """Read the options of a job. There are many more than srun has; of the others, only the names are kept."""
     at = 0
     while at < len(words):
-        plain = words[at].partition("=")[0].lstrip("-").replace("-", "_")
-        if launcher.takes(plain) is not None:
+        option = plain(launcher.split(words[at])[0])
+        if launcher.takes(option) is not None:
             at = _read(launcher, "#SBATCH", words, at, said)
             continue
-        said.machine[plain] = ""
+        said.machine[option] = ""
         alone = "=" in words[at] or words[at + 1 : at + 2] == () or words[at + 1].startswith("-")
         at += 1 if alone else 2
 

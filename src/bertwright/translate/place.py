@@ -20,6 +20,8 @@ OF_SLURM = {
     "c": "cpus",
     "cpus_per_task": "cpus",
     "mem": "memory",
+    "q": "qos",
+    "qos": "qos",
 }
 """Options of srun, and the keys of a Slurm place that correspond to them."""
 OF_TORCHRUN = {"max_restarts": "restarts"}

@@ -15,5 +15,9 @@ def without_secrets(command: ShellCommand) -> ShellCommand:
     """Return the command without names, passwords and queries in addresses, and without values of secret variables,
     options and headers."""
     variables = {name: hidden_value(name, value) for name, value in command.variables.items()}
-    words, job = hidden_words(command.words), hidden_words(command.job)
-    return command._replace(words=words, variables=variables, job=job)
+    return command._replace(words=_without(command.words), variables=variables, job=_without(command.job))
+
+
+def _without(words: tuple[str, ...]) -> tuple[str, ...]:
+    # Slurm takes variables as a list: --export=ALL,NAME=value.
+    return tuple(",".join(hidden_words(word.split(","))) for word in hidden_words(words))

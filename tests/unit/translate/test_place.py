@@ -79,12 +79,19 @@ def test_a_single_task_may_have_several_gpus() -> None:
 
 def test_long_and_short_options_of_slurm_are_keys_of_a_place() -> None:
     for line in (
-        "srun -N 1 -p a -t 1:00 -A me -c 6",
-        "srun -N 1 --partition=a --time=1:00 --account me --cpus-per-task 6",
+        "srun -N 1 -p a -t 1:00 -A me -c 6 -q low",
+        "srun -N 1 --partition=a --time=1:00 --account me --cpus-per-task 6 --qos=low",
     ):
         found = place(f"{line} --mem=64G x.py")
         fixed = {"kind": "slurm", "nodes": 1, "gpus": 1}
-        assert found == fixed | {"partition": "a", "time": "1:00", "account": "me", "memory": "64G", "cpus": 6}
+        assert found == fixed | {
+            "partition": "a",
+            "time": "1:00",
+            "account": "me",
+            "memory": "64G",
+            "cpus": 6,
+            "qos": "low",
+        }
         assert left(f"{line} --mem=64G x.py") == []
 
 

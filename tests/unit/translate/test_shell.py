@@ -82,6 +82,12 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
         ("deepspeed --include localhost:0,1,3 x.py", 1, 3, ("x.py",)),
         ("deepspeed -i node1:0,1@node2:4,5 --master_port 9 x.py", 2, 2, ("x.py",)),
         ("numactl -N 0 -m 0 nohup bash x.sh", 1, 1, ("x.sh",)),
+        ("srun -N2 -n16 -pgpu numactl -N0 -m0 python x.py", 2, 8, ("x.py",)),
+        ("srun -n 8 --cpu-bind=none --gpus-per-task 1 --unbuffered -K -u x.py", 1, 8, ("x.py",)),
+        ("mpirun --report-bindings -n 8 x.py", 1, 8, ("x.py",)),
+        ("mpiexec -n 16 -perhost 8 x.py", 2, 8, ("x.py",)),
+        ("torchrun --nproc_per_node 8 -m x.py", 1, 8, ("x.py",)),
+        ("accelerate launch -m --num_processes 8 x.py", 1, 8, ("x.py",)),
     ],
 )
 def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tuple[str, ...]) -> None:
@@ -117,7 +123,13 @@ def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("torchrun --nproc_per_nod 8 x.py", "torchrun has no option --nproc_per_nod; did you mean --nproc_per_node?"),
+        (
+            "torchrun --nproc_per_nod 8 x.py",
+            "torchrun: --nproc_per_nod is not known here; did you mean --nproc_per_node? If it does not set the number "
+            "of processes, leave it out.",
+        ),
+        ("srun --zzz x.py", "srun: --zzz is not known here. If it does not set the number of processes, leave it out."),
+        ("mpirun -x1 A=b x.py", "mpirun: -x1 is not known here"),
         (
             "mpirun -n $N x.py",
             "mpirun -n $N: the number of processes depends on the machine. Write the number.",
@@ -183,11 +195,11 @@ def test_lines_are_counted_where_they_begin() -> None:
 
 JOB = """\
 #!/bin/bash
-#SBATCH --nodes=4 --ntasks-per-node 8
+#SBATCH -N4 --ntasks-per-node 8
 #SBATCH -t 12:00:00  # at most
 ##SBATCH --account=not
 
-#SBATCH --mail-user me@host --output="a b.log"
+#SBATCH --mail-user me@host --output="a b.log" --requeue
 module load cuda
 #SBATCH --nodes=9
 """
@@ -203,7 +215,13 @@ def started(line: str) -> Launch:
 def test_lines_of_a_job_are_the_defaults_of_srun() -> None:
     launch = started("srun -p gpu python x.py")
     assert (launch.nodes, launch.processes, launch.by) == (4, 8, "srun") and launch.uncounted is None
-    assert launch.machine == (("t", "12:00:00"), ("mail_user", ""), ("output", ""), ("p", "gpu"))
+    assert launch.machine == (
+        ("t", "12:00:00"),
+        ("mail_user", ""),
+        ("output", "a b.log"),
+        ("requeue", ""),
+        ("p", "gpu"),
+    )
 
 
 def test_options_of_srun_come_before_those_of_the_job() -> None:

@@ -372,8 +372,18 @@ def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:
     assert [question.partition(" = ")[0] for question in questions] == ["model.config", "data"]
 
 
+@pytest.mark.parametrize("program", ["-m run_pretraining", "-m bert.run_pretraining", "bert/run_pretraining.py"])
+def test_a_module_is_the_program_of_that_name(program: str) -> None:
+    for launcher in ("python", "torchrun --nproc_per_node 2"):
+        assert translated(f"{launcher} {program} {NEEDED}").phases[0]["length"].value == 512
+
+
 def test_secret_variables_are_hidden_and_others_stay() -> None:
     (command,) = of_words(["HF_TOKEN=planted", "DATA=/data", "run.sh", "--password", "planted", "--seed", "1"])
     found = without_secrets(command)
     assert "planted" not in repr(found) and found.variables["DATA"] == "/data" and found.words[-2:] == ("--seed", "1")
     assert without_secrets(found) == found
+    for words in (["srun", "--export=ALL,HF_TOKEN=planted,A=b,c"], ["srun", "--export", "ALL,HF_TOKEN=planted,A=b,c"]):
+        (command,) = of_words(words)
+        found = without_secrets(command)
+        assert "planted" not in repr(found) and found.words[-1].endswith(",A=b,c")
