@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
+from bertwright.translate.expansion import expanded, marked
 from bertwright.translate.launchers import Launch, strip_launchers
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
 _UNQUOTED = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)|(?:^|(?<=[\s;&|()]))#.*$|(?<=\s)\d(?=[<>])""")
 """Comments and numbers of redirected files; the group matches quoted text, which contains neither."""
 _ENDS = {";", "&&", "||", "|", "|&", "&"}
@@ -41,16 +41,16 @@ def of_script(text: str) -> list[ShellCommand]:
     """Return the commands of a script in order.
 
     `NAME=value` and `export NAME=value` set variables for later commands; `$NAME` and `${NAME:-default}` are replaced
-    if they are known, and otherwise kept. Redirections are dropped; the options of `#SBATCH` lines are kept with each
-    command. Raises `RecipeError` with the line number for what only a shell can evaluate (`$(...)`) and for an open
-    quote.
+    if they are known, and split into words if they are not quoted; otherwise they are kept. Redirections are dropped;
+    the options of `#SBATCH` lines are kept with each command. Raises `RecipeError` with the line number for what only a
+    shell can evaluate (`$(...)`) and for an open quote.
     """
     commands: list[ShellCommand] = []
     variables: dict[str, str] = {}
     job = _job(text)
     for number, line in _lines(text):
         for words in _simple(line, number):
-            own, rest = _split_assignments([_expanded(word, variables) for word in words])
+            own, rest = _split_assignments(expanded(words, variables))
             if rest and rest[0] == "export":
                 own |= _split_assignments(rest[1:])[0]
                 rest = []
@@ -94,7 +94,7 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
     if found := re.search(r"\$\(|`", line):
         raise RecipeError(f"line {number}: {found[0]} needs a shell, but no shell is run. Replace it by its output.")
     try:
-        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        lexer = shlex.shlex(marked(line), posix=True, punctuation_chars="();<>|&")
         lexer.whitespace_split, lexer.commenters = True, ""
         tokens = list(lexer)
     except ValueError as error:
@@ -105,7 +105,7 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
         if token in _ENDS:
             yield words
             words = []
-        elif set(token) <= set("<>&|"):
+        elif token and set(token) <= set("<>&|"):
             skip = True  # a file name follows
         elif skip:
             skip = False
@@ -130,11 +130,3 @@ def _split_assignments(words: list[str]) -> tuple[dict[str, str], list[str]]:
         front += words[: -len(program)]
         words = list(program)
     return own, front + words
-
-
-def _expanded(word: str, variables: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        name, default = found[1] or found[2], found[3]
-        return variables.get(name) or (found[0] if default is None else _expanded(default, variables))
-
-    return _VARIABLE.sub(value, word)

@@ -27,9 +27,9 @@ from bertwright.translate.starts import started_by
 LEFT = {
     *("cd", "mkdir", "mv", "cp", "rm", "wget", "curl", "git", "bzip2", "bunzip2", "tar", "pip", "pip3", "echo", "sed"),
     *("set", "ls", "docker", "conda", "tee", "wait", "az", "printf", "cat", "unset", "ulimit", "module", "chmod", "ln"),
-    *("build.sh", "launch.sh", "launch_ort.sh", "setup.sh"),
+    *("build.sh", "launch.sh", "launch_ort.sh", "setup.sh", "ml"),
 }
-"""Commands of a script that handle files and packages, and do not affect training."""
+"""Commands of a script that handle files, packages and modules, and do not affect training."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
     for given in script:
         shell = without_secrets(given)
         name = PurePosixPath((strip_launchers(shell.words)[1] or ("",))[0]).name
-        if not strict and name in LEFT:
-            left.append(f"line {shell.line}: {name}")  # the words may contain passwords of logins and servers
+        if not strict and (name in LEFT or _sets_up(shell.words, name)):
+            # The words may contain passwords of logins and servers.
+            left.append(f"line {shell.line}: {name or shell.words[0]}")
             continue
         done.append(_typed(shell))
         hidden = hidden or done[-1] != _typed(given)
@@ -150,6 +151,11 @@ def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Com
         # Commands inherit the script's launcher unless they set the number of processes themselves.
         yield from _commands(started, launch, draft)
     draft.tell_script(command, passed)
+
+
+def _sets_up(words: tuple[str, ...], name: str) -> bool:
+    """Whether a command reads a file that sets up the environment: `source venv/bin/activate`."""
+    return words[0] in ("source", ".") and not called(name)
 
 
 def _typed(shell: ShellCommand) -> str:

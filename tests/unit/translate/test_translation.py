@@ -357,6 +357,17 @@ def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:
         translate(of_script("cd x"))  # alone, it may be a mistake
 
 
+def test_files_that_set_up_the_environment_are_left() -> None:
+    lines = ["source venv/bin/activate", ". /opt/setvars.sh", ".", "conda activate a", "module load b", "ml c"]
+    translation = translate(of_script("\n".join([*lines, f"python run_pretraining.py {NEEDED}"])), strict=False)
+    names = ("activate", "setvars.sh", ".", "conda", "module", "ml")
+    assert translation.left == tuple(f"line {number}: {name}" for number, name in enumerate(names, 1))
+    script = "source run_pretraining.sh 4096 6e-3 fp16 8 0.2843 7038 200 false true true 64"
+    assert translate(of_script(script), strict=False).phases[0]["batch"].value == 8 * 4096
+    with pytest.raises(RecipeError, match="line 1: venv/bin/activate is not a program"):
+        translated("source venv/bin/activate")
+
+
 def test_a_start_that_is_given_leaves_no_question_but_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "manifest.json").write_text("{}")
@@ -376,6 +387,12 @@ def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:
 def test_a_module_is_the_program_of_that_name(program: str) -> None:
     for launcher in ("python", "torchrun --nproc_per_node 2"):
         assert translated(f"{launcher} {program} {NEEDED}").phases[0]["length"].value == 512
+
+
+def test_options_in_a_variable_are_options() -> None:
+    script = f"OPTS='--fp16 --seed 7'\npython run_pretraining.py {NEEDED} $OPTS\n"
+    sections = translate(of_script(script), strict=False).sections
+    assert sections["train.seed"].value == 7 and "fp16" in str(sections["train.precision"].value)
 
 
 def test_secret_variables_are_hidden_and_others_stay() -> None:
