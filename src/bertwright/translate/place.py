@@ -94,6 +94,8 @@ def unplaced(launch: Launch) -> list[str]:
     known = set() if launch.by == AZUREML else MEETING
     # The nodes of a torchrun place always meet by c10d.
     left = [pair for pair in launch.machine if pair[0] not in known and pair != ("rdzv_backend", "c10d")]
+    if launch.by == SRUN and _placed(launch):
+        left = [pair for pair in left if _gpus(*pair) != _per_node(launch, gpus=True)["gpus"]]
     return [" ".join(pair).rstrip() for pair in left if _typed(launch, *pair) not in held]
 
 
@@ -106,9 +108,15 @@ def _per_node(launch: Launch, gpus: bool) -> dict[str, int]:
     """Return the GPUs, or without them the ranks, of each node of Slurm."""
     if not gpus:
         return {"ranks": launch.processes}
-    # A single process may use several GPUs. Their number may include the type, as in v100:8.
-    said = dict(launch.machine).get("gpus_per_node", "").rpartition(":")[2]
-    return {"gpus": (_number(said) or 1) if launch.processes == 1 else launch.processes}
+    # A single process may use several GPUs.
+    said = (number for pair in launch.machine if (number := _gpus(*pair)))
+    return {"gpus": next(said, 1) if launch.processes == 1 else launch.processes}
+
+
+def _gpus(option: str, text: str) -> int | None:
+    """Return the GPUs of each node that an option of Slurm states; their number may follow the type, as in v100:8."""
+    wanted = option == "gpus_per_node" or (option == "gres" and text.startswith("gpu:"))
+    return _number(text.rpartition(":")[2]) if wanted else None
 
 
 def _held(launch: Launch) -> Iterator[Key]:

@@ -72,7 +72,8 @@ def test_a_single_task_may_have_several_gpus() -> None:
     """torchrun below it starts a rank for each of them."""
     assert place("srun -N 2 --gpus-per-node=8 x.py") == {"kind": "slurm", "nodes": 2, "gpus": 8}
     assert place("srun -N 2 --gpus-per-node=v100:4 x.py")["gpus"] == 4
-    assert place("srun -N 2 --gpus-per-node=$N x.py")["gpus"] == 1
+    assert place("srun -N 2 --gres=gpu:v100:4 x.py")["gpus"] == place("srun -N 2 --gres gpu:4 x.py")["gpus"] == 4
+    assert place("srun -N 2 --gpus-per-node=$N x.py")["gpus"] == place("srun -N 2 --gres=tmp:9 x.py")["gpus"] == 1
     assert place("srun -N 2 --gpus-per-node=8 x.py", gpus=False) == {"kind": "slurm", "nodes": 2, "ranks": 1}
     assert place("srun -N 2 --gpus-per-node=8 --ntasks-per-node=2 x.py")["gpus"] == 2
 
@@ -111,5 +112,6 @@ def test_memory_is_written_as_a_place_has_it(typed: str, wanted: str) -> None:
 def test_an_option_that_no_key_takes_is_left_over() -> None:
     assert left("mpirun -n 2 -x A=b x.py") == ["x A=b"]
     assert left("torchrun --nnodes 2 --nproc_per_node 4 --master_addr a --master_port 7 x.py") == []
-    assert left("srun -N 2 --gpus-per-node=8 x.py") == ["gpus_per_node 8"]
+    assert left("srun -N 2 --gpus-per-node=8 x.py") == left("srun -N 2 -n 16 --gres=gpu:8 x.py") == []
+    assert left("srun -N 2 -n 8 --gres=gpu:8 x.py") == ["gres gpu:8"]
     assert left("mpirun -n 2 python x.py") == left("python x.py") == []
