@@ -7,7 +7,7 @@ recipe produces undisturbed, so the extension becomes part of the fingerprint. D
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,7 +131,8 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 
 def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
-        return open_artifact(path).fingerprint
+        given = open_artifact(path)
+        return _of_checkpoint(given, key, out) if given.manifest["stage"] == "checkpoint" else given.fingerprint
     if key in ("train.objective.teacher", "train.init_from"):
         # Most trainings start from random weights and need no code that reads model folders.
         from bertwright.objectives.teacher_config import content_of, missing_of
@@ -139,8 +140,24 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
         if not missing_of(path):
             return content_of(path)
     # Data that was deleted after training began is identified by what the checkpoints recorded of it.
+    return next(_recorded(key, out), None)
+
+
+def _of_checkpoint(given: Artifact, key: str, out: Path) -> str:
+    """Return the fingerprint of a checkpoint that training starts from: of its settings, weights and moments.
+
+    If the training in `out` began when only the settings counted, it keeps the fingerprint that it recorded then.
+    """
+    if next(_recorded(key, out), None) == given.fingerprint:
+        return given.fingerprint
+    # All checkpoints of a training are sealed with the same settings; only their tensors differ.
+    tensors = [name for part in ("model", "optimizer") for name in given.names(part)]
+    return sha256_of([given.fingerprint, {name: given.manifest["files"][name]["sha256"] for name in tensors}])
+
+
+def _recorded(key: str, out: Path) -> Iterator[str]:
+    """Yield the fingerprint of the input `key` as recorded by the training in `out`, newest checkpoint first."""
     for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
         with suppress(ArtifactError):
             if recorded := open_artifact(begun).manifest["inputs"].get(key):
-                return str(recorded)
-    return None
+                yield str(recorded)

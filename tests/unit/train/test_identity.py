@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.artifact import MANIFEST, build, seal
+from bertwright.core.artifact import MANIFEST, build, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, read_json, write_json
@@ -84,6 +84,40 @@ def test_a_donor_counts_by_content_wherever_it_lies(tmp_path: Path) -> None:
         build(make_folder(donor.parent) / donor.name, Identity("train", 1, {}, {"x": "1"}), SILENT, lambda draft: {})
     one, other = (run_identity(tmp_path / "train", init_from=donor) for donor in donors)
     assert one.fingerprint == other.fingerprint != run_identity(tmp_path / "train").fingerprint
+
+
+def donor_checkpoint(folder: Path, step: int) -> Path:
+    """A checkpoint of a donor: each has the same settings, and other weights."""
+    path = make_folder(folder / f"step-{step:09d}")
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        (path / name).write_text(f"{name} after {step} steps")
+    seal(path, Identity("checkpoint", 1, {}, {"x": "1"}), {"total_steps": step}, 0.0)
+    return path
+
+
+def test_two_checkpoints_of_one_donor_are_two_starts(tmp_path: Path) -> None:
+    early, late = (donor_checkpoint(tmp_path / "donor", step) for step in (4, 12))
+    out = tmp_path / "train"
+    first = of_checkpoints(out, init_from=early)
+    assert first.fingerprint != of_checkpoints(out, init_from=late).fingerprint
+    copied = donor_checkpoint(tmp_path / "copied", 4)
+    assert first.fingerprint == of_checkpoints(out, init_from=copied).fingerprint
+    checkpoint(out, 5, first)
+    refuse_other_settings(out, of_checkpoints(out, init_from=early))
+    with pytest.raises(ArtifactError, match=r"its input train\.init_from changed"):
+        refuse_other_settings(out, of_checkpoints(out, init_from=late))
+
+
+def test_a_branch_that_recorded_only_the_settings_of_its_donor_resumes(tmp_path: Path) -> None:
+    """So did every training until the tensors of the checkpoint counted, too."""
+    donor, out = donor_checkpoint(tmp_path / "donor", 4), tmp_path / "train"
+    now = of_checkpoints(out, init_from=donor)
+    before = replace(now, inputs={**now.inputs, "train.init_from": open_artifact(donor).fingerprint})
+    assert before.fingerprint != now.fingerprint
+    checkpoint(out, 5, before)
+    refuse_other_settings(out, of_checkpoints(out, init_from=donor))
+    assert of_checkpoints(out, init_from=donor).fingerprint == before.fingerprint
+    assert of_checkpoints(tmp_path / "another", init_from=donor).fingerprint == now.fingerprint
 
 
 def test_a_donor_that_is_gone_counts_by_what_the_checkpoints_say(tmp_path: Path) -> None:
