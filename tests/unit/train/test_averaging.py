@@ -43,6 +43,17 @@ def test_the_mean_of_the_last_by_hand() -> None:
     assert last.average()["w"].tolist() == [7.5] and set(last.state()) == {"6.w", "9.w"}
 
 
+@pytest.mark.parametrize("average", [Ema(0.5, start=2), Last(count=2, every=3)], ids=["ema", "last"])
+def test_an_average_that_was_loaded_needs_no_file_any_more(average: Ema | Last) -> None:
+    """The tensors of a checkpoint are backed by its files, and reading one that is gone kills the process."""
+    weights = {"w": torch.tensor([1.0, 2.0])}
+    stored = {name: torch.tensor([3.0, 4.0]) for name in ({"w"} if isinstance(average, Ema) else {"6.w", "9.w"})}
+    average.load(stored, weights)
+    for tensor in stored.values():
+        tensor.zero_()
+    assert average.average()["w"].tolist() == [3.0, 4.0]
+
+
 @pytest.mark.parametrize("averaging", KINDS, ids=lambda a: a["kind"])
 def test_the_model_is_the_average_of_a_training_that_goes_as_it_would(train: Train, averaging: dict[str, Any]) -> None:
     often = {"checkpoint_every": 1, "keep_checkpoints": 100}

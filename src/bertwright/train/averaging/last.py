@@ -46,7 +46,8 @@ class Last:
                 raise CheckpointError(
                     f"{key} is not a tensor of an average. Restore the checkpoint, or take an older one."
                 )
-            kept.setdefault(int(step), {})[name] = tensor
+            # A copy: the tensor is backed by a file of a checkpoint that is later pruned, or may vanish with its disk.
+            kept.setdefault(int(step), {})[name] = tensor.clone()
         for copy in kept.values():
             check_tensors(copy, weights)
         self._kept = kept
