@@ -60,10 +60,14 @@ def publish(folder: Path, identity: Identity, state: State, world: int = 1) -> P
         write_json(draft / "state.json", asdict(state))
         seal(draft, identity, {"total_steps": state.total_steps}, 0.0)
         if final.exists():
-            # A damaged checkpoint of this step, which was skipped and trained again: a rename cannot replace a folder.
+            # A damaged checkpoint of this step, which was skipped and trained again, or one that became the end of its
+            # phase: a rename cannot replace a folder.
             final.rename(final.with_name(f".{final.name}.{time.time_ns()}.replaced"))
         draft.rename(final)
         sync_folder(folder)
+    # Only now that the new one is on disk under its name: until then the old one may be the only copy.
+    for replaced in folder.glob(f".{final.name}.*.replaced"):
+        shutil.rmtree(replaced)
     return final
 
 

@@ -32,6 +32,24 @@ def kept(folder: Path) -> list[int]:
     return sorted(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
 
 
+def noted(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[str]:
+    """The names of these functions of `os`, in the order of their calls from now on."""
+    done: list[str] = []
+
+    def noting(name: str) -> Callable[..., object]:
+        real = getattr(os, name)
+
+        def called(*arguments: Any, **settings: Any) -> object:
+            done.append(name)
+            return real(*arguments, **settings)
+
+        return called
+
+    for name in names:
+        monkeypatch.setattr(os, name, noting(name))
+    return done
+
+
 def test_the_best_one_stays_however_old_it_is(tmp_path: Path) -> None:
     losses = {1: 3.0, 2: 1.5, 3: 2.0, 4: 1.9, 5: 1.8}
     for step, loss in losses.items():
@@ -71,6 +89,18 @@ def test_a_checkpoint_that_was_set_aside_for_one_that_never_came_is_back(tmp_pat
     assert newest_valid(tmp_path, SILENT) is not None
 
 
+def test_a_checkpoint_saved_again_leaves_no_other_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one is removed only when the new one is on disk under its name."""
+    checkpoints(tmp_path, [state(1)])
+    done = noted(monkeypatch, "rename", "fsync", "unlink")
+    checkpoints(tmp_path, [state(1, phase_end=True)])
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"]
+    found = newest_valid(tmp_path, SILENT)
+    assert found is not None and load(found)[0].phase_end
+    last = max(number for number, name in enumerate(done) if name == "rename")
+    assert done[last + 1 :] == ["fsync", *["unlink"] * 4]
+
+
 def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:
     made = checkpoints(tmp_path, [state(1), state(2), state(3)])
     prune(tmp_path, 2, made[-1])
@@ -104,19 +134,7 @@ def test_a_power_cut_while_pruning_brings_no_half_checkpoint_back(
 ) -> None:
     """The new name of a doomed folder is on disk before the first file of it is removed."""
     made = checkpoints(tmp_path, [state(1), state(2), state(3)])
-    done: list[str] = []
-
-    def noting(name: str) -> Callable[..., object]:
-        real = getattr(os, name)
-
-        def noted(*arguments: Any, **settings: Any) -> object:
-            done.append(name)
-            return real(*arguments, **settings)
-
-        return noted
-
-    for name in ("rename", "fsync", "unlink", "rmdir"):
-        monkeypatch.setattr(os, name, noting(name))
+    done = noted(monkeypatch, "rename", "fsync", "unlink", "rmdir")
     prune(tmp_path, 1, made[-1])
     assert kept(tmp_path) == [3]
     assert done[:3] == ["rename", "rename", "fsync"] and {*done[3:]} == {"unlink", "rmdir"}
