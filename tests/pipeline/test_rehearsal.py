@@ -42,6 +42,16 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
     assert found.recipe.optim == recipe.optim and found.recipe.train.engine == recipe.train.engine
 
 
+@pytest.mark.parametrize(("length", "ends"), [("samples=8", 1), ("samples=9", 2), ("tokens=20", 1), ("tokens=900", 2)])
+def test_a_phase_of_one_step_in_another_unit_ends_after_it(
+    small_recipe: Path, tmp_path: Path, length: str, ends: int
+) -> None:
+    recipe = Recipe.load(small_recipe, ["train.phases.0.steps=", "train.phases.0.batch=8", f"train.phases.0.{length}"])
+    (tmp_path / "sources").mkdir()
+    found = rehearsal(recipe, tmp_path / "run", tmp_path / "sources")
+    assert found.recipe.train.phases[0].end_after == ends
+
+
 def test_what_an_average_is_made_of_comes_within_the_few_steps(small_recipe: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(small_recipe, ["train.averaging={kind='last', count=3}", "train.phases.0.steps=200"])
     found, _ = rehearsed(recipe, tmp_path)

@@ -87,11 +87,20 @@ def _prepared(recipe: Recipe, folder: Path) -> bool:
 
 def _shorten(phase: dict[str, Any], config: PhaseConfig, sampled: bool) -> None:
     """End a phase after its first steps at full batch size; the learning rate still follows the phase's full length."""
-    phase["end_after"] = min(STEPS, config.steps or STEPS, config.end_after or STEPS)
+    phase["end_after"] = min(STEPS, _fewest_steps(config), config.end_after or STEPS)
     phase.pop("batch_warmup", None)
     # On a sample, the requested number of passes may have fewer steps than the warm-up.
     if sampled and phase.pop("epochs", None):
         phase["steps"] = max(STEPS, math.ceil(10 * config.warmup))
+
+
+def _fewest_steps(phase: PhaseConfig) -> int:
+    """The minimum number of steps of a phase at full batch size; `STEPS` for epochs, which are hardly ever one step."""
+    if phase.samples is not None:
+        return math.ceil(phase.samples / phase.batch)
+    if phase.tokens is not None:
+        return math.ceil(phase.tokens / (phase.batch * phase.length))
+    return phase.steps or STEPS
 
 
 def _sample(values: dict[str, Any], recipe: Recipe, folder: Path, scratch: Path) -> str:

@@ -99,8 +99,8 @@ class PhaseConfig(Section):
         given = [name for name in LENGTHS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of {', '.join(LENGTHS)}; given: {', '.join(given) or 'none'}")
-        if self.steps is not None and self.end_after is not None and self.end_after > self.steps:
-            raise ValueError(f"end_after {self.end_after} is more than the phase's {self.steps} steps")
+        if self.steps is not None and (wrong := self.wrong_end(self.steps)):
+            raise ValueError(wrong)
         if self.quarantine and self.data is None:
             raise ValueError("quarantine applies to the files of data: set data, or leave quarantine out")
         if self.batch_warmup and (wrong := self._wrong_growth()):
@@ -133,6 +133,12 @@ class PhaseConfig(Section):
         if sizes[-1] != self.batch:
             return f"ends with {sizes[-1]}, but batch is {self.batch}; end it with [STEP, {self.batch}]"
         return ""
+
+    def wrong_end(self, steps: int) -> str:
+        """Return why a phase of `steps` steps cannot end where `end_after` says; "" if it can."""
+        if self.end_after is None or self.end_after <= steps:
+            return ""
+        return f"end_after {self.end_after:,} is more than the phase's {steps:,} steps; lower it, or leave it out"
 
     def warmup_steps(self, steps: int) -> float:
         """Return the warm-up of a phase of `steps` steps, in steps; fractional if it is a share."""

@@ -125,7 +125,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
     )
     loader = loader_of(config, index, settings, examples, vocab)
     steps = _steps(phase, loader)
-    if wrong := phase.wrong_warmup(steps):
+    if wrong := phase.wrong_end(steps) or phase.wrong_warmup(steps):
         raise RecipeError(f"train.phases.{index}: {wrong}")
     (sequences,) = examples.counts["heldout"]["rows"][PlanSet(length=phase.length).name]
     part = max(1, math.ceil(steps / PARTS_OF_A_PHASE))
@@ -135,7 +135,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         # Loaded when first scored, and cached: a forecast or a plan of phases never needs the batches.
         heldout=cache(lambda: heldout_of(config, phase, examples)),
         heldout_sequences=min(config.heldout_sequences, sequences),
-        steps=min(steps, phase.end_after or steps),
+        steps=phase.end_after or steps,
         schedule_steps=steps,
         # From the full length, even if the phase ends early: its rates stay those of the planned phase.
         warmup_steps=phase.warmup_steps(steps),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.conftest import Prepared
 
+from bertwright.core.errors import RecipeError
 from bertwright.train.config import TrainConfig
 from bertwright.train.phases import Phase, resolve_phases, samples_of_epochs
 
@@ -24,6 +25,15 @@ def test_a_budget_in_any_unit_becomes_steps(prepared: Prepared) -> None:
     first, second = loader.epoch_sizes
     assert resolved(prepared, {"epochs": 1.5}).steps == math.ceil((first + 0.5 * second) / 8)
     assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (loader.mean_tokens * 8))
+
+
+@pytest.mark.parametrize("length", [{"samples": 64}, {"tokens": 1000}, {"epochs": 0.1}])
+def test_an_end_after_the_phase_is_refused_in_any_unit(prepared: Prepared, length: dict[str, Any]) -> None:
+    steps = resolved(prepared, length).steps
+    assert resolved(prepared, {**length, "end_after": steps}).steps == steps
+    said = rf"train\.phases\.0: end_after {steps + 1} is more than the phase's {steps} steps; lower it, or leave it out"
+    with pytest.raises(RecipeError, match=said):
+        resolved(prepared, {**length, "end_after": steps + 1})
 
 
 def test_epochs_reuse_the_passes_in_turn() -> None:
