@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.stage_context import StageContext
@@ -22,9 +23,14 @@ SETTINGS = {"heldout_sequences": 32, "checkpoint_every": 8, "evaluate_every": 10
 
 
 def train(
-    out: Path, graph: str, engine: str = "auto", dropout: str = "0", saved: Callable[[Path], None] = lambda _: None
+    out: Path,
+    graph: str,
+    engine: str = "auto",
+    dropout: str = "0",
+    saved: Callable[[Path], None] = lambda _: None,
+    **more: Any,
 ) -> Artifact:
-    values = {"phases": PHASES, "attention": "padded", "graph": graph, "engine": engine, **SETTINGS}
+    values = {"phases": PHASES, "attention": "padded", "graph": graph, "engine": engine, **SETTINGS, **more}
     model = BertModelConfig(size="tiny", max_positions=32, dropout=float(dropout), attention_dropout=float(dropout))
     inputs = Inputs(*(open_artifact(PREPARED / stage, stage) for stage in ("examples", "vocab")))
     settings = Settings(TrainConfig.model_validate(values), model, LambConfig())

@@ -103,5 +103,14 @@ def test_checkpoints_move_between_the_graphs(tmp_path: Path) -> None:
     assert [session["graph"] for session in moved.counts["sessions"]] == ["eager", "ortmodule"]
 
 
+def test_a_network_learns_from_a_teacher_as_in_torch(tmp_path: Path) -> None:
+    """Without hidden states of single layers, which a graph does not show."""
+    teacher = train(tmp_path / "teacher", "eager")
+    objective = {"kind": "distillation", "teacher": str(teacher.path), "hidden_weight": 0}
+    eager, exported = (train(tmp_path / graph, graph, objective=objective) for graph in ("eager", "ortmodule"))
+    assert_alike(eager.path, exported.path)
+    assert "soft_loss" in rows(exported.path)[-1]
+
+
 def test_the_optimizer_took_its_plain_path() -> None:
     assert not has_fused_adam("cpu"), "this torch is of before 2.4"

@@ -21,9 +21,13 @@ def layer_states(model: PreTrainingModel, batch: PackedBatch, layers: Collection
     states [P, H] of the predicted tokens after that layer.
 
     For the last layer these are the states that the heads read, so for a pre-layer-norm network after its final norm.
-    Uses hooks, so that no family needs code for this and other forward passes cost nothing.
+    Uses hooks, so that no family needs code for this and other forward passes cost nothing. Without `layers`, `model`
+    may be any module with the same outputs.
     """
     states = dict[int, Tensor]()
+    if not layers:
+        yield states
+        return
     encoder, last = model.get_submodule(model.config.family), model.config.num_hidden_layers
     inner: Any = encoder.layers if any(number < last for number in layers) else ()
 

@@ -50,8 +50,8 @@ class Distillation:
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
         """As `Objective.terms`, from one forward pass of each network; the teacher's comes first, because it keeps no
         tensors for gradients."""
+        # A module that runs the operations of the network in another runtime has no layers, and no layer is compared.
         config, network = self.config, cast(PreTrainingModel, model)
-        self.teacher.encoder.kernel = network.encoder.kernel
         with torch.no_grad(), layer_states(self.teacher, batch, set(self.layers.values())) as theirs:
             teachers_PV, _ = self.teacher(batch)
         with layer_states(network, batch, self.layers.keys()) as own:

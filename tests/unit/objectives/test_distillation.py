@@ -8,9 +8,11 @@ import pytest
 import torch
 from tests.reference.batches import random_batch
 from tests.reference.teachers import write_stock
+from torch import nn
 from transformers import AutoModelForMaskedLM
 
 from bertwright.core.errors import RecipeError
+from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.distilbert.network import DistilBertConfig
@@ -122,6 +124,24 @@ def test_a_teacher_that_is_the_network_itself_leaves_its_entropy_and_no_angle(tm
     assert number(terms["soft"].right_sum) == len(batch.labels)
     assert number(terms["hidden"].loss_sum) == pytest.approx(0, abs=1e-5)
     assert {name: term.share for name, term in terms.items()} == {"mlm": 2.0, "soft": 5.0 * 9, "hidden": 1.0}
+
+
+def test_without_compared_layers_any_module_with_the_outputs_of_the_network_is_taught(tmp_path: Path) -> None:
+    """As one that another runtime computes, which has no encoder."""
+
+    class Exported(nn.Module):
+        def __init__(self, inner: PreTrainingModel) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, batch: PackedBatch) -> Any:
+            return self.inner(batch)
+
+    student, batch = network(bert(2), seed=2).eval(), random_batch([9, 5, 12])
+    distil = objective(tmp_path, network(bert(4), seed=1), student, hidden_weight=0)
+    found, plain = distil.terms(Exported(student), batch), distil.terms(student, batch)
+    assert found.keys() == plain.keys() == {"mlm", "soft"}
+    assert all(number(found[name].loss_sum) == number(plain[name].loss_sum) for name in plain)
 
 
 @pytest.mark.parametrize("teacher", [bert(4), bert(3, pairs=True), modern(), distilbert(3)], ids=lambda c: c.family)
