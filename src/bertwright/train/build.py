@@ -14,10 +14,11 @@ from bertwright.train.facts import session_facts
 from bertwright.train.job import Job
 from bertwright.train.meter import Meter, build_meter
 from bertwright.train.network import build_network
+from bertwright.train.phase_lengths import check_phase_lengths
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks import Ranks
-from bertwright.train.resume import check_phase_lengths, where_to_start
+from bertwright.train.resume import where_to_start
 from bertwright.train.start import is_deterministic, training_device
 from bertwright.train.state import State
 from bertwright.train.trained import Trained

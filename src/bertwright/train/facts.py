@@ -80,7 +80,7 @@ def counts(
         "extensions": [dict(extension) for extension in state.extensions],
         "left_out": [dict(entry) for entry in state.left_out],
         "phase_steps": list(state.phase_steps),
-        "phase_ends": list(state.phase_ends),
+        "phase_ends": list(state.ends),
         "sessions": [dict(entry) for entry in state.sessions],
         "vocabulary": vocab.counts["vocabulary"],
         "weights": weights,

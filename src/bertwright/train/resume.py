@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -20,7 +20,6 @@ from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
-from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
 
@@ -91,50 +90,6 @@ def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
         fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
     log.say(f"train: starting from {config.init_from}")
     return fresh
-
-
-def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
-    """Return `state` with the recipe's phase lengths. A phase that has begun may grow; one that has ended may not
-    change.
-
-    A running phase may also end early, but not at a step that has passed. Its rates still follow its full length, so it
-    is the phase that the same recipe gives undisturbed; a phase that grows is not, and the growth is recorded. Raises
-    `ArtifactError`, naming the phase, for any other change.
-    """
-    before = zip(state.phase_steps, state.phase_ends, strict=True)
-    # A state at step 0 has no lengths yet, and one with fewer phases than the recipe has none for the new ones.
-    for phase, (length, end) in zip(phases, before, strict=False):
-        index, wanted = phase.index, phase.schedule_steps
-        ended = index < state.phase
-        begun = index == state.phase and state.data_step > 0
-        if length != wanted and (ended or (begun and wanted < length)):
-            raise ArtifactError(
-                f"train.phases.{index} was {'trained' if ended else 'begun'} with {length:,} steps, but the recipe "
-                f"now says {wanted:,}. It "
-                f"{'has ended and cannot change' if ended else 'may become longer, but not shorter'}: set it "
-                f"back{'' if ended else ', or say where it ends (end_after)'}, or train in another folder (--out DIR)."
-            )
-        if ended and phase.steps != end:
-            raise ArtifactError(
-                f"train.phases.{index} has ended after step {end:,} and cannot end after {phase.steps:,} now. Set "
-                f"{_end_key(index, end, length)}, or train in another folder (--out DIR)."
-            )
-        if begun and phase.steps < state.data_step:
-            raise ArtifactError(
-                f"train.phases.{index}.end_after={phase.steps}: step {state.data_step:,} is already done. To end the "
-                f"phase there, set {_end_key(index, state.data_step, wanted)}."
-            )
-        if length != wanted and begun:
-            # The steps so far followed the rates of the shorter length, so the model differs from that of the longer
-            # recipe.
-            extension = {"phase": index, "step": state.data_step, "from": length, "to": wanted}
-            state = replace(state, extensions=(*state.extensions, extension))
-    lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
-    return replace(state, phase_steps=lengths, phase_ends=ends)
-
-
-def _end_key(index: int, end: int, length: int) -> str:
-    return f"train.phases.{index}.end_after={'' if end == length else end}"
 
 
 def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:

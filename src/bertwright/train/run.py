@@ -90,7 +90,8 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
             # NVIDIA's hand-over: the moments are kept, the bias correction restarts with the phase.
             if phase.restart_bias_correction:
                 session.trained.engine.restart_steps()
-            state = state.handed_over(phase.index)
+            ended = phases[state.phase]
+            state = state.handed_over(phase.index, state.data_step < ended.steps, ended.target_accuracy)
         if not phase.over(state.data_step, state.phase_seconds) and not phase.reached(state.heldout):
             state = train_phase(session, phase, state)
         elif not state.phase_end:

@@ -18,6 +18,20 @@ from bertwright.train.shapes import Start
 
 
 @dataclass(frozen=True)
+class PhaseEnd:
+    """How a phase ended."""
+
+    phase: int
+    """Index of the phase."""
+    step: int
+    """Its last step."""
+    early: bool
+    """Whether that was before its planned end, because it reached its target or its time was used up."""
+    target_accuracy: float | None
+    """The target that it had (`train.phases.N.target_accuracy`), whether or not it was reached."""
+
+
+@dataclass(frozen=True)
 class State:
     """The progress of a training; everything else follows from the recipe."""
 
@@ -47,7 +61,9 @@ class State:
     phase_steps: tuple[int, ...] = ()
     """The length of every phase in steps when this state was trained; the learning rate follows it."""
     phase_ends: tuple[int, ...] = ()
-    """The step after which each phase ends: earlier than its length if `end_after` says so."""
+    """The step after which each phase is planned to end: earlier than its length if `end_after` says so."""
+    ended: tuple[PhaseEnd, ...] = ()
+    """How each phase before this one ended; checkpoints of older versions have no record of those that had ended."""
     extensions: tuple[Mapping[str, int], ...] = ()
     """Phases that grew after they had begun: phase, step, old and new length."""
     sessions: tuple[Mapping[str, Any], ...] = ()
@@ -79,14 +95,24 @@ class State:
         # Scores are in the order of the objective's terms, of which the first decides (`objectives.judged_by`).
         return next((score for name, score in self.heldout.items() if name.endswith("_loss")), None)
 
-    def handed_over(self, phase: int) -> State:
-        """Return the state at the beginning of another phase, without the history of norms and losses.
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The step after which each phase has ended, if that is known; for the others the planned one."""
+        known = {end.phase: end.step for end in self.ended}
+        if self.phase_end:
+            known[self.phase] = self.data_step
+        return tuple(known.get(phase, planned) for phase, planned in enumerate(self.phase_ends))
+
+    def handed_over(self, phase: int, early: bool = False, target_accuracy: float | None = None) -> State:
+        """Return the state at the beginning of another phase, without the history of norms and losses; the other
+        arguments are recorded of the phase that ended (`PhaseEnd`).
 
         With other sequence lengths or masking rates, norms and losses have other values.
         """
         return replace(
             self,
             phase=phase,
+            ended=(*self.ended, PhaseEnd(self.phase, self.data_step, early, target_accuracy)),
             data_step=0,
             optimizer_step=0,
             phase_seconds=0.0,
@@ -116,7 +142,7 @@ class State:
 
 _STATE = TypeAdapter(State)
 _STARTS = TypeAdapter(list[Start])
-_ADDED: Mapping[str, Any] = {"flops": None, "losses": ()}
+_ADDED: Mapping[str, Any] = {"flops": None, "losses": (), "ended": ()}
 """Fields that older checkpoints lack, and their default values; such checkpoints can still be resumed."""
 
 

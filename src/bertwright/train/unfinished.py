@@ -89,7 +89,7 @@ def standing(
         "unfinished": {
             "checkpoint": checkpoint.path.name,
             "step": state.total_steps,
-            "steps": sum(state.phase_ends),
+            "steps": sum(state.ends),
             "phase": state.phase,
         },
     }

@@ -1,5 +1,6 @@
 """Which phase lengths a state may go on with, and on what device."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,14 +8,14 @@ import pytest
 import torch
 
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.train.resume import check_phase_lengths
+from bertwright.train.phase_lengths import check_phase_lengths
 from bertwright.train.start import training_device
-from bertwright.train.state import State
+from bertwright.train.state import PhaseEnd, State
 
 
-def phases(*lengths: int, ends: dict[int, int] | None = None) -> list[Any]:
+def phases(*lengths: int, ends: dict[int, int] | None = None, target: float | None = None) -> list[Any]:
     return [
-        SimpleNamespace(index=i, schedule_steps=length, steps=(ends or {}).get(i, length))
+        SimpleNamespace(index=i, schedule_steps=length, steps=(ends or {}).get(i, length), target_accuracy=target)
         for i, length in enumerate(lengths)
     ]
 
@@ -62,6 +63,44 @@ def test_a_phase_that_was_ended_early_is_to_be_ended_there_again() -> None:
     with pytest.raises(ArtifactError, match=r"has ended after step 6 .* Set train\.phases\.0\.end_after=6"):
         check_phase_lengths(ended, phases(10, 20))
     with pytest.raises(ArtifactError, match=r"Set train\.phases\.0\.end_after=, or train in another folder"):
+        check_phase_lengths(at(1, 2, 10, 20), phases(10, 20, ends={0: 6}))
+
+
+def reached(step: int, target: float | None = 0.5) -> State:
+    """Phase 0 of 10 steps has ended before them, at its target or, without one, because its time was used up."""
+    return replace(at(1, 2, 10, 20), ended=(PhaseEnd(0, step, early=True, target_accuracy=target),))
+
+
+@pytest.mark.parametrize("target", [None, 0.5])
+def test_a_phase_that_ended_before_its_planned_end_may_plan_any_later_one_or_that_one(target: float | None) -> None:
+    for end in (6, 7, 10):
+        state = check_phase_lengths(reached(6, target), phases(10, 20, ends={0: end}, target=target))
+        assert state.phase_ends == (end, 20) and state.ends == (6, 20)
+    with pytest.raises(ArtifactError, match=r"has ended after step 6 and cannot end after 5 now\. Set .*end_after=6,"):
+        check_phase_lengths(reached(6, target), phases(10, 20, ends={0: 5}, target=target))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (
+            0.5,
+            0.75,
+            r"with target_accuracy 0\.5, but the recipe now has target_accuracy 0\.75\. .*target_accuracy=0\.5,",
+        ),
+        (0.5, None, r"with target_accuracy 0\.5, but the recipe now has no target_accuracy\. .*target_accuracy=0\.5,"),
+        (None, 0.5, r"with no target_accuracy, but the recipe now has target_accuracy 0\.5\. .*target_accuracy=, or"),
+    ],
+)
+def test_a_phase_that_has_ended_keeps_its_target(was: float | None, now: float | None, said: str) -> None:
+    with pytest.raises(ArtifactError, match=rf"train\.phases\.0 has ended after step 6 {said}"):
+        check_phase_lengths(reached(6, was), phases(10, 20, target=now))
+
+
+def test_without_a_record_of_its_end_a_phase_has_the_planned_one() -> None:
+    """As in checkpoints of older versions, which say nothing of targets."""
+    assert check_phase_lengths(at(1, 2, 10, 20), phases(10, 20, target=0.5)).ends == (10, 20)
+    with pytest.raises(ArtifactError, match=r"has ended after step 10 and cannot end after 6 now"):
         check_phase_lengths(at(1, 2, 10, 20), phases(10, 20, ends={0: 6}))
 
 

@@ -10,7 +10,7 @@ from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, write_json
-from bertwright.train.state import State, state_of
+from bertwright.train.state import PhaseEnd, State, state_of
 
 START = {
     "from_step": 0,
@@ -24,6 +24,7 @@ START = {
 STOOD = State(
     phase=1, data_step=4, optimizer_step=3, total_steps=14, sequences_seen=112, tokens_seen=900, seconds=2.5,
     phase_steps=(10, 8), phase_ends=(10, 8), heldout={"mlm_loss": 2.0},
+    ended=(PhaseEnd(phase=0, step=7, early=True, target_accuracy=0.5),),
     extensions=({"phase": 0, "step": 5, "from": 8, "to": 10},), sessions=(START,),
 )  # fmt: skip
 
@@ -41,7 +42,9 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert state_of(written(tmp_path / "step-000000000", asdict(State()))) == State()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name not in ("flops", "losses")])
+@pytest.mark.parametrize(
+    "name", [field.name for field in fields(State) if field.name not in ("flops", "losses", "ended")]
+)
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):
@@ -64,6 +67,19 @@ def test_a_checkpoint_of_before_operations_were_counted_goes_on_without_a_count(
 def test_a_checkpoint_of_before_losses_were_judged_goes_on_without_any(tmp_path: Path) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != "losses"}
     assert state_of(written(tmp_path / "step-000000014", values)) == STOOD
+
+
+def test_a_checkpoint_of_before_ends_were_recorded_goes_on_with_the_planned_ones(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "ended"}
+    state = state_of(written(tmp_path / "step-000000014", values))
+    assert state == replace(STOOD, ended=()) and state.ends == (10, 8)
+
+
+def test_the_ends_are_the_recorded_ones_and_else_the_planned_ones() -> None:
+    assert STOOD.ends == (7, 8)
+    assert replace(STOOD, phase_end=True).ends == (7, 4), "this step was the last"
+    handed = replace(State(phase_steps=(10, 8, 3), phase_ends=(10, 8, 3)), data_step=6).handed_over(1, True, 0.25)
+    assert handed.ended == (PhaseEnd(0, 6, True, 0.25),) and handed.ends == (6, 8, 3)
 
 
 def test_a_large_training_takes_more_operations_than_other_numbers_may_be(tmp_path: Path) -> None:

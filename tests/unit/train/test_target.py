@@ -9,7 +9,7 @@ from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import Interrupted
+from bertwright.core.errors import ArtifactError, Interrupted
 
 Train = Callable[..., Artifact]
 
@@ -72,3 +72,17 @@ def test_a_higher_target_goes_on_with_the_phase(train: Train, tmp_path: Path) ->
         train("raised", phases=phases(0.001), log=Stops())
     done = train("raised", phases=phases(None))
     assert done.counts["steps"] == 18
+
+
+def test_an_ended_phase_keeps_its_target_and_its_end_is_the_one_it_had(train: Train) -> None:
+    done = train(phases=phases(0.001))
+    assert done.counts["phase_ends"] == [6, 6] and done.counts["phase_steps"] == [12, 6]
+    with pytest.raises(
+        ArtifactError, match=r"phases\.0 has ended after step 6 with target_accuracy 0\.001, but the recipe"
+    ):
+        train(phases=phases(0.9))
+    first, second = phases(0.001)
+    with pytest.raises(ArtifactError, match=r"has ended after step 6 and cannot end after 5 now\. Set .*end_after=6,"):
+        train(phases=[{**first, "end_after": 5}, second])
+    again = train(phases=[{**first, "end_after": 6}, second])
+    assert again.counts["weights"] == done.counts["weights"] and again.counts["phase_ends"] == [6, 6]
