@@ -175,7 +175,7 @@ class Recipe(Section):
         # Reads folders of other programs, which most recipes do not name.
         from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
 
-        yield from wrong_pretrained(self.train, network)
+        yield from wrong_pretrained(self.train, network, self.optim)
         if not self.labels:
             yield from wrong_init_layers(self.train, network)
             yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)

@@ -3,8 +3,9 @@ these checks with all others if there is one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from bertwright.contradictions.folders import wrong_folder
 from bertwright.contradictions.sections import Mistake
@@ -12,7 +13,15 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError
 from bertwright.model.config import NetworkConfig, network_of
 from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.teacher_config import entries_of, misfits, other_entries, other_vocabulary, read_teacher
+from bertwright.objectives.teacher_config import (
+    NO_HEAD,
+    entries_of,
+    misfits,
+    other_entries,
+    other_vocabulary,
+    read_teacher,
+)
+from bertwright.optim.config import OptimConfig, other_moments
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -22,10 +31,14 @@ def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mi
     if not train.init_layers or train.init_from is None:
         return
     try:
-        deeper = read_teacher(train.init_from).network
+        given = read_teacher(train.init_from)
     except BertwrightError as error:
         yield "train.init_from", str(error)
         return
+    if given.is_classifier:
+        yield "train.init_from", f"{train.init_from} {NO_HEAD}"
+        return
+    deeper = given.network
     own, depth, layers = network.num_hidden_layers, deeper.num_hidden_layers, train.init_layers
     if len(layers) != own or max(layers) > depth:
         text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
@@ -76,14 +89,19 @@ _FUNCTION = _SHAPE + _ATTENTION + _NUMBERS
 most of it: the weights would load, but compute another function."""
 
 
-def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """Yield a network to start from that is invalid, or differs from the one of `[model]`."""
+def wrong_pretrained(train: TrainConfig, network: NetworkConfig, optim: OptimConfig) -> Iterator[Mistake]:
+    """Yield a network to start from that is invalid, differs from the one of `[model]`, or has no moments for the
+    optimizer."""
     if train.init_from is None or train.init_layers:
         return
     if not network.labels and wrong_folder(train.init_from, "train", "checkpoint"):
         return  # `wrong_folders` reports it
     try:
-        other = _network_in(train.init_from)
+        checkpoint = _checkpoint_in(train.init_from)
+        if wrong := _wrong_start(train.init_from, checkpoint, network, optim):
+            yield "train.init_from", wrong
+            return
+        other = read_teacher(train.init_from).network if checkpoint is None else network_of(checkpoint)
     except BertwrightError as error:
         yield "train.init_from", str(error)
         return
@@ -102,8 +120,27 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig) -> Iterator[Mis
             return
 
 
-def _network_in(path: Path) -> NetworkConfig:
-    """Return the network of a checkpoint, or of a folder read like a teacher's."""
-    if (path / MANIFEST).is_file() and (artifact := open_artifact(path)).manifest["stage"] == "checkpoint":
-        return network_of(artifact.manifest["config"])
-    return read_teacher(path).network
+def _checkpoint_in(path: Path) -> Mapping[str, Any] | None:
+    """Return the sections that a checkpoint was trained with; None if `path` is not a checkpoint."""
+    if not (path / MANIFEST).is_file() or (artifact := open_artifact(path)).manifest["stage"] != "checkpoint":
+        return None
+    sections: Mapping[str, Any] = artifact.manifest["config"]
+    return sections
+
+
+def _wrong_start(path: Path, checkpoint: Mapping[str, Any] | None, network: NetworkConfig, optim: OptimConfig) -> str:
+    """Return why training cannot start from `path`, whose sections are `checkpoint` if it is one; "" if it can."""
+    if network.labels and checkpoint is not None:
+        return (
+            f"{path} is a checkpoint, but a classifier starts from a finished model; give the train folder of that "
+            "training once it is finished, or the folder that bertwright export makes of it, also before"
+        )
+    if network.labels:
+        return ""
+    if checkpoint is None:
+        return f"{path} {NO_HEAD}" if read_teacher(path).is_classifier else ""
+    # Older checkpoints may lack sections, and then nothing is known of them.
+    if checkpoint.get("train", {}).get("objective", {}).get("kind") == "classification":
+        return f"{path} {NO_HEAD}"
+    wrong = other_moments(optim.kind, checkpoint.get("optim", {}).get("kind", optim.kind))
+    return f"{path} {wrong}" if wrong else ""

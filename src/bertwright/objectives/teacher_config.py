@@ -14,6 +14,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes, sha256, sha256_of
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig, read_network_config
+from bertwright.model.config_file import read_config_file
 from bertwright.model.stock_config import read_stock_config
 from bertwright.objectives.config import DistillationConfig
 
@@ -22,6 +23,10 @@ FILES = ("config.json", "model.safetensors", "vocab.txt")
 _MOST = 256 * 2**20
 """Maximum size of a vocabulary (bytes)."""
 _GIVE = f"give a finished train folder, or a folder in the format of transformers ({', '.join(FILES)})"
+NO_HEAD = (
+    "is a classifier, without the head that predicts masked tokens; give the folder of a pre-training, such as the one "
+    "that it started from"
+)
 _PLACES = {"train": "model", "export": "hf"}
 """The folder of the model in the artifact of a stage."""
 
@@ -42,6 +47,14 @@ class Teacher:
     def stock(self) -> bool:
         """Whether tensors and configuration use the names of transformers."""
         return self.artifact is None or self.artifact.manifest["stage"] == "export"
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it has a classifier in place of the head that predicts masked tokens."""
+        if not self.stock:
+            return bool(self.network.labels)
+        named = read_config_file(self.folder / "config.json").get("architectures")
+        return isinstance(named, list) and any(str(name).endswith("ForSequenceClassification") for name in named)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -164,6 +177,9 @@ def misfits(
     per sequence.
     """
     theirs, key = teacher.network, "train.objective"
+    if teacher.is_classifier:
+        yield f"{key}.teacher", f"{teacher.path} {NO_HEAD}"
+        return
     for length_key, length in lengths.items():
         if length > theirs.max_position_embeddings:
             text = f"{length} is longer than the {theirs.max_position_embeddings} positions of {key}.teacher"

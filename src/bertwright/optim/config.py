@@ -108,6 +108,20 @@ class MuonConfig(Section):
 
 OptimConfig = Annotated[LambConfig | AdamWConfig | MuonConfig, Field(discriminator="kind")]
 
+_SAME_MOMENTS = {"adamw", "lamb"}
+"""Optimizers that have the same moments, so that each can continue those of another."""
+
+
+def other_moments(own: str, theirs: str) -> str:
+    """Return what is wrong with a checkpoint that has the moments of the optimizer `theirs`, to start from with the
+    optimizer `own`, as the end of a sentence; "" if nothing is."""
+    if own == theirs or {own, theirs} <= _SAME_MOMENTS:
+        return ""
+    return (
+        f"has the moments of optim.kind={theirs}, which {own} cannot continue; set optim.kind={theirs}, or give the "
+        "finished train folder of that training, which has no moments"
+    )
+
 
 ScheduleConfig = Annotated[
     LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule | CosineSchedule | WsdSchedule,

@@ -14,6 +14,7 @@ from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.model.model import Model
 from bertwright.model.saved import load_model
+from bertwright.optim.config import other_moments
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_equal
 from bertwright.train.averaging.averaging import Averaging
@@ -105,6 +106,10 @@ def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torc
             "its embeddings would belong to other words. Set vocab.file to the vocabulary of that training."
         )
     if from_checkpoint:
+        if wrong := other_moments(
+            job.optim.kind, given.manifest["config"].get("optim", {}).get("kind", job.optim.kind)
+        ):
+            raise ArtifactError(f"train.init_from {given.path} {wrong}.")
         _, weights, moments = checkpoints.load(given)
         _load_weights(model, weights, f"train.init_from {given.path}")
         # The moments fit these weights, but the update count belongs to a schedule that this training may not continue.

@@ -4,15 +4,21 @@ The folders hold what `transformers` writes, but for the weights, which no check
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.contradictions.test_folders import artifact
-from tests.unit.contradictions.test_sections import keys, train
+from tests.unit.contradictions.test_sections import keys, optim, train
 
-from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
+from bertwright.contradictions.networks import wrong_init_layers, wrong_teacher
+from bertwright.contradictions.networks import wrong_pretrained as wrong_start
+from bertwright.contradictions.sections import Mistake
+from bertwright.core.artifact import seal
+from bertwright.core.config import Identity
 from bertwright.model.bert.network import BertConfig
+from bertwright.model.config import NetworkConfig
 from bertwright.model.modern.network import ModernConfig
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
@@ -37,10 +43,23 @@ def stock(folder: Path, entries: tuple[str, ...] = ENTRIES, **changes: Any) -> P
     return folder
 
 
-def checkpoint(folder: Path, **changes: Any) -> Path:
-    """A checkpoint whose network was read from a file."""
+def checkpoint(folder: Path, sections: dict[str, Any] | None = None, **changes: Any) -> Path:
+    """A checkpoint whose network was read from a file; `sections` are those besides it."""
     network = BertConfig(**{**BERT, **changes}).model_dump(mode="json")
-    return artifact(folder, "checkpoint", model={"config": "bert.json"}, network=network)
+    return artifact(folder, "checkpoint", model={"config": "bert.json"}, network=network, **(sections or {}))
+
+
+def wrong_pretrained(train: TrainConfig, network: NetworkConfig, kind: str = "adamw") -> Iterator[Mistake]:
+    return wrong_start(train, network, optim(kind=kind))
+
+
+def finished(folder: Path, network: BertConfig) -> Path:
+    """A finished training, but for the weights, which no check reads."""
+    (folder / "model").mkdir(parents=True)
+    (folder / "model" / "config.json").write_text(json.dumps({"model_type": "bert", **network.model_dump(mode="json")}))
+    (folder / "model" / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
+    seal(folder, Identity("train", 1, {}, {}), {}, 0.0)
+    return folder
 
 
 def classifier(**changes: Any) -> BertConfig:
@@ -105,6 +124,53 @@ def test_nothing_is_compared_without_a_start_or_with_chosen_layers(tmp_path: Pat
     assert keys(wrong_pretrained(train(), network)) == []
     assert keys(wrong_pretrained(train(init_from=other, init_layers=(1, 2)), network)) == []
     assert keys(wrong_init_layers(train(), network)) == keys(wrong_init_layers(train(init_from=other), network)) == []
+
+
+def test_a_classifier_starts_from_no_checkpoint(tmp_path: Path) -> None:
+    """It takes weights from a model folder, and a checkpoint has none."""
+    path = checkpoint(tmp_path / "train" / "checkpoints" / "step-000000012")
+    ((key, text),) = wrong_pretrained(train(init_from=path), classifier())
+    assert key == "train.init_from" and text.startswith(f"{path} is a checkpoint, but a classifier starts from a fin")
+    assert "the train folder of that training once it is finished, or the folder that bertwright export makes" in text
+    whole = finished(tmp_path / "whole", BertConfig(**BERT))
+    for labels in (classifier(), classifier(labels=("one", "two", "three"))):
+        assert keys(wrong_pretrained(train(init_from=whole), labels)) == []
+
+
+def test_a_pre_training_neither_starts_from_a_classifier_nor_learns_from_one(tmp_path: Path) -> None:
+    tuned, network = finished(tmp_path / "tuned", classifier()), BertConfig(**BERT)
+    other = stock(tmp_path / "stock", architectures=["BertForSequenceClassification"])
+    right = stock(tmp_path / "right", architectures=["BertForMaskedLM"])
+    objective = {"objective": {"kind": "classification", "labels": ["poor", "fine"]}}
+    step = checkpoint(tmp_path / "step-000000003", {"train": objective}, labels=("poor", "fine"))
+    said = "is a classifier, without the head that predicts masked tokens; give the folder of a pre-training, such as"
+    for path in (tuned, step):
+        ((key, text),) = wrong_pretrained(train(init_from=path), network)
+        assert key == "train.init_from" and text.startswith(f"{path} {said}")
+    for path in (tuned, other):
+        ((key, text),) = wrong_init_layers(train(init_from=path, init_layers=(1, 2)), network)
+        assert key == "train.init_from" and text.startswith(f"{path} {said}")
+        ((key, text),) = wrong_teacher(learning(path), network, VocabConfig(), pairs=True)
+        assert key == "train.objective.teacher" and text.startswith(f"{path} {said}")
+    assert keys(wrong_teacher(learning(right), network, VocabConfig(), pairs=True)) == []
+    assert keys(wrong_pretrained(train(init_from=finished(tmp_path / "whole", network)), network)) == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "fits"),
+    [("adamw", "muon", False), ("lamb", "muon", False), ("muon", "adamw", False), ("adamw", "lamb", True),
+     ("muon", "muon", True)],
+)  # fmt: skip
+def test_the_moments_of_a_checkpoint_are_those_of_the_optimizer(
+    theirs: str, own: str, fits: bool, tmp_path: Path
+) -> None:
+    path, network = checkpoint(tmp_path / "step", {"optim": {"kind": theirs}}), BertConfig(**BERT)
+    found = list(wrong_pretrained(train(init_from=path), network, own))
+    said = (
+        f"{path} has the moments of optim.kind={theirs}, which {own} cannot continue; set optim.kind={theirs}, or give "
+        "the finished train folder of that training, which has no moments"
+    )
+    assert found == ([] if fits else [("train.init_from", said)])
 
 
 @pytest.mark.parametrize(

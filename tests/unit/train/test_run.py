@@ -27,6 +27,7 @@ from bertwright.examples.plans import Plans
 from bertwright.examples.run import run as examples_run
 from bertwright.examples.store import Store
 from bertwright.model.config import network_of
+from bertwright.optim.config import MuonConfig
 from bertwright.train import after_step
 from bertwright.train.checkpoint import load, prune
 from bertwright.vocab.config import VocabConfig
@@ -342,6 +343,16 @@ def test_one_phase_alone_from_a_checkpoint(train: Train) -> None:
     assert metric_lines(alone.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
     again = train("from model", phases=[PHASES[1]], init_from=whole.path)
     assert metric_lines(again.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
+
+
+def test_the_moments_of_another_optimizer_are_refused_before_they_are_read(train: Train) -> None:
+    """Those of a finished training are not: it has none."""
+    whole = train("whole")
+    checkpoint = whole.path / "checkpoints" / "step-000000012"
+    said = r"step-000000012 has the moments of optim\.kind=adamw, which muon cannot continue; set optim\.kind=adamw, or"
+    with pytest.raises(ArtifactError, match=said):
+        train("other", phases=[PHASES[1]], init_from=checkpoint, optim=MuonConfig())
+    assert train("weights", phases=[PHASES[1]], init_from=whole.path, optim=MuonConfig()).counts["steps"] == 6
 
 
 def test_a_donor_may_go_once_training_has_begun(train: Train, tmp_path: Path) -> None:
