@@ -11,6 +11,7 @@ from bertwright.check.data import imported_data, sources
 from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
+from bertwright.check.repeated import repeated
 from bertwright.check.resources import disk, memory
 from bertwright.check.verdict import Verdict
 from bertwright.core.artifact import MANIFEST
@@ -49,3 +50,4 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from memory(recipe, pending, ranks)
     yield from disk(recipe, out, pending, size)
     yield from advice(recipe, pending, size)
+    yield from repeated(recipe, out, pending)
