@@ -1,4 +1,4 @@
-"""Unicode normalisation (NFC) of texts, in time linear in their length whatever they contain."""
+"""Unicode normalisation (NFC) of texts, in time linear in their length whatever they contain; small letters."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ def composed(text: str) -> str:
     # Line by line, because one combining mark makes the normalisation of the entire string slow: 0.1 s more on
     # the Ukrainian sample.
     return "\n".join(unicodedata.normalize("NFC", line) for line in text.split("\n"))
+
+
+def is_small(letter: str) -> bool:
+    """Whether a letter is small and has a capital for the beginning of a sentence, or is an ordinal sign ("Sra.ª").
+
+    Georgian letters are small in Unicode, but their capitals are only for words entirely in capitals.
+    """
+    return letter.islower() and (letter.title() != letter or letter in "ªº")

@@ -18,6 +18,8 @@ from itertools import pairwise
 
 import sentencex
 
+from bertwright.corpus.characters import is_small
+
 _OPENING = "(„\"»«“'[—–- "
 _STOPS = (".", "\u2024")  # the second is the Armenian semicolon
 _ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
@@ -55,7 +57,7 @@ class Joining:
     def joins(self, left: str, right: str) -> bool:
         """Whether `right` continues the sentence of `left`."""
         right = right.lstrip(_OPENING)
-        if not right or (right[0].islower() and not self.small):
+        if not right or (not self.small and is_small(right[0])):
             return True
         if not left.endswith(_STOPS):
             return False
@@ -135,7 +137,7 @@ def _full_width_cuts(text: str, cuts: list[int]) -> list[int]:
 
 def _joins(joining: Joining, left: str, right: str) -> bool:
     if left.endswith(_STOPS):  # with no space after it: inside a token, unless the author forgot the space
-        inside = right[0].islower() or right[0].isdigit()
+        inside = is_small(right[0]) or right[0].isdigit()
         # ΠΑ.ΣΟ.Κ. and 2.5 are one token each.
         if inside or (right[0].isalpha() and left.rpartition(" ")[2].isupper()):
             return True

@@ -61,6 +61,7 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("cs", "Narodil se 3. ledna 1980 v Brně."),
         ("de", "Die Werke (Bahnhofstr. 12, gegr. 1900, Sept. 1990, Prof. 2) ruhen am 3. Mai."),
         ("uk", "Він жив на вул. Шевченка у м. Києві з І. Франком."),
+        ("xx", "A Exma.ª Sra. disse que o 3.º lugar basta."),
     ],
 )
 def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: str) -> None:
@@ -81,6 +82,8 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("el", ["Πότε ήρθες;", "Δεν ξέρω."]),
         ("hy", ["Ցուրտ էր։", "Լիճը սառեց։"]),
         ("bn", ["সে এল।", "আমি গেলাম।"]),
+        ("ka", ["თბილისი დედაქალაქია.", "ქალაქი მტკვარზე მდებარეობს.", "კი."]),
+        ("xmf", ["ზუგდიდი ნოღა რე.", "ნოღას ოხორანს.", "თენა რე."]),
     ],
 )
 def test_sentences_that_are_two(language: str, sentences: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from bertwright.corpus.characters import composed
+from bertwright.corpus.characters import composed, is_small
 from bertwright.corpus.wikitext.regions import decoded, shown
 
 # Control characters and every kind of space except the line feed.
@@ -65,7 +65,7 @@ def close_gaps(text: str) -> str:
     if " ." in text:
         text = _SPACE_BEFORE_STOP.sub(".", _STOP_TWICE.sub(".", text))
     if ".." in text:
-        text = _STOP_AGAIN.sub(lambda stops: ".." if stops[1] and stops[1].islower() else ".", text)
+        text = _STOP_AGAIN.sub(lambda stops: ".." if stops[1] and is_small(stops[1]) else ".", text)
     if "。" in text:
         for gap, left in _FULL_WIDTH:
             text = gap.sub(left, text)

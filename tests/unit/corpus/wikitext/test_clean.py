@@ -83,6 +83,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("It ended.<ref>a</ref>. Then (so).. And", "It ended. Then (so). And", id="a stop on each side"),
         pytest.param("It ended.<ref>a</ref>.", "It ended.", id="a stop on each side, at the end"),
         pytest.param("Well.. and where?.. There", "Well.. and where?.. There", id="a pause of two points"),
+        pytest.param("ის კი.<ref>ა</ref>. და წავიდა", "ის კი. და წავიდა", id="a stop on each side, Georgian"),
         pytest.param("出兵（[[:en:War]]）した。<ref>a</ref>。次", "出兵した。次", id="full-width gaps"),
         pytest.param("人（{{x}}、{{y}}）。語（{{x}}、乙、{{y}}）。", "人。語（乙）。", id="full-width brackets"),
         pytest.param("甲、{{x}}、乙、{{y}}。待て。。。", "甲、乙。待て。。。", id="full-width commas"),
