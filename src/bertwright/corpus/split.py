@@ -3,27 +3,23 @@
 In any language a full stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") does not end a sentence, a number ("3.") or punctuation
 alone is not a sentence, no sentence begins with a lower-case letter, and a quotation mark after a space belongs to the
 text that follows it. `sentences.toml` lists the languages that differ, and how each treats ordinal numbers, Roman
-numerals, initials and abbreviations. Full-width stops have separate rules (`fullwidth`).
+numerals, initials and abbreviations (`joining`). Full-width stops have separate rules (`fullwidth`).
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from collections.abc import Callable
 from itertools import pairwise
 
 import sentencex
 
 from bertwright.corpus.characters import is_small
+from bertwright.corpus.joining import OPENING, ORDINAL, STOPS, Joining, joinings
 
-_OPENING = "(„\"»«“'[—–- "
-_STOPS = (".", "\u2024")  # the second is the Armenian semicolon
-_ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
-_ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
+_HYPHENS = ("-", "\u2010", "\u2011")
+# A number, or the second initial of a name ("J.-P. Sartre"); the era of "av. J.-C." ends many sentences.
+_ALONE = re.compile(rf"{ORDINAL.pattern}|-[^\W\d_a-zC]\.")
 _OPENED = (' "', " '", " ”", " ’", " »")
 _LETTER, _VOWEL = r"[^\W\d_]", "[aeiouyäöüáéíóúýěů]"
 # After a word of five letters or more with a vowel among the last three: abbreviations of this form are rare.
@@ -38,42 +34,6 @@ _OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
 _WINDOW = 4096
 
 
-# Not a `Section`: reading its fields takes five times as long, and every cut reads many of them.
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """The rules by which two pieces that sentencex separated are one sentence; `sentences.toml` explains the fields."""
-
-    small: bool = False
-    stops: bool = True
-    names: bool = False
-    digits: bool = False
-    initials: bool = False
-    roman: bool = False
-    ordinals: bool = False
-    before: tuple[str, ...] = ()
-    after: frozenset[str] = frozenset()
-    abbreviations: frozenset[str] = frozenset()
-
-    def joins(self, left: str, right: str) -> bool:
-        """Whether `right` continues the sentence of `left`."""
-        right = right.lstrip(_OPENING)
-        if not right or (not self.small and is_small(right[0])):
-            return True
-        if not left.endswith(_STOPS):
-            return False
-        rest, _, last = left.rpartition(" ")
-        last = last.lstrip(_OPENING)
-        if _ORDINAL.fullmatch(last):
-            return self._is_ordinal(rest, last, right)
-        initial = self.initials and len(last) == 2 and last[0].isupper() and last[1] == "."
-        return initial or (self.roman and bool(_ROMAN.fullmatch(last))) or last[:-1].lower() in self.abbreviations
-
-    def _is_ordinal(self, rest: str, number: str, right: str) -> bool:
-        if len(number) <= 4 and (self.ordinals or rest.rpartition(" ")[2].lower() in self.after):
-            return True
-        return bool(self.before) and (right[0].isdigit() or right.lower().startswith(self.before))
-
-
 def splitter(language: str) -> Callable[[str], list[str]]:
     """Return the function that splits a paragraph of this language into sentences.
 
@@ -81,7 +41,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     sentence of more than 4,096 characters may be cut at a space.
     """
     base = language.split("-")[0]
-    joining = _table().get(base, Joining())
+    joining = joinings().get(base, Joining())
 
     def split(paragraph: str) -> list[str]:
         single = paragraph.isprintable() and "  " not in paragraph  # then its only white space is single ' '
@@ -136,10 +96,11 @@ def _full_width_cuts(text: str, cuts: list[int]) -> list[int]:
 
 
 def _joins(joining: Joining, left: str, right: str) -> bool:
-    if left.endswith(_STOPS):  # with no space after it: inside a token, unless the author forgot the space
-        inside = is_small(right[0]) or right[0].isdigit()
-        # ΠΑ.ΣΟ.Κ. and 2.5 are one token each.
-        if inside or (right[0].isalpha() and left.rpartition(" ")[2].isupper()):
+    if left.endswith(STOPS):  # with no space after it: inside a token, unless the author forgot the space
+        # "J.-C." and "2.5" are one token each.
+        if is_small(right[0]) or right[0].isdigit() or right[0] in _HYPHENS:
+            return True
+        if right[0].isalpha() and _is_part_of_token(left.rpartition(" ")[2]):
             return True
     end = left.rstrip()
     # A pattern anchored at the end is tried at every position before it, so check the last character first.
@@ -150,7 +111,14 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
     if not joining.stops and left.endswith(".") and _OWN_STOP.search(left):
         return True
     # Of sentencex's wrong cuts in Hungarian 89 % follow an ordinal number: "2010. | augusztus".
-    return _ORDINAL.fullmatch(left) is not None or joining.joins(left, right)
+    return _ALONE.fullmatch(left) is not None or joining.joins(left, right)
+
+
+def _is_part_of_token(start: str) -> bool:
+    """Whether the text from a space to a stop, directly before a letter, is the start of a token ("ΠΑ.ΣΟ.", "pr.")."""
+    start = start.lstrip(OPENING)[:-1]
+    # A longer word is more often the end of a sentence whose author forgot the space.
+    return start.isupper() or (len(start) <= 3 and start.isalpha()) or "." in start.rstrip(".")
 
 
 def _pieces(language: str, text: str) -> list[str]:
@@ -167,15 +135,3 @@ def _pieces(language: str, text: str) -> list[str]:
         start = stop - len(last)
     pieces += sentencex.segment(language, text[start:])
     return pieces
-
-
-@cache
-def _table() -> dict[str, Joining]:
-    text = resources.files(__package__).joinpath("sentences.toml").read_text(encoding="utf-8")
-    return {language: _joining(**entry) for language, entry in tomllib.loads(text).items()}
-
-
-def _joining(
-    before: Iterable[str] = (), after: Iterable[str] = (), abbreviations: Iterable[str] = (), **rules: bool
-) -> Joining:
-    return Joining(**rules, before=tuple(before), after=frozenset(after), abbreviations=frozenset(abbreviations))

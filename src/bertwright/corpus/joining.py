@@ -1,0 +1,80 @@
+"""The rules of each language by which two pieces that sentencex separated are one sentence (`sentences.toml`)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from bertwright.corpus.characters import is_small
+
+OPENING = "(„\"»«“'[—–- "
+STOPS = (".", "\u2024")  # the second is the Armenian semicolon
+ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
+_ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
+
+
+# Not a `Section`: reading its fields takes five times as long, and every cut reads many of them.
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """The rules by which two pieces that sentencex separated are one sentence; `sentences.toml` explains the fields."""
+
+    small: bool = False
+    stops: bool = True
+    names: bool = False
+    digits: bool = False
+    initials: bool = False
+    roman: bool = False
+    ordinals: bool = False
+    before: tuple[str, ...] = ()
+    after: frozenset[str] = frozenset()
+    eras: tuple[str, ...] = ()
+    abbreviations: frozenset[str] = frozenset()
+
+    def joins(self, left: str, right: str) -> bool:
+        """Whether `right` continues the sentence of `left`."""
+        right = right.lstrip(OPENING)
+        if not right or (not self.small and is_small(right[0])):
+            return True
+        if not left.endswith(STOPS):
+            return False
+        rest, _, last = left.rpartition(" ")
+        last = last.lstrip(OPENING)
+        if ORDINAL.fullmatch(last):
+            return self._is_ordinal(rest, last, right)
+        if len(last) == 2 and self.initials and last[0].isalpha() and not is_small(last[0]):
+            return True
+        if self.eras and len(last) <= 3 and is_small(last[0]) and right.startswith(self.eras):
+            return True
+        return (self.roman and bool(_ROMAN.fullmatch(last))) or last[:-1].lower() in self.abbreviations
+
+    def _is_ordinal(self, rest: str, number: str, right: str) -> bool:
+        if len(number) <= 4 and (self.ordinals or rest.rpartition(" ")[2].lower() in self.after):
+            return True
+        return bool(self.before) and (right[0].isdigit() or right.lower().startswith(self.before))
+
+
+@cache
+def joinings() -> dict[str, Joining]:
+    """The rules of each language that has any, by its code without a variant."""
+    text = resources.files(__package__).joinpath("sentences.toml").read_text(encoding="utf-8")
+    return {language: _joining(**entry) for language, entry in tomllib.loads(text).items()}
+
+
+def _joining(
+    before: Iterable[str] = (),
+    after: Iterable[str] = (),
+    eras: Iterable[str] = (),
+    abbreviations: Iterable[str] = (),
+    **rules: bool,
+) -> Joining:
+    return Joining(
+        **rules,
+        before=tuple(before),
+        after=frozenset(after),
+        eras=tuple(eras),
+        abbreviations=frozenset(abbreviations),
+    )
