@@ -14,6 +14,7 @@ from bertwright.corpus.characters import is_small
 OPENING = "(„\"»«“'[—–- "
 STOPS = (".", "\u2024")  # the second is the Armenian semicolon
 ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
+_ELIDED = re.compile(r"[’'][a-z] [^\W\d_a-z]")
 _ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
 
 
@@ -26,6 +27,8 @@ class Joining:
     stops: bool = True
     names: bool = False
     digits: bool = False
+    elided: bool = False
+    ends: re.Pattern[str] | None = None
     initials: bool = False
     roman: bool = False
     ordinals: bool = False
@@ -36,8 +39,9 @@ class Joining:
 
     def joins(self, left: str, right: str) -> bool:
         """Whether `right` continues the sentence of `left`."""
+        opens = self.small or (self.elided and bool(_ELIDED.match(right)))
         right = right.lstrip(OPENING)
-        if not right or (not self.small and is_small(right[0])):
+        if not right or (not opens and is_small(right[0])):
             return True
         if not left.endswith(STOPS):
             return False
@@ -69,6 +73,7 @@ def _joining(
     after: Iterable[str] = (),
     eras: Iterable[str] = (),
     abbreviations: Iterable[str] = (),
+    ends: str = "",
     **rules: bool,
 ) -> Joining:
     return Joining(
@@ -77,4 +82,5 @@ def _joining(
         after=frozenset(after),
         eras=tuple(eras),
         abbreviations=frozenset(abbreviations),
+        ends=re.compile(ends) if ends else None,
     )

@@ -40,8 +40,9 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     No sentence is empty; they have single spaces and no newline. The time is linear in the length of the paragraph; a
     sentence of more than 4,096 characters may be cut at a space.
     """
-    base = language.split("-")[0]
+    base = "en" if language == "simple" else language.split("-")[0]
     joining = joinings().get(base, Joining())
+    own_ends = _BEFORE_DIGIT if joining.digits else joining.ends
 
     def split(paragraph: str) -> list[str]:
         single = paragraph.isprintable() and "  " not in paragraph  # then its only white space is single ' '
@@ -50,8 +51,8 @@ def splitter(language: str) -> Callable[[str], list[str]]:
             return []
         pieces = _pieces(base, text)
         cuts = _cuts(joining, pieces) if len(pieces) > 1 else []
-        if joining.digits:
-            cuts = sorted({*cuts, *(stop.end() for stop in _BEFORE_DIGIT.finditer(text))})
+        if own_ends:
+            cuts = sorted({*cuts, *(stop.end() for stop in own_ends.finditer(text))})
         if _may_be_full_width(text):
             cuts = _full_width_cuts(text, cuts)
         if not cuts:

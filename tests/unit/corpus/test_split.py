@@ -60,6 +60,7 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("pl", "Około 120 r. p.n.e. mieszkało tu ok. 300 osób."),
         ("cs", "Narodil se 3. ledna 1980 v Brně."),
         ("de", "Die Werke (Bahnhofstr. 12, gegr. 1900, Sept. 1990, Prof. 2) ruhen am 3. Mai."),
+        ("nl", "Er is bv. 'n man, of 's avonds een vrouw."),
         ("uk", "Він жив на вул. Шевченка у м. Києві з І. Франком."),
         ("fr", "Il vécut en 52 av. J.-C. à Rome, où J.-P. Sartre écrit que l'an 3 apr. J.-C. fut calme."),
         ("fr", "Un vase du Ier s. av. J.-C. et un autre du IIe s. ap. J.-C. furent trouvés."),
@@ -96,12 +97,30 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("bn", ["সে এল।", "আমি গেলাম।"]),
         ("fr", ["La ville date de 50 av. J.-C.", "Elle fut détruite."]),
         ("en", ["He came back.", "Then he left."]),
+        ("simple", ["It began in 1963.", "eBay is a company."]),
+        ("af", ["Kaapstad is 'n stad.", "'n Man het daar gewoon.", "'n Vrou ook.", "Die stad is groot."]),
+        ("nl", ["Dat is zo.", "'s Avonds regent het.", "'t Is koud.", "Dat was 's avonds zo."]),
+        ("fy", ["It is kâld.", "'t Wie waarm.", "'s Jûns is it tsjuster."]),
+        ("lij", ["O l'é bon.", "'n Òmmo o l'é chì."]),
+        ("km", ["ភ្នំពេញជារាជធានី។", "វាស្ថិតនៅលើទន្លេ។", "វាធំ៕", "ចប់ ។", "មានដី ទឹក ។ល។", "ចប់។"]),
+        ("bo", ["ལྷ་ས་ནི་གྲོང་ཁྱེར་ཞིག་ཡིན། །", "དེ་ནི་བོད་ཀྱི་རྒྱལ་ས་ཡིན།།", "ཆེན་པོ་ཡིན།"]),
+        ("dz", ["འབྲུག་ཡུལ་ཨིན།", "།ཐིམ་ཕུག་ཨིན།"]),
         ("ka", ["თბილისი დედაქალაქია.", "ქალაქი მტკვარზე მდებარეობს.", "კი."]),
         ("xmf", ["ზუგდიდი ნოღა რე.", "ნოღას ოხორანს.", "თენა რე."]),
     ],
 )
 def test_sentences_that_are_two(language: str, sentences: list[str]) -> None:
     assert splitter(language)(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(("language", "stop"), [("km", "។"), ("bo", "།"), ("bo", "། ")])
+def test_a_run_of_stops_takes_linear_time(language: str, stop: str) -> None:
+    text = "ក" + stop * 100_000
+    assert "".join("".join(splitter(language)(text)).split()) == "".join(text.split())
+
+
+def test_a_khmer_stop_needs_no_space() -> None:
+    assert splitter("km")("វាធំ។ចប់។") == ["វាធំ។", "ចប់។"]
 
 
 def test_a_forgotten_space_hides_no_end_after_a_long_word() -> None:
@@ -175,8 +194,8 @@ def test_a_long_paragraph_is_cut_as_its_parts_are() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.text("Aaá. \n\t\u00a0\u2028IVX1!?„”\"'»()-։।。！「」（』あ年．ค", max_size=80),
-    st.sampled_from(["hu", "en", "uk", "de", "tr", "hy", "bn", "ja", "zh", "th"]),
+    st.text("Aaá. ។ལ།\n\t\u00a0\u2028IVX1!?„”\"'»()-։।。！「」（』あ年．ค", max_size=80),
+    st.sampled_from(["hu", "en", "uk", "de", "tr", "hy", "bn", "ja", "zh", "th", "km", "bo", "nl"]),
 )
 def test_sentences_hold_all_the_text_and_no_newline(text: str, language: str) -> None:
     sentences = splitter(language)(text)
