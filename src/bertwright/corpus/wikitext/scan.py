@@ -19,17 +19,16 @@ from bertwright.corpus.wikitext.unknown import LONGEST, marked, may_print
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#])([^\[\]{}|:\n]++)(?<!\s)\]\]")
 _LABELLED_LINK = re.compile(r"\[\[[^\[\]{}|:\n]*+\|([^\[\]{}|\n]*+)\]\]")
 # Possessive repeats: no alternative backtracks, so a page is read at most twice.
-_TOKEN = re.compile(
-    r"""\[\[[^\[\]{}\n]*+\]\]          # a link that nests nothing
+_MARKS = r"""\[\[[^\[\]{}\n]*+\]\]          # a link that nests nothing
       | \{\{[^{}]*+\}\}                # a template that nests no template
       | \{\{\{[^{}]*+\}\}\}            # a template's parameter: nothing on an article
       | \[\[ | \]\] | \{\{ | \}\}
-      | -\{(?!\{) | \}-                # a text in the variants of a language
       | \n[ \t:*\#;]*+\{\|             # a table opens or ends only at the start of a line
       | \n[ \t:]*+\|\}(?!\})
-      | <(?i:table)\b[^<>]*+> | </(?i:table)\s*+>""",
-    re.VERBOSE,
-)
+      | <(?i:table)\b[^<>]*+> | </(?i:table)\s*+>"""
+_TOKEN = re.compile(_MARKS, re.VERBOSE)
+# A text in the variants of a language. On a wiki without variants it is text, such as the name of a chemical.
+_TOKEN_OR_VARIANT = re.compile(rf"{_MARKS} | -\{{(?!\{{) | \}}-", re.VERBOSE)
 _BEGINNING = {"}}": "{{", "]]": "[[", "}-": "-{"}
 _TARGET = re.compile(r"\A[^|\n]*+\|")
 # MediaWiki limits the nesting depth as well; the limit bounds how often a character is copied.
@@ -66,12 +65,13 @@ class _Scan:
         self.page = page
         self.pieces: list[str] = []
         self.open: list[tuple[str, int]] = []
+        self.tokens = _TOKEN_OR_VARIANT if page.site.has_variants else _TOKEN
         self.count = {"{{": 0, "[[": 0, "{|": 0, "-{": 0}
 
     def run(self, text: str) -> str:
         append = self.pieces.append
         position = 0
-        for match in _TOKEN.finditer(text):
+        for match in self.tokens.finditer(text):
             start = match.start()
             append(text[position:start])
             position = match.end()

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from bertwright.corpus.wikis import wikis
+
 MEDIA, FILE, TEMPLATE, CATEGORY = -2, 6, 10, 14
 
 # MediaWiki accepts these names in every wiki; an export lists only the wiki's own.
@@ -12,6 +14,11 @@ _CANONICAL = {
     "file": FILE, "file talk": 7, "image": FILE, "image talk": 7, "mediawiki": 8, "mediawiki talk": 9,
     "template": TEMPLATE, "template talk": 11, "help": 12, "help talk": 13, "category": CATEGORY, "category talk": 15,
 }  # fmt: skip
+
+# Languages that MediaWiki converts between scripts or countries (its LanguageConverter).
+_CONVERTED = {
+    *("ban", "crh", "gan", "iu", "kk", "ku", "mni", "sh", "shi", "sr", "tg", "tly", "ug", "uz", "wuu", "zgh", "zh"),
+}
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,13 @@ class Site:
 
     namespaces: Mapping[int, tuple[str, ...]]
     """The wiki's own names of each namespace, by its number; the canonical English names are valid as well."""
+
+    @cached_property
+    def has_variants(self) -> bool:
+        """Whether `-{...}-` is markup: the wiki shows its texts in several variants of the language."""
+        # "sr-el" is a variant of Serbian, but "zh-yue" is a wiki of its own.
+        base = self.language if self.language in wikis() else self.language.partition("-")[0]
+        return base in _CONVERTED
 
     def namespace(self, prefix: str) -> int | None:
         """The number of the namespace called `prefix` (any case, "_" as space), else None."""

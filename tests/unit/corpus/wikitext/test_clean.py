@@ -13,6 +13,7 @@ from bertwright.corpus.wikitext.site import Site
 GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"
 HUNGARIAN = Site("hu", {0: ("",), 6: ("Fájl",), 10: ("Sablon",), 14: ("Kategória",)})  # as its dump says
 ENGLISH = Site("en", {0: ("",), 6: ("File",), 14: ("Category",)})
+CHINESE = Site("zh", {0: ("",), 6: ("File",), 14: ("Category",)})
 SITES = {"hu": HUNGARIAN, "en": ENGLISH}
 
 
@@ -67,11 +68,6 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("a\u00a0b\u2009c\u3000d\te", "a b c d e", id="spaces"),
         pytest.param("cafe\u0301", "café", id="NFC"),
         pytest.param("ক\u200dখ", "ক\u200dখ", id="joiner is spelling"),
-        pytest.param("A -{zh-hans:first; zh-hant:second}- b -{c}-", "A first b c", id="variants"),
-        pytest.param("A [[b|-{zh-hans:c|d;zh-hant:e}-]] [[f-{g]]", "A c|d f-{g", id="variants in links"),
-        pytest.param("-{zh-hans:a-{zh-hans:b;zh-hant:c}-;zh-hant:d}-e-{H|f}-", "abe", id="variants in variants"),
-        pytest.param("-{zh-hans:[[a|b]] {{nowrap|c}};zh-hant:d}-", "b c", id="markup in variants"),
-        pytest.param("the set -{a, b}x}- {y}- and -{{nowrap|z}}-", "the set a, b}x {y}- and -z-", id="braces"),
         pytest.param("__NOTOC__ a __ НЕ __ __БЕЗ_ЗМІСТУ__ __init__", "a __ НЕ __ __init__", id="behaviour words"),
         pytest.param("A ({{x}}) b ( , {{y}}; c) d (e, {{z}}).", "A b (c) d (e).", id="brackets"),
         pytest.param("A {{x}} , {{y}}, b {{z}} . C {{w}}: .", "A, b. C.", id="stops"),
@@ -92,6 +88,29 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
 )  # fmt: skip
 def test_construct_in_a_sentence(wikitext: str, text: str) -> None:
     assert texts(wikitext) == [text]
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        pytest.param("A -{zh-hans:first; zh-hant:second}- b -{c}-", "A first b c", id="variants"),
+        pytest.param("A [[b|-{zh-hans:c|d;zh-hant:e}-]] [[f-{g]]", "A c|d f-{g", id="variants in links"),
+        pytest.param("-{zh-hans:a-{zh-hans:b;zh-hant:c}-;zh-hant:d}-e-{H|f}-", "abe", id="variants in variants"),
+        pytest.param("-{zh-hans:[[a|b]] {{nowrap|c}};zh-hant:d}-", "b c", id="markup in variants"),
+        pytest.param("the set -{a, b}x}- {y}- and -{{nowrap|z}}-", "the set a, b}x {y}- and -z-", id="braces"),
+    ],
+)
+def test_variants_on_a_wiki_that_has_them(wikitext: str, text: str) -> None:
+    assert texts(wikitext, CHINESE) == [text]
+
+
+@pytest.mark.parametrize(
+    ("language", "kept"),
+    [("en", True), ("zh-yue", True), ("be-tarask", True), ("zh", False), ("sr-el", False), ("kk-cyrl", False)],
+)
+def test_variants_are_markup_only_where_the_wiki_has_a_converter(language: str, kept: bool) -> None:
+    name = "4-{[4-(methyl)amino]phenyl}-benzoate"
+    assert (texts(name, Site(language, {})) == [name]) == kept
 
 
 @pytest.mark.parametrize(
