@@ -2,11 +2,11 @@
 
 import re
 
+from bertwright.corpus.wikis import wikis
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site
 
-_LANGUAGE_CODE = re.compile(r"(?:[a-z]{2,3}|simple)(?:-[a-z]+)*")
-# Prefixes of two or three lower-case letters that denote a project, not a language.
-_PROJECTS = {"mw", "rfc", "doi", "voy"}
+# Prefixes besides the codes in `wikis` that Wikimedia accepts, or accepted, for a language.
+_OTHER_CODES = {"cmn", "cz", "dk", "epo", "jp", "minnan", "ru-sib", "tlh", "zh-cfr", "zh-cn", "zh-tw"}
 # The file namespace has old and misspelt names, but the suffix of the file name is the same everywhere.
 _MEDIA_FILE = re.compile(
     r"\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|og[gva]|webm|mp[34]|wav|flac|midi?|pdf|djvu?|stl)$",
@@ -43,7 +43,8 @@ def is_hidden(target: str, site: Site) -> bool:
         return False
     if site.namespace(prefix) in (FILE, CATEGORY):
         return True
-    if _LANGUAGE_CODE.fullmatch(prefix) and prefix not in _PROJECTS:
+    # No form of a prefix tells: "re:publica" is a title.
+    if prefix in wikis() or prefix in _OTHER_CODES:
         return not rest.startswith(" ")
     # Old names of the file namespace are not in <siteinfo>, so check the suffix of the file name.
     return _MEDIA_FILE.search(rest.rstrip()) is not None

@@ -41,6 +41,8 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("See [[:Category:Cats]] or [[:Category:Cats|cats]].", "See or cats.", id="category link"),
         pytest.param("Cats.[[category: Cats|x]]", "Cats.", id="category in small letters"),
         pytest.param("Cats.[[be-tarask:Кот]][[nl:Kat]]", "Cats.", id="interlanguage"),
+        pytest.param("Cats.[[cz:Kočka]][[zh-min-nan:Niau]][[simple:Cat]]", "Cats.", id="other languages"),
+        pytest.param("The [[re:publica]], a [[re:publica|Fair]].", "The re:publica, a Fair.", id="no language"),
         pytest.param("A [[wikt:cat|word]] in [[s:Book]].", "A word in s:Book.", id="other project"),
         pytest.param("Before [[Image:a.jpg|thumb|x [[y]] z]]after", "Before after", id="image"),
         pytest.param("{{nowrap|a [[File:b.png|thumb|[[c|d]]]]e}}", "a e", id="image in a template"),
