@@ -15,6 +15,7 @@ from bertwright.corpus.wikitext.polish import polish
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
+from bertwright.corpus.wikitext.tags import text_of_tag
 from bertwright.corpus.wikitext.templates import Table, template_key, templates_of
 
 _DEFAULT = WikitextConfig()
@@ -22,8 +23,7 @@ _DEFAULT = WikitextConfig()
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
 # Possessive repeats here and below: markup that is never closed must take only linear time.
-_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)\b[^<>]*+>")
-_BREAKING = re.compile("br|p|div|li|[uod]l|d[td]|blockquote|center|hr|poem|table|tr", re.I)
+_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)(?=[\s/>])[^<>]*+>")
 _UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
 _EXTERNAL_LINK = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]]*+([^\[\]\n]*+)\]", re.I)
 _BEHAVIOUR = re.compile(r"__[^\s_<>|]++(?:_[^\s_<>|]++)*+__")
@@ -75,7 +75,7 @@ def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> 
 
 
 def _without_inline_marks(text: str) -> str:
-    text = _TAG.sub(lambda tag: "\n\n" if _BREAKING.fullmatch(tag[1]) else "", text)
+    text = _TAG.sub(lambda tag: text_of_tag(tag[1], tag[0]), text)
     if "''" in text:
         text = "\n".join(map(_elision, text.split("\n")))
         # Longest first: five quotes are bold and italic, and removing shorter runs first would leave quotes behind.
