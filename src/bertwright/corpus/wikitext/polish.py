@@ -11,12 +11,17 @@ _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029
 # and non-joiner stay: they are spelling in Bengali, Marathi and Persian.
 _INVISIBLE = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 # Two patterns, not one alternation: a pattern that begins with a fixed character is four times as fast.
-_EMPTY_BRACKETS = re.compile(r"\([ ,;:]*+\)"), re.compile(r"\[[ ,;:]*+\]")
+# After an ASCII letter or digit they are code: "main()", "int[]".
+_EMPTY_BRACKETS = (
+    re.compile(r"\((?<!\w\()[ ,;:]*+\)", re.ASCII),
+    re.compile(r"\[(?<!\w\[)[ ,;:]*+\]", re.ASCII),
+)
 _AFTER_OPENING = re.compile(r"\([ ,;:]++")
 _SPACES = re.compile("  +")
 _SPACE_BEFORE_CLOSING = re.compile(" (?=[,;)։،。])")
 _STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
+_MARK_BEFORE_STOP = {mark: re.compile(rf" {mark}\.(?![\w.])") for mark in "–—:"}
 # Two stops that had a footnote between them; two dots before a lower-case letter are a pause of the author's. The text
 # before is checked last: a pattern that does not begin with a fixed character is tried at every position of the page.
 _STOP_AGAIN = re.compile(r"\.\.(?<=[\w)\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
@@ -69,8 +74,9 @@ def close_gaps(text: str) -> str:
     if "。" in text:
         for gap, left in _FULL_WIDTH:
             text = gap.sub(left, text)
-    for mark in "–—:":
-        text = text.replace(f" {mark}.", ".")
+    for mark, pattern in _MARK_BEFORE_STOP.items():
+        if f" {mark}." in text:
+            text = pattern.sub(".", text)
     for dangling in _DANGLING:
         text = dangling.sub("", text)
     return text
