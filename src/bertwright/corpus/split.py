@@ -99,7 +99,7 @@ def _full_width_cuts(text: str, cuts: list[int]) -> list[int]:
 def _joins(joining: Joining, left: str, right: str) -> bool:
     if left.endswith(STOPS):  # with no space after it: inside a token, unless the author forgot the space
         # "J.-C." and "2.5" are one token each.
-        if is_small(right[0]) or right[0].isdigit() or right[0] in _HYPHENS:
+        if is_small(right[0]) or right[0].isdigit() or (right[0] in _HYPHENS and right[1:2].isalpha()):
             return True
         if right[0].isalpha() and _is_part_of_token(left.rpartition(" ")[2]):
             return True

@@ -46,6 +46,7 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("tr", "Savaşta 3. Ordu komutanıydı."),
         ("tr", "Bkz. Prof. Dr. Ayşe Kaya ve II. Mehmet."),
         ("el", "Το ΠΑ.ΣΟ.Κ. κέρδισε τις εκλογές."),
+        ("hy", "Բեմադրել են Վ․ Բունին և Է․ Տեր-Գրիգորյանը։"),
         ("hy", "Ա. Խաչատրյանը ծնվել է այստեղ։"),
         ("bn", "ড. রহমান ১.৫ কিলোমিটার হেঁটেছেন।"),
         ("ja", "1996年にYahoo! JAPANを設立した。"),
@@ -121,6 +122,10 @@ def test_a_run_of_stops_takes_linear_time(language: str, stop: str) -> None:
 
 def test_a_khmer_stop_needs_no_space() -> None:
     assert splitter("km")("វាធំ។ចប់។") == ["វាធំ។", "ចប់។"]
+
+
+def test_a_dash_without_a_space_before_it_is_no_hyphen() -> None:
+    assert splitter("uk")("Видано там.- Тернопіль.") == ["Видано там.", "- Тернопіль."]
 
 
 def test_a_forgotten_space_hides_no_end_after_a_long_word() -> None:
