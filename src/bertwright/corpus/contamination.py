@@ -1,9 +1,9 @@
 """Contamination check: how much of the evaluation texts occurs in the training text.
 
-A sentence is found if any 13 consecutive words of it occur in one training document (the n-gram rule of Brown et al.
-2020, "Language Models are Few-Shot Learners", appendix C), ignoring case, punctuation and the values of numbers. A
-shorter sentence is found if it equals a complete sentence of the training text, and is counted separately. Memory grows
-only with the evaluation texts; the corpus is read once.
+A sentence is found if any 13 consecutive words of it (26 characters where no spaces separate words) occur in one
+training document (the n-gram rule of Brown et al. 2020, "Language Models are Few-Shot Learners", appendix C), ignoring
+case, punctuation and the values of numbers. A shorter sentence is found if it equals a complete sentence of the
+training text, and is counted separately. Memory grows only with the evaluation texts; the corpus is read once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from bertwright.core.files import read_text, sha256, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
-from bertwright.corpus.ngrams import Hashes, runs, words
+from bertwright.corpus.ngrams import Hashes, run_length, run_name, runs, words
 from bertwright.corpus.part import read_array, write_array
 from bertwright.corpus.text import documents_in
 
-RUN = 13
 _MAX_BYTES = 256 * 2**20
 """Largest file of evaluation texts, in bytes; its sentences are held in memory."""
 _EXAMPLES = 5
@@ -76,7 +75,7 @@ def contamination(
 ) -> dict[str, dict[str, Any]]:
     """Search the documents of `train` for each set of test sentences; returns the `report`."""
     sentences = {name: _sentences(lines, spaced) for name, lines in test.items()}
-    return report(sentences, _search(train, _hash_set(sentences), spaced))
+    return report(sentences, _search(train, _hash_set(sentences), spaced), spaced=spaced)
 
 
 def check_files(
@@ -89,7 +88,7 @@ def check_files(
     wanted = folder / "sought.npy"
     write_array(wanted, _hash_set(sentences).hashes)
     hashes = executor.map(search_shard, (SearchShard(shard, wanted, spaced) for shard in shards), "corpus")
-    return report(sentences, np.concatenate(hashes))
+    return report(sentences, np.concatenate(hashes), spaced=spaced)
 
 
 def search_shard(task: SearchShard) -> Hashes:
@@ -97,11 +96,11 @@ def search_shard(task: SearchShard) -> Hashes:
     return _search(documents_in(task.shard), HashSet(read_array(task.hashes)), task.spaced)
 
 
-def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, dict[str, Any]]:
+def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes, *, spaced: bool) -> dict[str, dict[str, Any]]:
     """The result for each set of sentences, by name, given the `hashes` [F] that were found.
 
-    It has the number of sentences of at least one run, the number and share of those found and the first five of them,
-    and the numbers of shorter sentences and of those found.
+    It has the length of a `run`, the number of sentences of at least one run, the number and share of those found and
+    the first five of them, and the numbers of shorter sentences and of those found.
     """
     known = set(hashes.tolist())
     result = {}
@@ -109,6 +108,7 @@ def report(test: Mapping[str, Iterable[Sentence]], hashes: Hashes) -> dict[str, 
         hits = [(sentence, not known.isdisjoint(sentence.hashes.tolist())) for sentence in sentences]
         long = [hit for sentence, hit in hits if not sentence.short]
         result[name] = {
+            "run": run_name(spaced=spaced),
             "sentences": len(long),
             "found": sum(long),
             "share": sum(long) / max(1, len(long)),
@@ -191,8 +191,7 @@ def _search(documents: Iterable[list[str]], hash_set: HashSet, spaced: bool) -> 
 
 def _hashes(sentences: list[str], spaced: bool) -> tuple[Hashes, Hashes]:
     """The hashes of a document's sentences that are shorter than a run, and those of all its runs."""
-    # Every character counts as half a word where no spaces separate words.
-    run = RUN if spaced else 2 * RUN
+    run = run_length(spaced=spaced)
     of_words, owner = words("\n".join(sentences), spaced=spaced)
     lengths = np.bincount(owner, minlength=len(sentences))
     place = np.arange(len(of_words)) - (np.cumsum(lengths) - lengths)[owner]

@@ -16,6 +16,8 @@ from bertwright.core.rng import bits
 from bertwright.corpus.words import code_points, pieces
 
 Hashes = NDArray[np.uint64]
+RUN = 13
+"""Words in a run that two texts share only if one of them copies the other."""
 # Odd, so that it has an inverse modulo 2**64: the hash of a run is a difference of prefix sums, divided by a power.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(int(_FACTOR), -1, 2**64))
@@ -34,6 +36,17 @@ characters. Computing all of them takes as long as the runs of 2 MB of text.
 def grams(text: str, n: int, *, spaced: bool = True) -> Hashes:
     """[N] the hash of every `n` consecutive words; one hash of all words if there are fewer, none if there are none."""
     return runs(words(text, spaced=spaced)[0], n if spaced else 2 * n)
+
+
+def run_length(*, spaced: bool) -> int:
+    """Words in a run, or characters unless `spaced`."""
+    # Every character counts as half a word where no spaces separate words.
+    return RUN if spaced else 2 * RUN
+
+
+def run_name(*, spaced: bool) -> str:
+    """The length of a run as reports name it."""
+    return f"{run_length(spaced=spaced)} {'words' if spaced else 'characters'}"
 
 
 def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]:

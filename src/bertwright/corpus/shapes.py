@@ -34,8 +34,9 @@ class _Source(Size, total=False):
 
 
 class Overlap(TypedDict, total=False):
-    """The number of sentences of another text found in this one; those under 13 words, `short`, count separately."""
+    """The number of sentences of another text found in this one; those shorter than a `run` are `short`."""
 
+    run: Text
     sentences: Count
     found: Count
     share: Number

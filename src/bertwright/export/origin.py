@@ -78,10 +78,16 @@ def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> str:
     """The share of each evaluation text found in the corpus, which users need to know before evaluating this model."""
     return "".join(
         f"\n\nOf the evaluation text {plain(Path(name).name)}, {text['found']:,} of {text['sentences']:,} sentences "
-        f"of 13 words or more have 13 words in a row in common with the training text, and {text['short_found']:,} "
+        f"of {_run(text)} or more have {_run(text)} in a row in common with the training text, and "
+        f"{text['short_found']:,} "
         f"of {text['short']:,} shorter ones."
         for name, text in texts.items()
     )
+
+
+def _run(overlap: Mapping[str, Any]) -> str:
+    """The length of a run that texts share; artifacts made before runs were of characters do not name it."""
+    return str(overlap.get("run", "13 words"))
 
 
 def _files(examples: Artifact, texts: TextsConfig) -> str:
@@ -93,8 +99,8 @@ def _files(examples: Artifact, texts: TextsConfig) -> str:
             "Examples and tokenised documents that were made elsewhere:",
             *parts,
             f"Licence of the texts: {licence}.",
-            f"Of {overlap['sentences']:,} held-out segments of 13 words or more, {overlap['found']:,} have 13 words "
-            "in a row in common with the training text.",
+            f"Of {overlap['sentences']:,} held-out segments of {_run(overlap)} or more, {overlap['found']:,} have "
+            f"{_run(overlap)} in a row in common with the training text.",
             "This card grants no licence for the model; whoever publishes it must choose one that respects the "
             "licence of the texts.",
         ]

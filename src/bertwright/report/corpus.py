@@ -125,8 +125,9 @@ def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
         (escape(name), _hits(counts["found"], counts["sentences"]), _hits(counts["short_found"], counts["short"]))
         for name, counts in texts.items()
     ]
+    run = next(iter(texts.values())).get("run", "13 words")
     return (
-        "<p>How much of the evaluation texts occurs in the corpus. A sentence counts if 13 words in a row of it "
+        f"<p>How much of the evaluation texts occurs in the corpus. A sentence counts if {run} in a row of it "
         "occur in one document; a shorter one counts if it is a complete sentence there.</p>"
         + table(("text", "sentences found", "shorter ones found"), rows)
     )

@@ -131,10 +131,11 @@ def examples(facts: Facts) -> str:
     ]
     # Imported data has segments that need not be sentences.
     overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
+    run = overlap.get("run", "13 words")  # earlier artifacts count words in any language
     return (
         table(("part", *COLUMNS), rows)
         + definitions([*plans, *imported, *_held_out(counts["heldout"])])
         + f'<div class="charts">{"".join(_lengths(facts))}</div>'
-        + f"<p>Of {overlap['sentences']:,} held-out {segments} of 13 words or more, {overlap['found']:,} "
-        f"({percent(overlap['share'])}) have 13 words in a row in common with the training text.</p>"
+        + f"<p>Of {overlap['sentences']:,} held-out {segments} of {run} or more, {overlap['found']:,} "
+        f"({percent(overlap['share'])}) have {run} in a row in common with the training text.</p>"
     )

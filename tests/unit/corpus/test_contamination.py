@@ -48,12 +48,12 @@ def test_reports_count_apart_and_show_the_first(tmp_path: Path) -> None:
     }
     reports = contamination(TRAIN, test)
     assert reports["leaks"] == {
-        "sentences": 7, "found": 7, "share": 1.0, "short": 2, "short_found": 1,
+        "run": "13 words", "sentences": 7, "found": 7, "share": 1.0, "short": 2, "short_found": 1,
         "examples": [line, *(f"{line} {i}" for i in range(4))],
     }  # fmt: skip
     assert (reports["clean"]["sentences"], reports["clean"]["share"]) == (1, 0.0)
     assert reports["empty"] == {
-        "sentences": 0, "found": 0, "share": 0.0, "short": 0, "short_found": 0, "examples": []
+        "run": "13 words", "sentences": 0, "found": 0, "share": 0.0, "short": 0, "short_found": 0, "examples": []
     }  # fmt: skip
 
 
@@ -66,7 +66,8 @@ def test_runs_do_not_cross_from_one_document_to_the_next() -> None:
 def test_without_spaces_a_run_is_twenty_six_characters() -> None:
     text = "東京は日本の首都であり世界最大の都市の一つである人口は約千四百万人"
     test = {"set": [text[2:28], f"{text[:25]}々"]}
-    assert contamination([[text[:15], text[15:]]], test, spaced=False)["set"]["found"] == 1
+    report = contamination([[text[:15], text[15:]]], test, spaced=False)["set"]
+    assert (report["found"], report["run"]) == (1, "26 characters")
 
 
 def test_files_are_checked_against_all_shards(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +51,16 @@ def test_sentences_with_thirteen_words_of_the_training_text_are_found(
         " ".join(train[:10]),  # too short to count
     ]
     store = write_store(tmp_path, tokenizer, [" ".join(train[:30]), " ".join(train[30:]) + "."], heldout)
-    assert heldout_contamination(store, tokenizer.vocabulary) == {"sentences": 4, "found": 2, "share": 0.5}
+    assert heldout_contamination(store, tokenizer.vocabulary) == {
+        "sentences": 4,
+        "found": 2,
+        "share": 0.5,
+        "run": "13 words",
+    }
     (tmp_path / "other").mkdir()
     elsewhere = write_store(tmp_path / "other", tokenizer, [" ".join(other[15:45])], [])
     found = heldout_contamination(store, tokenizer.vocabulary, training_text(elsewhere))
-    assert found == {"sentences": 4, "found": 1, "share": 0.25}
+    assert found == {"sentences": 4, "found": 1, "share": 0.25, "run": "13 words"}
 
 
 def test_it_agrees_with_the_search_in_the_text(tmp_path: Path) -> None:
@@ -72,9 +78,65 @@ def test_it_agrees_with_the_search_in_the_text(tmp_path: Path) -> None:
     test = [line for document, held in zip(texts, heldout, strict=True) if held for line in document]
     expected = contamination(train, {"heldout": test})["heldout"]
     assert 0 < expected["found"] < expected["sentences"] < SAMPLE
-    assert found == {name: expected[name] for name in ("sentences", "found", "share")}
+    assert found == {name: expected[name] for name in ("sentences", "found", "share", "run")}
+
+
+def write_pieces(folder: Path, train: str, heldout: list[str]) -> tuple[Path, list[str]]:
+    """A store of texts of which each character is a piece, and its vocabulary."""
+    letters = sorted({*train, *"".join(heldout)} - {" "})
+    vocabulary = ["[UNK]", "，", *letters, *("##" + letter for letter in letters)]
+    ids = {entry: i for i, entry in enumerate(vocabulary)}
+    folder.mkdir()
+    for split, sentences in (("train", [train]), ("heldout", heldout)):
+        # As BERT has it, an ideograph is a word, and of other letters those up to a space.
+        pieces = [
+            [ids["##" + c if i and word[0] < "一" else c] for word in text.split() for i, c in enumerate(word)]
+            for text in sentences
+        ]
+        np.array([*chain(*pieces)], "<u2").tofile(folder / f"{split}.tokens")
+        np.array([len(sentence) for sentence in pieces], "<u2").tofile(folder / f"{split}.sentences")
+        write_json(folder / f"{split}.json", {"dtype": "<u2"})
+    return folder, vocabulary
+
+
+IDEOGRAPHS = "".join(map(chr, range(0x4E00, 0x4E80)))
+THAI = "".join(chr(0x0E01 + (7 * i * i + i) % 46) for i in range(95))
+
+
+@pytest.mark.parametrize(
+    ("train", "heldout", "found"),
+    [
+        (IDEOGRAPHS[:60], IDEOGRAPHS[30:45] + IDEOGRAPHS[90:120], 0),  # share fifteen characters
+        (IDEOGRAPHS[:60], IDEOGRAPHS[30:55] + IDEOGRAPHS[90:120], 0),
+        (IDEOGRAPHS[:60], IDEOGRAPHS[30:43] + "，" + IDEOGRAPHS[43:56] + IDEOGRAPHS[90:120], 1),  # twenty-six
+        (f"กก {THAI} ขข", THAI, 1),
+        (f"กก {THAI} ขข", f"{THAI[:25]} กขค", 0),
+        (f"กก {THAI[:13]} {THAI[13:]}", f"คค {THAI[:26]}", 1),
+    ],
+)
+def test_where_no_spaces_separate_words_runs_are_of_characters(
+    tmp_path: Path, train: str, heldout: str, found: int
+) -> None:
+    store, vocabulary = write_pieces(tmp_path / "store", train, [heldout, heldout[:20]])
+    result = heldout_contamination(store, vocabulary)
+    assert result == {"sentences": 1, "found": found, "share": found, "run": "26 characters"}
+    assert contamination([[train]], {"heldout": [heldout]}, spaced=False)["heldout"]["found"] == found
+
+
+def test_a_sentence_of_fewer_pieces_than_a_run_has_characters_is_searched(tmp_path: Path) -> None:
+    store, _ = write_pieces(tmp_path / "store", IDEOGRAPHS[0], [IDEOGRAPHS[0]])
+    vocabulary = ["[UNK]", "，", THAI[:30], THAI[30:]]
+    for split in ("train", "heldout"):
+        np.array([2, 3], "<u2").tofile(store / f"{split}.tokens")
+        np.array([2], "<u2").tofile(store / f"{split}.sentences")
+    assert heldout_contamination(store, vocabulary)["found"] == 1
 
 
 def test_nothing_held_out_is_long_enough(tmp_path: Path, tokenizer: Tokenizer) -> None:
     store = write_store(tmp_path, tokenizer, ["ba cé di."], ["ba cé."])
-    assert heldout_contamination(store, tokenizer.vocabulary) == {"sentences": 0, "found": 0, "share": 0.0}
+    assert heldout_contamination(store, tokenizer.vocabulary) == {
+        "sentences": 0,
+        "found": 0,
+        "share": 0.0,
+        "run": "13 words",
+    }

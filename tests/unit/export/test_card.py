@@ -101,5 +101,5 @@ def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> Non
     assert (origin.language, origin.unit, origin.fertility) == ("hu", "examples", 1.2)
     assert "Phase 0: 12,345 examples (hdf5); 67 examples are held out (x\\_test\\_0.hdf5)." in origin.text
     assert f"| part-1\\`\\*.hdf5 | `{1:064}` |" in origin.text and "and 3 more files." in origin.text
-    assert "Licence of the texts: CC0 &lt;b&gt;." in origin.text and "9 held-out segments" in origin.text
+    assert "Licence of the texts: CC0 &lt;b&gt;." in origin.text and "9 held-out segments of 13 words" in origin.text
     assert "Licence of the texts: unknown." in origin_of(examples, examples, TextsConfig()).text

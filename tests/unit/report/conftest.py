@@ -123,7 +123,7 @@ EXAMPLES = {
         "sequences": {"64": {"lengths": [1400, *[0] * 19], "mean_length": 50.5, "label_share": 0.519}},
         "unigram_loss": 5.91,
     },
-    "heldout_contamination": {"sentences": 1900, "found": 38, "share": 0.02},
+    "heldout_contamination": {"sentences": 1900, "found": 38, "share": 0.02, "run": "26 characters"},
 }
 TRAIN = {
     "parameters": 4_386_178,

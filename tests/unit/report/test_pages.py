@@ -106,7 +106,7 @@ def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder:
         "WordPiece, from a given file. The figures are of the 1,234,567 words and marks of the training examples.",
         "12.3 M examples made elsewhere (lddl)",
         "70 k examples, 2 files for testing",
-        "1,900 held-out segments of 13 words",
+        "1,900 held-out segments of 26 characters",
         "sequences from held-out examples, which",
     ):
         assert shown in text, shown

@@ -104,7 +104,8 @@ def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_fold
         "tests/questions.txt3 of 200 1.5 %0 of 0",
         "learned from 1,801 documents, 50.6 % of the corpus",
         "Cyrillic5,0002.751.250 %60 %14019",
-        "Of 1,900 held-out sentences of 13 words or more, 38 (2 %)",
+        "Of 1,900 held-out sentences of 26 characters or more, 38 (2 %) have 26 characters in a row",
+        "A sentence counts if 13 words in a row",
     ):
         assert shown in text
     assert "not drawn" not in text  # nothing was

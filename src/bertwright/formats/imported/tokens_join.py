@@ -113,8 +113,8 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
         said.append(f"{key}: dropped {summary['heldout']:,} documents with the same tokens as a held-out one")
     if overlap["found"]:
         said.append(
-            f"{key}: of {overlap['sentences']:,} held-out sentences of 13 words or more, {overlap['found']:,} share "
-            "13 words in a row with it"
+            f"{key}: of {overlap['sentences']:,} held-out sentences of {overlap['run']} or more, {overlap['found']:,} "
+            f"share {overlap['run']} in a row with it"
         )
     return said
 

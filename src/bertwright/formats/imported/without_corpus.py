@@ -142,7 +142,7 @@ def _tell(heldout: Mapping[str, Any], overlap: Mapping[str, Any], log: Log) -> N
             log.say(f"examples: scores on {rows} held-out examples of length {name} will be imprecise")
     if overlap["share"] > MUCH:
         log.say(
-            f"examples: warning: of {overlap['sentences']:,} held-out segments of 13 words or more, "
-            f"{overlap['found']:,} have 13 words in a row in common with the training text, as happens if data was "
-            "made in several passes. Scores then also measure memorisation. Use test files made of other texts"
+            f"examples: warning: of {overlap['sentences']:,} held-out segments of {overlap['run']} or more, "
+            f"{overlap['found']:,} have {overlap['run']} in a row in common with the training text, as happens if data "
+            "was made in several passes. Scores then also measure memorisation. Use test files made of other texts"
         )
