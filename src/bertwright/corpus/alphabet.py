@@ -75,6 +75,7 @@ _SECOND = {
     "tg": "ARABIC LATIN", "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
 }  # fmt: skip
 _KNOWN = frozenset({"LATIN", "CYRILLIC", *" ".join(_SCRIPTS).split()})
+_LETTERS_AND_MARKS = ("Ll", "Lo", "Lm", "Lu", "Mn", "Mc")
 _ONE_LETTER_WORDS = ("CJK", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 
 
@@ -115,13 +116,19 @@ def script(letter: str) -> str:
     return name if name in _KNOWN else ""
 
 
+def is_capital(letter: str) -> bool:
+    """Whether a letter is a capital of a script that is not written in capitals alone, as Cherokee is."""
+    return letter.isupper() and not "\u13a0" <= letter <= "\u13f5"
+
+
 @cache
 def _letters_of(scripts: str) -> str:
-    """Every letter and mark of the scripts that is not upper case."""
+    """Every letter and mark of the scripts that is not a capital."""
     names = set(scripts.split())
     letters = []
     for character in map(chr, range(LAST_LETTER + 1)):
         script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
-        if script in names and unicodedata.category(character) in ("Ll", "Lo", "Lm", "Mn", "Mc"):
+        category = unicodedata.category(character)
+        if script in names and category in _LETTERS_AND_MARKS and not is_capital(character):
             letters.append(character)
     return "".join(letters)

@@ -19,7 +19,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.alphabet import letters, script, scripts, shortest_word, spaced
+from bertwright.corpus.alphabet import is_capital, letters, script, scripts, shortest_word, spaced
 from bertwright.corpus.words import Kind, are, code_points, count_tokens, kinds_of, pieces, words_by_line
 
 BATCH = 2**20
@@ -72,7 +72,7 @@ class ByScript:
         return Measures(
             **sums,
             repeated=_repeated(sentences),
-            upper=sum(n for c, n in characters.items() if c.isupper()),
+            upper=sum(n for c, n in characters.items() if is_capital(c)),
             foreign=self._foreign(characters),
         )
 
@@ -151,7 +151,7 @@ class ByAlphabet:
             running=sum(len(sentence) for sentence, n in zip(sentences, words, strict=True) if n >= RUNNING),
             repeated=_repeated(sentences),
             punctuation=sum(characters.get(c, 0) for c in string.punctuation),
-            upper=sum(n for c, n in characters.items() if c.isupper()),
+            upper=sum(n for c, n in characters.items() if is_capital(c)),
             digits=sum(n for c, n in characters.items() if c.isdigit()),
             foreign=sum(n for c, n in characters.items() if c.isalpha() and c not in self._alphabet),
         )

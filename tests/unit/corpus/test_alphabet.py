@@ -26,6 +26,11 @@ def test_an_unlisted_language_is_latin() -> None:
     assert not set("яα") & set(letters("ltg"))
 
 
+def test_cherokee_is_written_in_what_unicode_calls_capitals() -> None:
+    assert set("ᏣᎳᎩ") <= set(letters("chr"))
+    assert "Ა" not in letters("ka") and "ა" in letters("ka")
+
+
 def test_no_alphabet_holds_capitals() -> None:
     for language in ("hu", "uk", "vi", "ltg", "el", "hy"):
         assert letters(language) == letters(language).lower(), language

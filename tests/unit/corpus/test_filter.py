@@ -165,6 +165,15 @@ def test_the_general_preset_drops_what_is_no_prose_of_the_language(reason: str, 
     assert general(sentences) == reason
 
 
+CHEROKEE = "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏂᏴᏫᏯ ᎤᎾᏤᎵ ᎦᏬᏂᎯᏍᏗ ᎨᏒᎢ ᎠᎴ ᏧᏂᎳᏫᎢᏍᏗ ᎤᏂᏬᏂᏍᏗ."
+
+
+@pytest.mark.parametrize("preset", ["general", "turkunlp"])
+def test_cherokee_is_not_all_capitals_though_unicode_says_so(preset: str) -> None:
+    sentences = [f"{CHEROKEE[:-1]} {word}." for word in CHEROKEE[:-1].split()]
+    assert general(sentences, "chr", preset=preset, identify=False) is None
+
+
 def test_nothing_is_too_long() -> None:
     long = [sentence.replace("a", f"a {i}") for i in range(3000) for sentence in SENTENCES]
     assert general(long) is None
