@@ -55,7 +55,7 @@ def test_scripts_of_many_characters_have_16000_entries_at_least() -> None:
     ("size", "machine", "entries", "optimizer", "rate", "dropout"),
     [
         ("tiny", "2-cores", "8_000", '"muon"', "3e-3", "0.0"),
-        ("mini", "2-cores", "16_000", '"adamw"', "1e-3", None),
+        ("mini", "2-cores", "16_000", '"muon"', "2e-3", "0.0"),
         ("small", "2-cores", "32_000", '"adamw"', "7e-4", None),
         ("tiny", "h100", "32_000", '"adamw"', "1e-3", None),
     ],
@@ -96,7 +96,7 @@ def test_a_text_is_cut_anew_less_often_where_there_is_much_of_it(quality: Qualit
 def test_what_the_quality_decides(
     quality: Quality, family: str | None, rate: str | None, unit: str | None, schedule: str | None
 ) -> None:
-    found = keys(quality=quality)
+    found = keys(quality=quality, size="small")
     assert found.get("model.kind") == family and found.get("train.phases.schedule") == schedule
     assert (found.get("train.phases.masking.rate"), found.get("train.phases.masking.unit")) == (rate, unit)
     assert (found.get("model.max_positions"), found.get("model.dropout")) == (
@@ -162,8 +162,8 @@ def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(length: in
 
 def test_a_phase_has_its_budget_and_the_rate_of_its_size() -> None:
     phases = (PhaseDraft(128, 1.0, 1_230_000, 1.23456),)
-    rates = {size: keys(size=size, phases=phases)["train.phases.learning_rate"] for size in ("mini", "base", "large")}
-    assert {size: float(rate) for size, rate in rates.items()} == {"mini": 1e-3, "base": 4e-4, "large": 2e-4}
+    rates = {size: keys(size=size, phases=phases)["train.phases.learning_rate"] for size in ("small", "base", "large")}
+    assert {size: float(rate) for size, rate in rates.items()} == {"small": 7e-4, "base": 4e-4, "large": 2e-4}
     found = keys(phases=phases)
     assert (found["train.phases.tokens"], found["train.phases.hours"]) == ("1_230_000", "1.23")
     assert (found["train.phases.length"], found["model.size"]) == ("128", '"mini"')
