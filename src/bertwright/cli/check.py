@@ -120,22 +120,9 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
     if recipe is not None:
         values = recipe.shown()
         named = [key for version in told.values() for key in version] if told else list(facts)
-        _assert_has(values, facts.get("key", ""), name)
         several = {key: value_at(values, key) for key in named if "." in key}
         facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
     print_facts(facts, as_json)
-
-
-def _assert_has(values: Any, dotted: str, asked: str) -> None:
-    """Raise `RecipeError` if the key is one of an element that a list of the recipe does not have."""
-    from bertwright.explain import value_at
-
-    *above, _ = dotted.split(".")
-    for number, part in enumerate(above):
-        found = value_at(values, ".".join(above[:number])) if number else values
-        if part.isdigit() and isinstance(found, list | tuple) and int(part) >= len(found):
-            where = ".".join(above[:number])
-            raise RecipeError(f"--explain {asked}: {where} has {len(found)} here, the first of which is 0.")
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:
