@@ -14,6 +14,9 @@ from bertwright.core.errors import BertwrightError
 from bertwright.recipe import Recipe
 from bertwright.train.identity import CHECKPOINTS
 
+_ORDER = ("length", "document_range", "data")
+"""Keys of a phase that decide which sequences it reads, and in which order; the batch only cuts them into steps."""
+
 
 def repeated(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
     """Yield a warning if the recipe's training, if it is among `stages` and has not begun in the run folder `out`,
@@ -48,14 +51,10 @@ def _same_order(recipe: Recipe, donor: Artifact) -> bool:
         return False
     theirs = donor.manifest["config"].get("train", {})
     ours: dict[str, Any] = fingerprinted(recipe.train.phases[0])
-    # The size of the batch does not count: rows follow each other without a gap.
     same = [
         _shown(ours.get(name)) == _shown(phase.get(name)) for phase in theirs.get("phases", [])[:1] for name in _ORDER
     ]
     return theirs.get("seed") == recipe.train.seed and all(same)
-
-
-_ORDER = ("length", "document_range", "data")
 
 
 def _shown(value: Any) -> Any:

@@ -68,11 +68,10 @@ def mistakes(
     return "\n".join(f"{place(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
 
 
-def must_be_text(dotted: str, error: ValidationError) -> bool:
-    """Whether one of the mistakes is that this key holds something else than text or a path."""
-    wrong = [detail["loc"] for detail in error.errors(include_url=False) if detail["type"] in _TEXT_WANTED]
-    # The locations of pydantic name the members of unions, too, which are not part of the key.
-    return any(all(part in rest for part in dotted.split(".")) for loc in wrong for rest in [iter(map(str, loc))])
+def keys_of_text(model: type[BaseModel], error: ValidationError) -> set[str]:
+    """The dotted keys that hold something else where text or a path is required."""
+    details = error.errors(include_url=False)
+    return {".".join(field_at(model, detail["loc"])[0]) for detail in details if detail["type"] in _TEXT_WANTED}
 
 
 def place(dotted: str, file: str, lines: Lines) -> str:

@@ -98,10 +98,11 @@ def validate(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        from bertwright.core.mistakes import mistakes, must_be_text  # not needed at every start
+        from bertwright.core.mistakes import keys_of_text, mistakes  # not needed at every start
 
-        if typed := [override for override in overrides if must_be_text(override_key(override), error)]:
-            for override in typed:
+        wrong = keys_of_text(model, error)
+        if texts := [override for override in overrides if override_key(override) in wrong]:
+            for override in texts:
                 set_key(cast(dict[str, Any], values), override_key(override), override.partition("=")[2])
             return validate(model, values, file, lines, where_is)
         raise RecipeError(mistakes(model, error, file, lines, where_is)) from error

@@ -133,7 +133,7 @@ def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
 
 def _optimizer(asked: Asked, size: str) -> Line:
     if _by_muon(asked, size):
-        return "kind", '"muon"', "with AdamW, a network this small learns little but the frequency of words for long"
+        return "kind", '"muon"', "with AdamW, a network this small learns little but word frequencies for a long time"
     return "kind", '"adamw"', ""
 
 
