@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,9 +14,9 @@ from statistics import median
 from typing import Any
 
 from bertwright.bench.search import Candidate, Trial, step_seconds
-from bertwright.core.end_group import end_group
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
+from bertwright.core.running import running
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.metrics import read_rows
@@ -112,13 +113,9 @@ def _train(arguments: Sequence[str], log: Path, tried: Tried) -> int | None:
     kilobytes = "unlimited" if gpus else str(int(0.9 * memory_size() / tried.ranks) // 1024)
     with log.open("wb") as out:
         command = ["/bin/sh", "-c", _GUARDED, kilobytes, *start, *arguments]
-        process = subprocess.Popen(command, stdout=out, stderr=out, process_group=0)
-        try:
+        with running(command, _PATIENCE, stdout=out, stderr=out) as process, suppress(subprocess.TimeoutExpired):
             return process.wait(tried.limit)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            end_group(process, _PATIENCE)
+    return None
 
 
 def _timed(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -> Trial:

@@ -21,6 +21,8 @@ from bertwright.core.errors import Interrupted
 ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that lead to exit code 75; SIGINT leads to 130."""
 ALL = (*ASKING, signal.SIGINT)
+LEAVE = signal.SIGALRM
+"""Signal that a worker process sends to itself when it must exit."""
 PATIENCE = 5.0
 """Seconds that a library may keep computing after a signal before the process is ended anyway."""
 _BY_CTRL_C = 130
@@ -112,6 +114,18 @@ def handed_on(take: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextmanager
+def delayed() -> Iterator[None]:
+    """Signals that arrive inside the block, `LEAVE` among them, are handled right after it."""
+    came: list[int] = []
+    try:
+        with _handled(lambda number, frame: came.append(number), (*ALL, LEAVE)):
+            yield
+    finally:
+        for number in came:
+            signal.raise_signal(number)
+
+
+@contextmanager
 def unheard() -> Iterator[None]:
     """Processes started inside never receive the signals; this process receives them after the block."""
     # A process inherits its parent's signal mask, so there is no moment at which it could receive one.
@@ -123,11 +137,11 @@ def unheard() -> Iterator[None]:
 
 
 @contextmanager
-def _handled(handler: Handler) -> Iterator[None]:
+def _handled(handler: Handler, numbers: Iterable[signal.Signals] = ALL) -> Iterator[None]:
     """Install `handler` for all signals that are not ignored; only the main thread can do that."""
     main = threading.current_thread() is threading.main_thread()
     # nohup and background jobs ignore signals on purpose.
-    heard = [number for number in ALL if main and signal.getsignal(number) != signal.SIG_IGN]
+    heard = [number for number in numbers if main and signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in heard}
     try:
         yield

@@ -26,15 +26,13 @@ from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
 from bertwright.core.processor import default_workers
-from bertwright.core.signals import Stopped, unheard
+from bertwright.core.signals import LEAVE, PATIENCE, Stopped, unheard
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 AHEAD = 4
 """Maximum number of unfinished tasks per worker that are taken from the list."""
-TO_LEAVE = 2.0
-"""Seconds that a worker has to clean up after itself."""
 
 
 class Executor(Protocol):
@@ -165,17 +163,17 @@ _starting = threading.Lock()
 
 def _begin(stop: Connection) -> None:
     """Initialize a new worker: watch the other end of `stop`."""
-    signal.signal(signal.SIGALRM, _vanish)
+    signal.signal(LEAVE, _vanish)
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
 
 
 def _in_worker(function: Callable[[Task], Result], task: Task) -> Result:
     """Run a task; a worker told to exit meanwhile leaves it as by an error, so that partial output is removed."""
-    signal.signal(signal.SIGALRM, _leave)
+    signal.signal(LEAVE, _leave)
     try:
         return function(task)
     finally:
-        signal.signal(signal.SIGALRM, _vanish)
+        signal.signal(LEAVE, _vanish)
 
 
 def _end_in_time(stop: Connection) -> None:
@@ -183,8 +181,8 @@ def _end_in_time(stop: Connection) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     if stop in wait_for([parent.sentinel, stop]):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
-        time.sleep(TO_LEAVE)
+        signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
+        time.sleep(PATIENCE)
     os._exit(1)
 
 

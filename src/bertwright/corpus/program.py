@@ -12,13 +12,13 @@ quotation). The split of a paragraph must not depend on its neighbours, or the c
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from bertwright.core.errors import DataError
+from bertwright.core.running import running
 from bertwright.corpus.config import SplitConfig
 
 # quntoken replaces every character outside its table (soft hyphens, CJK, IPA) with this one.
@@ -72,26 +72,21 @@ def _answer(config: SplitConfig, question: str) -> str:
     name = config.command[0]
     # quntoken writes a line for every character it does not know, so stderr goes to disk to save memory.
     with tempfile.TemporaryFile() as complaints:
+        seconds = config.timeout * max(1.0, len(question) / 1e6)
+        pipe = subprocess.PIPE
         try:
-            # A new session, so that the children of a wrapper script can be killed with it.
-            child = subprocess.Popen(
-                config.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
-            )
+            with running(config.command, 0, stdin=pipe, stdout=pipe, stderr=complaints) as child:
+                output, _ = child.communicate(question.encode(), timeout=seconds)
         except OSError as error:
             raise DataError(
                 f"corpus.split.command: cannot run {name!r}: {error.strerror or error}. Install it, or give its "
                 "full path."
             ) from error
-        seconds = config.timeout * max(1.0, len(question) / 1e6)
-        try:
-            output, _ = child.communicate(question.encode(), timeout=seconds)
         except subprocess.TimeoutExpired as error:
             raise DataError(
                 f"corpus.split.command: {name!r} did not split {len(question):,} characters within {seconds:g} "
                 "seconds. Raise corpus.split.timeout, or test the program by hand."
             ) from error
-        finally:
-            _end(child)
         if child.returncode:
             size = complaints.seek(0, os.SEEK_END)
             complaints.seek(max(0, size - 500))
@@ -107,16 +102,6 @@ def _answer(config: SplitConfig, question: str) -> str:
             f"corpus.split.command: the output of {name!r} is not UTF-8 at byte {error.start:,}. Make it write "
             "UTF-8, e.g. with an argument of the program."
         ) from error
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill the program and its children if it has not ended by itself, and close its pipes."""
-    if child.returncode is None:  # not yet waited for, so its process id cannot have been reused
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-    for pipe in (child.stdin, child.stdout):
-        if pipe:
-            pipe.close()
 
 
 def _differs(command: Sequence[str], wanted: str, answered: str) -> DataError:

@@ -13,15 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bertwright.check.recipe import check_recipe
 from bertwright.core.distributed import rank_and_world
-from bertwright.core.end_group import end_group
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
+from bertwright.core.running import running
 from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal, remove
@@ -143,28 +142,15 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
     """Run one command to completion; the outcome has its error message if it failed."""
     scratch.log.say(f"rehearsal: {name} ...")  # a part at full size may take a while
     started, log = time.monotonic(), scratch.path / f"{name}.log"
-    with log.open("wb") as errors, _ended(_start(arguments, errors, scratch.lock)) as process:
+    settings = {"stdout": subprocess.PIPE, "pass_fds": (scratch.lock,)}
+    # Ctrl-C reaches only this process, which then ends the part and all its children.
+    with log.open("wb") as errors, running([*PROGRAM, *arguments], PATIENCE, stderr=errors, **settings) as process:
         out, _ = process.communicate()
     if not process.returncode:
         return Outcome(name, "ok", f"{time.monotonic() - started:.1f} s")
     # The shell's convention: 137 for a part that was killed for its memory.
     code = process.returncode if process.returncode > 0 else 128 - process.returncode
     return Outcome(name, "error", why_failed(out, log.read_bytes(), process.returncode), code)
-
-
-def _start(arguments: Sequence[str], errors: Any, lock: int) -> subprocess.Popen[bytes]:
-    command = [*PROGRAM, *arguments]
-    # A separate process group: Ctrl-C reaches only this process, which then ends the part and all its children.
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, process_group=0, pass_fds=(lock,))
-
-
-@contextmanager
-def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, which is ended if the block is left before it ends."""
-    try:
-        yield process
-    finally:
-        end_group(process, PATIENCE)
 
 
 @contextmanager
