@@ -1,7 +1,7 @@
 """Converts one article's wikitext to plain paragraphs, in time linear in its length.
 
 The steps: cut opaque regions (`regions`); resolve links, templates, tables and variants (`scan`, `links`); remove
-inline markup and split the text into lines (this module); clean up characters and punctuation (`polish`). The text of
+inline markup (`tags`, `quotes`) and split the text into lines (this module); clean up characters and punctuation (`polish`). The text of
 a template is looked up in a table (`templates`, `patterns`) and in the dump itself (`definitions`), or inferred from
 the form of its call (`unknown`, `place`).
 """
@@ -12,6 +12,7 @@ from bertwright.corpus.article import Paragraph
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.polish import polish
+from bertwright.corpus.wikitext.quotes import without_quotes
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
@@ -24,10 +25,15 @@ _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
 # Possessive repeats here and below: markup that is never closed must take only linear time.
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)(?=[\s/>])[^<>]*+>")
-_UNPAIRED_BOLD = re.compile(r"(?<=\w)'''(?=[^'\n]++''(?!'))")
-_EXTERNAL_LINK = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]]*+([^\[\]\n]*+)\]", re.I)
+_ADDRESS = r"(?:(?:https?|ftps?|news|irc)://|//|mailto:)"
+# An address ends at a mark of bold or italic text, too. The label may have a bracket of its own, but not another link.
+_EXTERNAL_LINK = re.compile(
+    rf"\[{_ADDRESS}(?:\[[0-9a-f:.]++\])?(?:[^\s\[\]<>\"']|'(?!'))*+((?:[^\[\]\n]|\[(?!{_ADDRESS}))*+)\]", re.I
+)
+_BRACKETS = re.compile(r"\[|\]\]?")
 _BEHAVIOUR = re.compile(r"__[^\s_<>|]++(?:_[^\s_<>|]++)*+__")
-_HEADING = re.compile(r"(={2,6})([^=].*?)\1=*+(.*)|=([^=]+)=")
+# MediaWiki needs no equal numbers of marks. Text after a heading is a slip of its author.
+_HEADING = re.compile(r"=++([^=](?:.*[^=])?)=++|(={2,6})([^=].*?)\2=*+(.*)")
 
 
 def paragraphs(
@@ -76,21 +82,32 @@ def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> 
 
 def _without_inline_marks(text: str) -> str:
     text = _TAG.sub(lambda tag: text_of_tag(tag[1], tag[0]), text)
-    if "''" in text:
-        text = "\n".join(map(_elision, text.split("\n")))
-        # Longest first: five quotes are bold and italic, and removing shorter runs first would leave quotes behind.
-        for marks in ("'''''", "'''", "''"):
-            text = text.replace(marks, "")
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
+    if "]]" in text:
+        text = "\n".join(map(_without_stray_ends, text.split("\n")))
+    if "''" in text:
+        text = "\n".join(without_quotes(line) if "''" in line else line for line in text.split("\n"))
     if "__" in text:
         # Magic words such as `__NOTOC__` are upper case; `__init__` is a word in an article about programming.
         text = _BEHAVIOUR.sub(lambda word: "" if word[0] == word[0].upper() else word[0], text)
     return text
 
 
-def _elision(line: str) -> str:
-    """Treat the first quote in l'''amour'' as an apostrophe: MediaWiki's rule for an odd number of bold marks."""
-    return _UNPAIRED_BOLD.sub("&#39;''", line, count=1) if line.count("'''") % 2 else line
+def _without_stray_ends(line: str) -> str:
+    """The line without each "]]" that closes no bracket: the end of a link whose beginning is missing."""
+    depth = 0
+
+    def kept(bracket: re.Match[str]) -> str:
+        nonlocal depth
+        mark = bracket[0]
+        if mark == "[":
+            depth += 1
+            return mark
+        closed = min(depth, len(mark))
+        depth -= closed
+        return mark[:closed] if len(mark) == 2 else mark
+
+    return _BRACKETS.sub(kept, line)
 
 
 def _blocks(text: str) -> tuple[list[str], list[bool]]:
@@ -117,11 +134,13 @@ def _blocks(text: str) -> tuple[list[str], list[bool]]:
             add(" ".join(paragraph), False)
             paragraph = []
         if heading:
-            add(heading[2] or heading[4], True)
-            if heading[3]:  # text that an author left on the line of the heading
-                paragraph.append(heading[3])
+            add(heading[1] or heading[3], True)
+            if heading[4]:
+                paragraph.append(heading[4])
         elif first in "*#:;":
             add(line.lstrip("*#:; \t"), False)
+        elif first == "-" and (rest := line.lstrip("- \t")):  # text after a horizontal rule
+            paragraph.append(rest)
     return blocks, is_heading
 
 

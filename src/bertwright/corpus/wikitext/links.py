@@ -1,6 +1,7 @@
 """The visible text of links and of language variants, and the targets of redirects."""
 
 import re
+from urllib.parse import unquote
 
 from bertwright.corpus.wikis import wikis
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site
@@ -14,8 +15,9 @@ _MEDIA_FILE = re.compile(
 )
 # Any word after the number sign: each wiki has its own keywords, and dumps do not list them.
 _REDIRECT = re.compile(r"\s*#[^\s#\[\]:]+\s*:?\s*\[\[([^\[\]|#\n]+)")
-_FLAGS = re.compile(r"\s*([A-Z-](?:\s*;\s*[A-Z-])*|[a-z-]+(?:\s*;\s*[a-z-]+)*)?\s*\|")
-_RULE = re.compile(r"(?:^|;)(?:[^;:=]*=>)?\s*+([a-z]{2,3}(?:-[a-z]+)*+)\s*+:")
+_ADDRESS = re.compile(r"\s*(?:(?:https?|ftps?):)?//\S*", re.I)
+_FLAGS = re.compile(r"\s*([A-Z-](?:\s*;\s*[A-Z-])*|[a-z][A-Za-z-]*(?:\s*;\s*[a-z][A-Za-z-]*)*)?\s*;?\s*\|")
+_RULE = re.compile(r"(?:^|;)(?:[^;:=]*=>)?\s*+([a-z]{2,3}(?:-[A-Za-z]+)*+)\s*+:")
 # H adds a rule for the page, T sets the page title, "-" removes a rule: none of them prints anything.
 _SILENT = {"H", "T", "-"}
 
@@ -23,6 +25,8 @@ _SILENT = {"H", "T", "-"}
 def link_text(content: str, site: Site) -> str:
     """The visible text of a link, given the `content` of its brackets; "" if it shows nothing."""
     target, bar, label = content.partition("|")
+    if "//" in target and (address := _ADDRESS.match(target)):  # an external link with too many brackets
+        return label if bar else target[address.end() :].strip()
     if ":" in target and is_hidden(target, site):
         return ""
     if "\n" in target:  # brackets that were never closed
@@ -31,9 +35,18 @@ def link_text(content: str, site: Site) -> str:
         return ""
     if bar:
         return "" if target.lstrip().startswith(":") and is_hidden(label, site) else label
-    shown = target.strip().lstrip(":#")
+    shown = _decoded(target.strip().lstrip(":#"))
     # A [[:Category:...]] without a label is a pointer to a category page, not prose.
     return "" if is_hidden(shown, site) else shown
+
+
+def _decoded(title: str) -> str:
+    """The title without percent-encoding, which a title copied from an address has: "Caf%C3%A9"."""
+    try:
+        decoded = unquote(title, errors="strict")
+    except UnicodeDecodeError:
+        return title
+    return decoded if decoded.isprintable() else title
 
 
 def is_hidden(target: str, site: Site) -> bool:
@@ -68,8 +81,8 @@ def variant_text(content: str, language: str) -> str:
 
     `-{zh-hans:a; zh-hant:b}-` has one text for each script or country of a language.
 
-    Flags before a bar: R prints the rest unchanged; H, T and - print nothing; others only affect other parts of the
-    page (mediawiki.org, "Writing systems/Syntax").
+    Flags before a bar: R and the codes of variants print the rest unchanged; H, T and - print nothing; others only
+    affect other parts of the page (mediawiki.org, "Writing systems/Syntax").
     """
     head = _FLAGS.match(content)
     flags = {flag.strip() for flag in (head[1] or "").split(";")} if head else set()
@@ -77,8 +90,9 @@ def variant_text(content: str, language: str) -> str:
     if flags & _SILENT:
         return ""
     rules = list(_RULE.finditer(text))
-    if "R" in flags or not rules or text[: rules[0].start()].strip():
+    unchanged = "R" in flags or any(len(flag) > 1 for flag in flags)
+    if unchanged or not rules or text[: rules[0].start()].strip():
         return text
     ends = [rule.start() for rule in rules[1:]] + [len(text)]
-    texts = {rule[1]: text[rule.end() : end].strip(" ;") for rule, end in zip(rules, ends, strict=True)}
-    return texts.get(language, texts[rules[0][1]])
+    texts = {rule[1].lower(): text[rule.end() : end].strip(" ;") for rule, end in zip(rules, ends, strict=True)}
+    return texts.get(language, texts[rules[0][1].lower()])

@@ -24,6 +24,8 @@ _QUOTES = re.compile("''+")
 _BASE = 0x100000
 _MARKS = {ord(mark): chr(_BASE + ord(mark)) for mark in map(chr, range(33, 127)) if not mark.isalnum()}
 _WRITTEN = re.compile(f"[{chr(_BASE + 33)}-{chr(_BASE + 126)}]")
+# An empty `<nowiki/>` keeps quote marks apart. `polish` removes this invisible character.
+_SEPARATOR = "\u00ad"
 _SPACE = re.compile(r"\s+")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
@@ -52,6 +54,8 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
         position = opening.end()
         name = opening[1].lower() if opening[1] else "!--"
         if name in never_closed or (opening[2] or "").endswith("/"):
+            if name == "nowiki" and pieces[-1].endswith("'"):
+                pieces.append(_SEPARATOR)
             continue
         closing = _CLOSING[name].search(wikitext, position)
         if closing is None:

@@ -8,8 +8,8 @@ small span strike strong sub sup td th time tt u var wbr
 # Parts of tables that MediaWiki shows as text, though no author means them as such.
 _PARTS_OF_TABLES = "col colgroup tbody tfoot thead"
 _EXTENSIONS = """
-categorytree ce charinsert chem dynamicpagelist gallery graph hiero imagemap includeonly indicator inputbox languages
-mapframe maplink math noinclude nowiki onlyinclude pages phonos pre ref references score section source style
+categorytree ce charinsert chem dynamicpagelist gallery graph hiero imagemap includeonly indicator inputbox langconvert
+languages mapframe maplink math noinclude nowiki onlyinclude pages phonos pre ref references score section source style
 syntaxhighlight script templatedata templatestyles timeline translate tvar
 """
 _TEXTS = dict.fromkeys(f"{_INLINE} {_PARTS_OF_TABLES} {_EXTENSIONS}".split(), "") | dict.fromkeys(
