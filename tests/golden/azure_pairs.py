@@ -23,7 +23,7 @@ def glue_data(task: str) -> str:
     """The files of a task, of a data asset with a folder for each; the vocabulary is learnt from CoLA."""
     return (
         f'--set inputs.task={{key="train.phases.0.data",path="azureml:glue:1",below="{task}"}} '
-        '--set inputs.text={key="corpus.source.path",path="azureml:glue:1",below="cola/train.parquet"}'
+        '--set inputs.text={key="corpus.source.path",path="azureml:glue:1",below="cola/train*.parquet"}'
     )
 
 

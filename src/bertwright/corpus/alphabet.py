@@ -70,9 +70,10 @@ _SCRIPTS = {
 _SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
 # Scripts in which part of a wiki is written, besides its main one.
 _SECOND = {
-    "az": "CYRILLIC ARABIC", "crh": "LATIN", "dv": "ARABIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC",
-    "mn": "MONGOLIAN", "ms": "ARABIC", "pa": "ARABIC", "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC",
-    "tg": "ARABIC LATIN", "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
+    "az": "CYRILLIC ARABIC", "cr": "LATIN", "crh": "LATIN", "dv": "ARABIC", "gom": "LATIN", "iu": "LATIN",
+    "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC", "mn": "MONGOLIAN", "ms": "ARABIC", "pa": "ARABIC",
+    "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC", "shi": "TIFINAGH", "sr": "LATIN", "tg": "ARABIC LATIN",
+    "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
 }  # fmt: skip
 _KNOWN = frozenset({"LATIN", "CYRILLIC", *" ".join(_SCRIPTS).split()})
 _LETTERS_AND_MARKS = ("Ll", "Lo", "Lm", "Lu", "Mn", "Mc")

@@ -66,7 +66,7 @@ _SENTENCE = 8
 """Fewest words of a paragraph that counts as a sentence in a section of sources."""
 _NAMES = re.compile(
     # Latin letters
-    "referen|riferiment|referin|bibliogra|^literatur|^sekundärlit|^litterat|^literat[ūú]r|^literatuur|^sources|quellen|einzelnachw"
+    "referen|référen|referên|referèn|^rujukan|^sumber$|^hivatkozás|riferiment|referin|bibliogra|^literatur|^sekundärlit|^litterat|^literat[ūú]r|^literatuur|^sources|quellen|einzelnachw"
     "|fußnoten|^notes|^notas?$|^note$|^noter$|^fonti$|^fontes$|^fuentes$|^fonts$|^izvori|^viri$|^zdroje|źródła|przypisy"
     "|források|jegyzetek|irodalom|lähteet|viitteet|kirjallisuu|^viited|^allikad|^kirjandus|^källor|^kilder|referanser"
     "|fodnoter|heimildir|tilvísanir|^bronnen|voetnoten|kaynak|dipnot|ədəbiyyat|istinad|mənbə|manbalar|adabiyot|nguồn"

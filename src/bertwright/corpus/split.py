@@ -127,7 +127,8 @@ def _pieces(language: str, text: str) -> list[str]:
     pieces: list[str] = []
     start = 0
     while len(text) - start > _WINDOW:
-        stop = text.rfind(" ", start, start + _WINDOW) + 1 or start + _WINDOW
+        # No window is shorter than half of `_WINDOW`, so each one ends a piece and the next one begins later.
+        stop = text.rfind(" ", start + _WINDOW // 2, start + _WINDOW) + 1 or start + _WINDOW
         *whole, last = sentencex.segment(language, text[start:stop])
         pieces += whole
         if len(last) > _WINDOW // 2:  # else it is segmented again together with the following text

@@ -12,6 +12,8 @@ DUMP_DATE, TEXT_DATE = "2019-03-01", "2023-09-01"
 """Dates of the dumps whose size is known, and of those whose text was counted."""
 _ADDRESS = 150
 """Approximate bytes of an article's title and URL, which the table counts as text."""
+_LEAST = 1000
+"""Bytes of text below which a count of the table is taken for a failed one."""
 
 
 @dataclass(frozen=True)
@@ -39,5 +41,6 @@ def facts(language: str) -> Facts:
     if row is None:
         return Facts()
     dump, text, articles = (int(cell) if cell else None for cell in row)
-    own = None if text is None or articles is None else max(0, text - _ADDRESS * articles)
-    return Facts(dump, own, articles)
+    if text is None or articles is None or text < _LEAST:
+        return Facts(dump)
+    return Facts(dump, max(0, text - _ADDRESS * articles), articles)

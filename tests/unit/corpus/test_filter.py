@@ -208,6 +208,7 @@ def test_a_page_in_latin_letters_is_foreign_in_a_wiki_of_another_script() -> Non
     assert general([BERLIN] * 4, "cv", identify=False) == "foreign"  # no identifier knows Chuvash
     assert general([BERLIN] * 4, "ltg", identify=False, max_repeated=1) is None  # written in Latin letters too
     assert general([BERLIN] * 4, "uz", identify=False, max_repeated=1) is None
+    assert general(["Grad leži na reci i ima tri miliona stanovnika."] * 4, "sr", max_repeated=1) is None
 
 
 def test_words_are_counted_in_any_script() -> None:

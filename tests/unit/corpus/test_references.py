@@ -48,7 +48,10 @@ def test_prose_is_none_wherever_it_stands(heading: str | None, texts: list[str])
     assert found(*pairs) == [False] * len(texts)
 
 
-@pytest.mark.parametrize("heading", ["Літаратура", "Weiterführende Literatur und Quellen", "মূল্য", "Bøkur"])
+@pytest.mark.parametrize(
+    "heading",
+    ["Літаратура", "Weiterführende Literatur und Quellen", "মূল্য", "Bøkur", "Références", "Notas e referências"],
+)
 def test_a_section_that_lists_sources_goes_whole(heading: str) -> None:
     sources = [
         ("Antony Beevor: Berlin. Valby: Borgen, 2002. - 519 s.", heading),

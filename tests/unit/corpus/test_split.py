@@ -192,6 +192,14 @@ def test_a_paragraph_of_any_length_keeps_its_text(language: str, unit: str) -> N
     assert all(sentence == sentence.strip() != "" for sentence in sentences)
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("en", "See " + "x" * 9000), ("zh", "第一章 " + "天地玄黄，宇宙洪荒。" * 500), ("ja", "ルネ " + "語。" * 3000)],
+)
+def test_a_space_only_at_the_beginning_of_a_long_paragraph(language: str, text: str) -> None:
+    assert "".join(splitter(language)(text)).replace(" ", "") == text.replace(" ", "")
+
+
 def test_a_long_paragraph_is_cut_as_its_parts_are() -> None:
     sentences = [f"A {i}. hídon át {'lassan ' * (i % 40)}ment haza Kovács Béla." for i in range(1, 400)]
     assert splitter("hu")(" ".join(sentences)) == sentences

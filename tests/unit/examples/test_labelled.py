@@ -131,6 +131,8 @@ def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> N
         ("a.tsv", "text\tpair\tlabel\na\tb\t2\n", "line 2 has the label '2', which is not one"),
         ("a.tsv", "text\tlabel\na\tb\n", "has the columns 'text', 'label'; needed are 'text', 'pair', 'label'"),
         ("a.jsonl", '{"text": 3, "pair": "b", "label": 0}', "line 1 has '3' where a text is expected"),
+        ("a.jsonl", '{"text": "a", "pair": 0, "label": 0}', "line 1 has '0' where a text is expected"),
+        ("a.jsonl", '{"text": [], "pair": "b", "label": 0}', "line 1 has '[]' where a text is expected"),
         ("a.jsonl", "[1]", "line 1 is not an object but '[1]'"),
         ("a.jsonl", "{", "line 1 is not valid JSON"),
         ("a.json", '{"text": "a"}', "does not contain a list of objects"),

@@ -131,6 +131,7 @@ def test_what_follows_from_the_language() -> None:
 def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
     assert facts("hu") == Facts(849_498_794, 1_505_652_559 - 150 * 529_609, 529_609)
     assert facts("zh-yue").dump_bytes == facts("yue").dump_bytes == 54_945_980
+    assert facts("lrc") == Facts(4_933_677, None, None), "144 bytes are no Wikipedia"
     assert facts("aa") == Facts(35_209, None, None) and facts("xx") == Facts()
     table = Path(sys.modules["bertwright.init.facts"].__file__ or "").with_name("dump_sizes.tsv")
     assert DUMP_DATE in (text := table.read_text(encoding="utf-8")) and TEXT_DATE in text

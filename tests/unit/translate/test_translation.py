@@ -191,6 +191,14 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
 
 
 @pytest.mark.parametrize(
+    ("dump", "language"), [("huwiki-latest-pages.xml.bz2", "hu"), ("/d/be_x_oldwiki-20260101.xml.bz2", "be-tarask")]
+)
+def test_the_language_is_that_of_the_dumps_database(dump: str, language: str) -> None:
+    data = translate(of_words(["python", "WikiExtractor.py", dump]), strict=False)
+    assert data.sections["corpus.language"].value == language
+
+
+@pytest.mark.parametrize(
     ("command", "one", "micro"),
     [
         (f"run_pretraining.py {NEEDED} --train_batch_size 64 --gradient_accumulation_steps 2", 64, 32),

@@ -52,6 +52,11 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
         raise SourceError(
             f"{path} is not text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet file, unchanged."
         )
+    if b"\r" in head and b"\n" not in head:
+        raise SourceError(
+            f"{path} ends its lines with carriage returns alone, so that it would be one paragraph. Convert it first, "
+            "e.g. with `tr '\\r' '\\n'`."
+        )
     return replace(file, format=detected)
 
 

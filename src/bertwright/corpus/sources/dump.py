@@ -19,7 +19,7 @@ from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged, too_lon
 
 PAGE, PAGE_END, END = b"<page>", b"</page>", b"</mediawiki>"
 _MAX_DEPTH = 32
-_WIKIMEDIA = re.compile(r"//[^/]*\.(wiki(pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
+_WIKIMEDIA = re.compile(r"//[^/]*\.(wiki(?:pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class Header:
 
     @property
     def licence(self) -> str:
-        """CC BY-SA for Wikimedia wikis (3.0 until June 2023, then 4.0); unknown for others: exports do not say."""
-        return "CC BY-SA" if _WIKIMEDIA.search(self.base) else "unknown"
+        """CC BY-SA for Wikimedia wikis (3.0 until June 2023, then 4.0), but CC BY for Wikinews; unknown for others,
+        because exports do not say."""
+        wiki = _WIKIMEDIA.search(self.base)
+        return "unknown" if wiki is None else "CC BY" if wiki[1] == "wikinews" else "CC BY-SA"
 
     def url(self, title: str) -> str:
         """The URL of a page, built as MediaWiki builds it; "" if the wiki's address is unknown."""

@@ -19,6 +19,8 @@ from bertwright.corpus.sources.pieces import read
 LINE = re.compile(rb"\n")
 # A boundary is white space after a mark of at most this many bytes.
 _MARK = 16
+# The bytes of all white space that a boundary may hold; some are also parts of other characters.
+_WHITE = b" \t\r\n\f\v\xc2\xa0\xe3\x80"
 # WikiExtractor's URLs have this form, also in JSON lines and tables built from its output.
 _WIKIEXTRACTOR = re.compile(r"[?&]curid=\d+$")
 _ESCAPED = re.compile(r"(?:[^&<>]++|&(?:amp|lt|gt|quot);)*+")
@@ -26,7 +28,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 # Up to `_FEW` invalid bytes (but at most `_MOST_OF_FEW` of a tiny text), or a share of `_SHARE`, count as damage; more
 # mean that the text is in another encoding.
 _FEW, _MOST_OF_FEW, _SHARE = 2, 0.1, 1e-3
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
+_LINE_END = re.compile("\r\n?|[\n\v\f]")
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]+")  # all but white space
 
 
 class RecordSplitter:
@@ -52,7 +55,7 @@ class RecordSplitter:
         for block in blocks:
             self.bytes += len(block)
             searched, done = max(0, solid - _MARK), 0  # a boundary may begin here
-            text = len(block.rstrip())
+            text = len(block.rstrip(_WHITE))
             solid = len(buffer) + text if text else solid
             buffer += block
             # No boundary ends within white space, and a long gap would be searched again for each of its blocks.
@@ -118,7 +121,7 @@ def plain_lines(text: str) -> list[str]:
     Lone surrogates become U+FFFD.
     """
     plain = composed(_whole(_CONTROLS.sub("", text)))
-    return [line for line in plain.split("\n") if line.strip()]
+    return [line for line in _LINE_END.split(plain) if line.strip()]
 
 
 def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped: bool = False) -> Article:

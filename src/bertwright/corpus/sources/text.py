@@ -17,8 +17,10 @@ from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, plain_lines, records
 
+# Blank lines of Chinese and Japanese texts may hold ideographic spaces, those of converted PDFs form feeds.
+_SPACES = "[ \\t\\r\\f\\v]++|\u00a0|\u3000"
 # Includes all white space that follows: a repeated group would take memory for every line of a long gap.
-_BLANK_LINES = r"\n[ \t\r]*+\n[ \t\r\n]*+"
+_BLANK_LINES = rf"\n(?:{_SPACES})*+\n(?:{_SPACES}|\n++)*+"
 BLANK_LINES = re.compile(_BLANK_LINES.encode())
 NEVER = re.compile(rb"(?!)")
 BOUNDARIES = {"paragraphs": BLANK_LINES, "sentences": BLANK_LINES, "articles": LINE, "wrapped": NEVER}

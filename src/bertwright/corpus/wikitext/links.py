@@ -4,7 +4,7 @@ import re
 from urllib.parse import unquote
 
 from bertwright.corpus.wikis import wikis
-from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site
+from bertwright.corpus.wikitext.site import CATEGORY, FILE, Site, without_marks
 
 # Prefixes besides the codes in `wikis` that Wikimedia accepts, or accepted, for a language.
 _OTHER_CODES = {"cmn", "cz", "dk", "epo", "jp", "minnan", "ru-sib", "tlh", "zh-cfr", "zh-cn", "zh-tw"}
@@ -51,13 +51,13 @@ def _decoded(title: str) -> str:
 
 def is_hidden(target: str, site: Site) -> bool:
     """Whether a link to `target` shows no text: a file, a category or an article in another language."""
-    prefix, colon, rest = target.partition("|")[0].strip().partition(":")
+    prefix, colon, rest = without_marks(target.partition("|")[0]).strip().partition(":")
     if not colon or not prefix:
         return False
     if site.namespace(prefix) in (FILE, CATEGORY):
         return True
-    # No form of a prefix tells: "re:publica" is a title.
-    if prefix in wikis() or prefix in _OTHER_CODES:
+    # No form of a prefix tells: "re:publica" is a title. The wiki's own prefix is part of an ordinary link.
+    if (prefix in wikis() or prefix in _OTHER_CODES) and prefix != site.language:
         return not rest.startswith(" ")
     # Old names of the file namespace are not in <siteinfo>, so check the suffix of the file name.
     return _MEDIA_FILE.search(rest.rstrip()) is not None

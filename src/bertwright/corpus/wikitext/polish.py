@@ -13,12 +13,12 @@ _INVISIBLE = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-
 # Two patterns, not one alternation: a pattern that begins with a fixed character is four times as fast.
 # After an ASCII letter or digit they are code: "main()", "int[]".
 _EMPTY_BRACKETS = (
-    re.compile(r"\((?<!\w\()[ ,;:]*+\)", re.ASCII),
-    re.compile(r"\[(?<!\w\[)[ ,;:]*+\]", re.ASCII),
+    re.compile(r"\((?<!\w\()[ ,;:،؛]*+\)", re.ASCII),
+    re.compile(r"\[(?<!\w\[)[ ,;:،؛]*+\]", re.ASCII),
 )
-_AFTER_OPENING = re.compile(r"\([ ,;:]++")
+_AFTER_OPENING = re.compile(r"\([ ,;:،؛]++")
 _SPACES = re.compile("  +")
-_SPACE_BEFORE_CLOSING = re.compile(" (?=[,;)։،。])")
+_SPACE_BEFORE_CLOSING = re.compile(" (?=[,;)։،؛。])")
 _STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
 _MARK_BEFORE_STOP = {mark: re.compile(rf" {mark}\.(?![\w.])") for mark in "–—:"}
@@ -35,7 +35,7 @@ _FULL_WIDTH = [
     (re.compile("(?<!。)。 ?。(?!。)"), "。"),
 ]
 # A mark whose words were dropped, before a comma, a closing bracket or a full stop.
-_DANGLING = [re.compile(rf"{mark}(?=[,)]|\.(?![\w.]))") for mark in ",;:"]
+_DANGLING = [re.compile(rf"{mark}(?=[,،)]|\.(?![\w.]))") for mark in ",;:؛،"]
 
 
 def polish(text: str) -> str:

@@ -21,7 +21,8 @@ def without_quotes(line: str) -> str:
         lengths[place] = kept
     both = lengths.count(_BOTH)
     if (lengths.count(_BOLD) + both) % 2 and (lengths.count(_ITALIC) + both) % 2:
-        place = min((i for i, length in enumerate(lengths) if length == _BOLD), key=lambda i: _rank(texts[i]), default=-1)
+        bold = [place for place, length in enumerate(lengths) if length == _BOLD]
+        place = min(bold, key=lambda place: _rank(texts[place]), default=-1)
         if place >= 0 and texts[place][-1:].strip():
             texts[place] += "'"
     return "".join(texts)

@@ -12,12 +12,15 @@ from typing import Literal
 _DROPPED = (
     "ref|references|gallery|score|timeline|syntaxhighlight|source|pre|style|script"
     "|graph|mapframe|maplink|imagemap|hiero|inputbox|templatedata|includeonly|categorytree"
-    "|indicator|rt|rp"
+    "|indicator|dynamicpagelist|rt|rp"
 )
 
 _MATHS = ("math", "chem", "ce")
 _CUT = "|".join([_DROPPED, *_MATHS, "nowiki"])
 _OPENING = re.compile(rf"<(?:!--|({_CUT})\b([^<>]*+)>)", re.IGNORECASE)
+# These only matter where another page includes this one.
+_TRANSCLUSION = re.compile(r"</?(?:onlyinclude|noinclude)\s*+/?>", re.IGNORECASE)
+_REST_OF_LINE = re.compile(r"[ \t]*+\n")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*+>")
 _QUOTES = re.compile("''+")
 # ASCII punctuation of literal text is encoded as characters of the last private-use plane, which no text uses.
@@ -41,18 +44,20 @@ _CLOSING["!--"] = re.compile("-->")
 def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
     """The page without its opaque regions; `<nowiki>` text is kept as `literal`, and so is TeX if `maths` is "tex".
 
-    An opening tag without a closing tag is removed and its content kept, except for a comment, which
-    extends to the end of the page as in MediaWiki. Runs in linear time: an unsuccessful search for a
-    closing tag happens at most once per tag name.
+    An opening tag without a closing tag is removed and its content kept, except for a comment, which extends to the
+    end of the page as in MediaWiki. A line with nothing but comments is removed entirely. Runs in linear time: an
+    unsuccessful search for a closing tag happens at most once per tag name.
     """
     pieces = []
     position = 0
     # A hundred thousand unclosed `<ref>` tags must not each search the rest of the page.
     never_closed = set()
+    line_begins = True
     while opening := _OPENING.search(wikitext, position):
         pieces.append(wikitext[position : opening.start()])
         position = opening.end()
         name = opening[1].lower() if opening[1] else "!--"
+        line_begins = name == "!--" and _begins_line(pieces[-1], line_begins)
         if name in never_closed or (opening[2] or "").endswith("/"):
             if name == "nowiki" and pieces[-1].endswith("'"):
                 pieces.append(_SEPARATOR)
@@ -61,7 +66,7 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
         if closing is None:
             never_closed.add(name)
             if name == "!--":
-                return "".join(pieces)
+                break
             continue
         content = wikitext[position : closing.start()]
         if name == "nowiki":
@@ -70,8 +75,17 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
             # TeX is full of braces, pipes and quotes, which later steps would interpret as markup.
             pieces.append(literal(content.strip()))
         position = closing.end()
-    pieces.append(wikitext[position:])
-    return "".join(pieces)
+        if line_begins and (rest := _REST_OF_LINE.match(wikitext, position)):
+            position = rest.end()
+    else:
+        pieces.append(wikitext[position:])
+    return _TRANSCLUSION.sub("", "".join(pieces))
+
+
+def _begins_line(text: str, before: bool) -> bool:
+    """Whether the next character is the first one of a line, spaces aside; `before`: the first of `text` would be."""
+    text = text.rstrip(" \t")
+    return text.endswith("\n") or (before and not text)
 
 
 def _without_slips(text: str) -> str:

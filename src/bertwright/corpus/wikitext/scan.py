@@ -81,6 +81,9 @@ class _Scan:
                 if token in self.count:
                     self.begin(token)
                 else:
+                    if token == "]]" and text.startswith("]", position) and self.brackets_open():
+                        append("]")  # "[[File:a.jpg|b [c]]]": the first of three brackets closes one of the label
+                        position += 1
                     self.end(_BEGINNING[token], text.startswith("\n", position))
             elif first == "[":
                 append(link_text(token[2:-2], self.page.site))
@@ -118,6 +121,13 @@ class _Scan:
         del self.pieces[start:]
         self.pieces.append(text)
 
+    def brackets_open(self) -> bool:
+        """Whether the innermost construct is a link whose label has an open bracket."""
+        if not self.open or self.open[-1][0] != "[[":
+            return False
+        label = "".join(self.pieces[self.open[-1][1] :])
+        return label.count("[") > label.count("]")
+
     def pop(self) -> tuple[str, int]:
         opened = self.open.pop()
         self.count[opened[0]] -= 1
@@ -152,10 +162,12 @@ class _Scan:
         if "[[" in values:  # there are no braces inside, so one more scan is enough
             values = self.scanned(values)
         if known:
-            return self.page.templates.text(name + bar + values, self.page.title)
+            text = self.page.templates.text(name + bar + values, self.page.title)
+            if text is not None or not defined:
+                return text or ""
         if defined and expander and (text := expander.text(name + bar + values, self.scanned)) is not None:
             return text
-        return marked(name, values.split("|")) if may_print(call) else ""
+        return marked(name, values.split("|")) if may_print(call) and not known else ""
 
     def scanned(self, text: str) -> str:
         return _Scan(self.page).run(text)

@@ -1,5 +1,6 @@
 """The vocabulary of one wiki: its language and the names of its namespaces."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,27 @@ _CANONICAL = {
     "template": TEMPLATE, "template talk": 11, "help": 12, "help talk": 13, "category": CATEGORY, "category talk": 15,
 }  # fmt: skip
 
+# An export lists one name for each namespace, but MediaWiki accepts further ones: older ones, those of other scripts,
+# and for a minority language those of the language its wiki falls back on.
+_CATEGORIES = """
+Catagóir Categoria Categoría Categorie Catégorie Categorìa Flokkur Kategori Kategoria Kategória Kategorie Kategorija
+Kategorio Kategoriya Kategory Kateqoriya Luokka Sanat Turkum Категори Категорија Категория Категорія Катэгорыя Санат
+Төркем Туркум Κατηγορία Կատեգորիա კატეგორია קטגוריה تصنيف رده زمرہ تۈر سانات श्रेणी वर्ग বিষয়শ্রেণী หมวดหมู่ 分类 分類 類別
+カテゴリ 분류
+""".lower().split()
+
 # Languages that MediaWiki converts between scripts or countries (its LanguageConverter).
 _CONVERTED = {
     *("ban", "crh", "gan", "iu", "kk", "ku", "mni", "sh", "shi", "sr", "tg", "tly", "ug", "uz", "wuu", "zgh", "zh"),
 }
+
+
+_DIRECTION = re.compile("[\u200e\u200f\u202a-\u202e]")
+
+
+def without_marks(title: str) -> str:
+    """The title without marks of the writing direction, which MediaWiki ignores in it."""
+    return title if title.isascii() else _DIRECTION.sub("", title)
 
 
 @dataclass(frozen=True)
@@ -40,7 +58,7 @@ class Site:
 
     def namespace(self, prefix: str) -> int | None:
         """The number of the namespace called `prefix` (any case, "_" as space), else None."""
-        return self._numbers.get(prefix.replace("_", " ").strip().lower())
+        return self._numbers.get(without_marks(prefix).replace("_", " ").strip().lower())
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -51,4 +69,4 @@ class Site:
             if name
         }
         # The wiki's own names take precedence over the canonical ones.
-        return _CANONICAL | localised
+        return _CANONICAL | dict.fromkeys(_CATEGORIES, CATEGORY) | localised

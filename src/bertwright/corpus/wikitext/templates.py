@@ -41,15 +41,15 @@ class Templates:
         """Whether a table has the template."""
         return self._patterns_of(name) is not None
 
-    def text(self, call: str, title: str = "") -> str:
-        """The text of a call on the page `title`, given the text between its braces; "" if no pattern matches."""
+    def text(self, call: str, title: str = "") -> str | None:
+        """The text of a call on the page `title`, given the text between its braces; None if no pattern matches."""
         name, *values = call.split("|")
         patterns = self._patterns_of(name)
         if patterns is None:
-            return ""
+            return None
         given = arguments([name.partition(":")[2], *values] if ":" in name else values)
         given["PAGENAME"] = title
-        return next((text for way in patterns if (text := way(given)) is not None), "")
+        return next((text for way in patterns if (text := way(given)) is not None), None)
 
     def _patterns_of(self, name: str) -> tuple[Pattern, ...] | None:
         key = template_key(name)

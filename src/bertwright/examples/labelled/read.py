@@ -95,8 +95,9 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
         elif _is_missing(record[columns.label], texts.labels):
             omitted.unlabelled += 1
         else:
-            if wrong := next((value for value in values if not isinstance(value, str)), None):
-                raise DataError(f"{file}: {place} has {str(wrong)[:40]!r} where a text is expected. Correct it.")
+            for value in values:
+                if not isinstance(value, str):
+                    raise DataError(f"{file}: {place} has {str(value)[:40]!r} where a text is expected. Correct it.")
             first, second = values if columns.second else (values[0], "")
             yield Text(str(first), str(second), label_of(record[columns.label], texts, f"{file}: {place}"))
 

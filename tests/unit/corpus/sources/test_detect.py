@@ -96,6 +96,7 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         ("cut.xml.xz", lzma.compress(DUMP)[:20], "truncated in its first block"),
         ("cut.xml.bz2", bz2.compress(DUMP)[:30], "truncated in its first block"),
         ("wide.txt", "abc".encode("utf-32"), "UTF-32"),
+        ("old.txt", b"One.\rTwo.\r\rThree.\r", r"old\.txt ends its lines with carriage returns alone.*`tr '\\r' "),
         ("damaged.xml.bz2", bz2.compress(DUMP)[:-12] + b"x" * 12, "damaged before byte"),
     ],
 )

@@ -21,6 +21,14 @@ def test_header_facts() -> None:
     assert header.url("Két híd?") == "https://hu.wikipedia.org/wiki/K%C3%A9t_h%C3%ADd%3F"
 
 
+def test_the_licence_is_that_of_the_project() -> None:
+    licences = {
+        site: Header(base=f"https://en.{site}.org/wiki/Main_Page").licence for site in ("wikipedia", "wikinews")
+    }
+    assert licences == {"wikipedia": "CC BY-SA", "wikinews": "CC BY"}
+    assert Header(base="https://a.fandom.com/wiki/B").licence == "unknown"
+
+
 def test_header_without_siteinfo_says_nothing() -> None:
     header = parse_header(b"<mediawiki>", PATH)
     assert (header.url("x"), header.licence, header.namespaces) == ("", "unknown", {})

@@ -30,17 +30,27 @@ def test_blank_lines_part_documents() -> None:
     assert data[34:].decode().startswith("Új")
 
 
+_LINE_END = re.compile("\r\n|[\r\n\f]")
+
+
 @settings(max_examples=200, deadline=None)
-@given(st.text("aé\n \r", max_size=60), st.integers(1, 70), st.sampled_from([BLANK_LINES, LINE, NEVER]))
+@given(st.text("aé\n \r\f\u00a0\u3000、", max_size=60), st.integers(1, 70), st.sampled_from([BLANK_LINES, LINE, NEVER]))
 @example("a\n\n\n\nb", 3, BLANK_LINES)
 @example("a\n\n \n", 1, BLANK_LINES)
+@example("a\n\u3000\n\u3000\u3000、", 5, BLANK_LINES)
 def test_records_do_not_depend_on_blocks(text: str, size: int, boundary: re.Pattern[bytes]) -> None:
     data = text.encode()
     found = records(data, size, boundary=boundary)
     assert found == records(data, 1000, boundary=boundary)
     lines = [line for _, record in found for line in plain_lines(record)]
-    assert [line.strip() for line in lines] == [line.strip() for line in text.split("\n") if line.strip()]
+    assert [line.strip() for line in lines] == [line.strip() for line in _LINE_END.split(text) if line.strip()]
     assert all(data[offset:].decode().startswith(record) for offset, record in found)
+
+
+@pytest.mark.parametrize("space", ["", " ", "\u3000", "\u00a0", "\f", "\t\u3000\r"])
+def test_a_line_of_any_space_is_blank(space: str) -> None:
+    found = records(f"一\n{space}\n\u3000二\n三\n".encode(), 4)
+    assert [text.strip() for _, text in found] == ["一", "二\n三"]
 
 
 @pytest.mark.parametrize("size", [7, 5000, 10_000])

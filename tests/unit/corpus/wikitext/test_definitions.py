@@ -124,3 +124,10 @@ def test_expansion_is_bounded() -> None:
     many = {"m": "{{{1}}}" * 250}
     assert len(text("a {{m|" + "word " * 20_000 + "}} b", many)) < 10
     assert text("a {{m|word }} b", many).startswith("a wordword")
+
+
+def test_a_definition_is_used_where_no_pattern_of_the_table_fits() -> None:
+    """The table's {{e|6}} is a power of ten in any wiki; without its argument it is a template of this one."""
+    page, defined = "The 3{{e}} of 2{{e|6}} is here.", Definitions({"e": "rd"})
+    found = [[p.text for p in paragraphs(page, SITE, definitions=known)] for known in (defined, None)]
+    assert found == [["The 3rd of 2×10^6 is here."], ["The 3 of 2×10^6 is here."]]

@@ -47,11 +47,13 @@ from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
         ("coord|13|19|N|169|9|W|type:event", "13°19′N 169°9′W"),
         ("coord|13|19|N|169|9|W|display=title", ""),
         ("quote|a|b", "\n\na\n\n"),
-        ("lang|hu", ""),
-        ("no such template|x", ""),
+        ("see|name=Castle|url=x|content=A fine castle above the town", "Castle. A fine castle above the town"),
+        ("see|Castle", None),
+        ("lang|hu", None),
+        ("no such template|x", None),
     ],
 )
-def test_calls_read_as_words(call: str, text: str) -> None:
+def test_calls_read_as_words(call: str, text: str | None) -> None:
     assert templates_of("en").text(call) == text
 
 
