@@ -10,7 +10,7 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT, Log
 from bertwright.core.remote import fetch
-from bertwright.corpus.wikis import wiki_code, wikis
+from bertwright.corpus.wikis import wiki_code
 
 BASE = "https://dumps.wikimedia.org"
 _DUMP = "pages-articles-multistream.xml.bz2"
@@ -36,14 +36,6 @@ def database(language: str) -> str:
     except ValueError as error:
         raise RecipeError(f"--download {language}: {error}") from None
     return _OTHER_NAMES.get(language, language.replace("-", "_")) + "wiki"
-
-
-def language_of(database: str) -> str:
-    """The language of a Wikipedia by its database name: "huwiki" -> "hu", "be_x_oldwiki" -> "be-tarask"."""
-    name = database.removesuffix("wiki")
-    if name.replace("_", "-") in wikis():
-        return name.replace("_", "-")
-    return next((language for language, other in _OTHER_NAMES.items() if other == name), name.replace("_", "-"))
 
 
 def download(language: str, date: str, folder: Path, base: str = BASE, log: Log = SILENT) -> Path:

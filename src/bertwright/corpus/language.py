@@ -24,7 +24,9 @@ _CODES = {
     "zh-yue": ("yue",), "zh-classical": ("lzh",),
 }  # fmt: skip
 # Languages whose written form CLD2 identifies as a related one.
-_NEIGHBOURS = {"arz": ("ar",), "ary": ("ar",)}
+_NEIGHBOURS = {
+    "arz": ("ar",), "ary": ("ar",), "bs": ("hr", "sr"), "hr": ("bs", "sr"), "sr": ("bs", "hr"),
+}  # fmt: skip
 # Languages that CLD2 confidently mistakes for another one.
 _MISTAKEN = {"sco": "en"}
 _SURE = 60
@@ -40,9 +42,11 @@ class Identifier:
     """Identifies the language of texts, given the wanted ones (wiki codes)."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
-        named = {code: (code, *_CODES.get(code, ()), *_NEIGHBOURS.get(code, ())) for code in wanted}
-        self._wiki = {name: code for code, names in named.items() for name in names}
-        self._names = list(named.values())
+        named = {code: (code, *_CODES.get(code, ())) for code in wanted}
+        # A wanted language precedes the neighbour of another one.
+        self._wiki = {name: code for code in wanted for name in _NEIGHBOURS.get(code, ())}
+        self._wiki |= {name: code for code, names in named.items() for name in names}
+        self._names = [(*names, *_NEIGHBOURS.get(code, ())) for code, names in named.items()]
         self._cld2 = self._known(_CLD2)
 
     def language(self, text: str) -> str:

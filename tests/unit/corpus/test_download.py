@@ -7,7 +7,7 @@ import pytest
 from tests.server import Server, serving
 
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.corpus.download import database, download, language_of
+from bertwright.corpus.download import database, download
 
 DATA = bytes(range(256)) * 5_000
 NAME = "huwiki-20260401-pages-articles-multistream.xml.bz2"
@@ -102,12 +102,3 @@ def test_arguments(tmp_path: Path, language: str, date: str) -> None:
 )
 def test_database_names(language: str, name: str) -> None:
     assert database(language) == name
-    assert database(language_of(name)) == name, "also back"
-
-
-@pytest.mark.parametrize(
-    ("name", "language"),
-    [("huwiki", "hu"), ("be_x_oldwiki", "be-tarask"), ("zh_yuewiki", "zh-yue"), ("nowiki", "no"), ("xyzwiki", "xyz")],
-)
-def test_the_language_of_a_database(name: str, language: str) -> None:
-    assert language_of(name) == language

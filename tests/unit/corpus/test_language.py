@@ -90,3 +90,10 @@ def test_detect_survives_what_cld2_refuses() -> None:
     (first, *_), reliable = detect(HUNGARIAN * 2 + "\ufffe\x0b")
     assert first[0] == "hu" and reliable
     assert detect("") == ([("un", 0)] * 3, False)
+
+
+def test_a_wanted_language_precedes_the_neighbour_of_another() -> None:
+    serbian = "Grad leži na reci i ima tri miliona stanovnika. " * 8
+    croatian = "Grad leži na rijeci i ima više od tri milijuna stanovnika, tisuću crkava i kazališta. " * 8
+    assert Identifier(["sr"]).language(serbian) == "sr" == Identifier(["sr"]).language(croatian)
+    assert Identifier(["hr", "sr"]).language(croatian) == Identifier(["sr", "hr"]).language(croatian) == "hr"

@@ -191,7 +191,7 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
 
 
 @pytest.mark.parametrize(
-    ("dump", "language"), [("huwiki-latest-pages.xml.bz2", "hu"), ("/d/be_x_oldwiki-20260101.xml.bz2", "be-tarask")]
+    ("dump", "language"), [("huwiki-latest-pages.xml.bz2", "hu"), ("/d/be_x_oldwiki-20260101.xml.bz2", "be-x-old")]
 )
 def test_the_language_is_that_of_the_dumps_database(dump: str, language: str) -> None:
     data = translate(of_words(["python", "WikiExtractor.py", dump]), strict=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bertwright.corpus.download import language_of
 from bertwright.translate.command import PHASE, Command, Key
 
 _DUMP = re.compile(r"(?:^|/)([a-z_]+)wiki[-.]|wikicorpus_([a-z]+)")
@@ -22,7 +21,7 @@ def dump(command: Command, name: str) -> Iterator[Key]:
     path = str(command[name])
     yield Key("corpus.source", path, command.source(name))
     if found := _DUMP.search(path):
-        yield Key("corpus.language", language_of(found[1] or found[2]), "by the name of the dump")
+        yield Key("corpus.language", (found[1] or found[2]).replace("_", "-"), "by the name of the dump")
 
 
 def sentences(command: Command, name: str) -> Iterator[Key]:
