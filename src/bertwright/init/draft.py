@@ -126,6 +126,8 @@ def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
         lines.append(("dropout", "0.0", "a short run does not see enough text to overfit"))
     elif _by_muon(asked, size):
         lines.append(("dropout", "0.0", "a network this small does not overfit, and learns later with dropout"))
+    if _is_narrow(asked, size):
+        lines.append(("initializer_range", "0.06", "BERT's 0.02 is for wide networks: this one learns twice as soon"))
     if asked.machine.device.gpu:
         lines.append(("pad_vocab_to_multiple_of", "64", "a size that is fast on the GPU"))
     return lines
@@ -141,6 +143,12 @@ def _by_muon(asked: Asked, size: str) -> bool:
     return size in _MUON_RATE and not asked.machine.device.gpu
 
 
+def _is_narrow(asked: Asked, size: str) -> bool:
+    """Whether this is the network for which initial weights and warm-up were measured (docs/results.md, "The
+    ladder")."""
+    return size == "tiny" and _by_muon(asked, size) and not asked.modern
+
+
 def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
     batch = _batch(asked, size, phase, tokens)
     rate = _MUON_RATE[size] if _by_muon(asked, size) else _RATE[size]
@@ -149,7 +157,7 @@ def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line
         ("batch", f"{batch:_}", "sequences per update"),
         _micro_batch(asked, phase.length, batch),
         ("learning_rate", f"{rate:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
-        ("warmup", "0.06", ""),
+        ("warmup", "0.02" if _is_narrow(asked, size) else "0.06", ""),
     ]
     if asked.modern:
         lines.append(
