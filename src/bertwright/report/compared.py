@@ -48,6 +48,9 @@ class Run:
     """Whether training has ended."""
     vocabulary: str
     """Hash of the vocabulary, "" if unknown: losses with different vocabularies cannot be compared."""
+    scored_on: tuple[float, int] | None = None
+    """Mask rate and length (tokens) of the held-out sequences that the scores were taken on; None if unknown, and for a
+    classifier, which is scored on whole texts."""
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
@@ -82,6 +85,9 @@ def _read(folder: Path, name: str) -> Run:
             "started training."
         )
     train = stages.get("train") or _checkpoint(folder)
+    # Once training is extended, the results made from the shorter one are those of another model.
+    model = stages["train"].fingerprint if "train" in stages else None
+    stages = {name: each for name, each in stages.items() if each.manifest["inputs"].get("train", model) == model}
     # The last row with numbers: it holds less than a manifest but exists while training runs.
     # A row that says why training stopped has no numbers.
     last = next((row for row in reversed(rows) if "stopped" not in row), rows[-1])
@@ -91,7 +97,17 @@ def _read(folder: Path, name: str) -> Run:
     elif train is not None:
         numbers["hours"] = _hours(train)
     made = {**stages, **({"train": train} if train else {})}
-    return Run(name, rows, _settings(made), _scores(stages, rows), numbers, "train" in stages, _vocabulary(made))
+    scores = _scores(stages, rows)
+    return Run(
+        name=name,
+        rows=rows,
+        settings=_settings(made),
+        scores=scores,
+        numbers=numbers,
+        finished="train" in stages,
+        vocabulary=_vocabulary(made),
+        scored_on=_scored_on(made, rows) if "mlm_loss" in scores else None,
+    )
 
 
 def _vocabulary(made: Mapping[str, Artifact]) -> str:
@@ -151,9 +167,26 @@ def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -
     if classifies:
         found: Mapping[str, Any] = next((row for row in reversed(rows) if any(name in row for name in taken)), {})
         return {score: found[name] for name, score in taken.items() if name in found}
-    last: Mapping[str, Any] = next((row for row in reversed(rows) if "heldout_mlm_loss" in row), {})
+    last = _last_scored(rows)
     scores = dict.fromkeys((*SCORES, *SENTENCE_ORDER))
     return scores | {name: last.get(f"heldout_{name}") for name in TAKEN if name in scores}
+
+
+def _last_scored(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The last row with held-out scores of masked tokens; empty if there is none."""
+    return next((row for row in reversed(rows) if "heldout_mlm_loss" in row), {})
+
+
+def _scored_on(made: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> tuple[float, int] | None:
+    with suppress(ArtifactError, KeyError, IndexError):  # sealed by another version, or not scored or saved yet
+        if "evaluate" in made:
+            evaluate = made["evaluate"].manifest["config"]["evaluate"]
+            return evaluate["mask_rate"], evaluate["length"]
+        phase = made["train"].manifest["config"]["train"]["phases"][_last_scored(rows)["phase"]]
+        rate = phase["masking"]["rate"]
+        # Training scores with the first rate of a schedule.
+        return rate[0][1] if isinstance(rate, list) else rate, phase["length"]
+    return None
 
 
 def differing(runs: Sequence[Run]) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.report.chart import Chart, Format, Series, figure
+from bertwright.report.comparable import comparable, warnings
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
 from bertwright.report.formatting import duration, large, number, operations, percent, table
 from bertwright.report.page import document, time_of
@@ -82,33 +83,7 @@ def comparison(runs: Sequence[Run], written: str) -> str:
     ]
     names = ", ".join(f"<b>{escape(run.name)}</b>" for run in runs)
     introduction = f"{len(runs)} runs of bertwright: {names}. Written {time_of(written)}."
-    return document("Runs compared", introduction, sections, _warnings(runs))
-
-
-def _warnings(runs: Sequence[Run]) -> str:
-    """Warnings to read before comparing any numbers."""
-    warned = []
-    tokens = any("mlm_loss" in run.scores for run in runs)
-    if tokens and not _same_words(runs):
-        warned.append(
-            "<b>The vocabularies differ.</b> Loss and accuracy are measured per token, and different vocabularies "
-            "have different tokens, so these numbers cannot be compared."
-        )
-    elif len({run.settings.get("train made of: examples", "") for run in runs}) > 1:
-        warned.append(
-            "<b>The examples differ.</b> The held-out texts may differ, so scores can be compared only as far as "
-            "the texts can."
-        )
-    if under_way := [run.name for run in runs if not run.finished]:
-        warned.append(
-            f"<b>Not finished:</b> {escape(', '.join(under_way))}. Numbers are those of the last row, settings those "
-            "of the newest checkpoint, which does not say how long phases are."
-        )
-    return "".join(f'<p class="warning" role="note">{text}</p>' for text in warned)
-
-
-def _same_words(runs: Sequence[Run]) -> bool:
-    return len({run.vocabulary for run in runs}) == 1
+    return document("Runs compared", introduction, sections, warnings(runs))
 
 
 def _scores(runs: Sequence[Run]) -> str:
@@ -120,7 +95,7 @@ def _scores(runs: Sequence[Run]) -> str:
         known = [value for value in values if value is not None]
         if not known:
             continue
-        better = _BETTER_OF_TEXTS.get(name) or (_BETTER.get(name) if _same_words(runs) else None)
+        better = _BETTER_OF_TEXTS.get(name) or (_BETTER.get(name) if comparable(runs) else None)
         best = better(known) if better and len(set(known)) > 1 else None
         cells = (_cell(name, value) for value in values)
         shown = [f"<b>{c}</b>" if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]

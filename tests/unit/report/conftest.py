@@ -270,7 +270,7 @@ def run_folder(tmp_path: Path) -> Callable[..., Path]:
         evaluate = _stage(
             folder,
             "evaluate",
-            {"evaluate": {"length": 64}},
+            {"evaluate": {"length": 64, "mask_rate": 0.25}},
             {**SCORES, **scores},
             guessed,
             {"train": train, "examples": examples},

@@ -45,17 +45,19 @@ def two(run_folder: Make, tmp_path: Path) -> list[Path]:
     first = run_folder()
     second = tmp_path / "<i>másik & más"
     shutil.copytree(first, second)
-    for stage, section, key, value in (("train", "train", "seed", 7), ("evaluate", "", "", None)):
-        manifest = json.loads((second / stage / "manifest.json").read_text())
-        settings = manifest["config"]
-        if section:
-            settings[section] = {**settings[section], key: value}
-        counts = manifest["counts"] | (
-            {"mlm_loss": 1.75} if stage == "evaluate" else {"hours": 1.5, "tflops_done": 4e4}
-        )
-        (second / stage / "manifest.json").unlink()
-        seal(second / stage, Identity(stage, 1, settings, manifest["inputs"]), counts, manifest["seconds"])
+    train = sealed_anew(second / "train", {"seed": 7}, {"hours": 1.5, "tflops_done": 4e4})
+    sealed_anew(second / "evaluate", {}, {"mlm_loss": 1.75}, train=train.fingerprint)
     return [first, second]
+
+
+def sealed_anew(folder: Path, settings: dict[str, Any], counts: dict[str, Any], **inputs: str) -> Artifact:
+    """The artifact in `folder`, sealed with other settings, counts and inputs."""
+    manifest, stage = json.loads((folder / "manifest.json").read_text()), folder.name
+    config = manifest["config"] | {stage: manifest["config"][stage] | settings}
+    identity = Identity(stage, 1, config, manifest["inputs"] | inputs)
+    (folder / "manifest.json").unlink()
+    seal(folder, identity, manifest["counts"] | counts, manifest["seconds"])
+    return open_artifact(folder)
 
 
 def test_scores_stand_beside_each_other_and_the_best_is_bold(two: list[Path], tmp_path: Path) -> None:
@@ -105,6 +107,42 @@ def test_losses_of_other_vocabularies_are_not_compared_in_silence() -> None:
     assert "The examples differ" in comparison(others, "")
     assert 'class="warning"' not in comparison([run(), run()], "")
     assert "Not finished:</b> half." in comparison([run(), run("half", finished=False)], "")
+
+
+def test_scores_at_other_mask_rates_or_lengths_are_not_compared_in_silence() -> None:
+    worse = {**SCORES, "mlm_loss": 3.5}
+    assert "<b>2.500</b>" in comparison([run(scored_on=(0.15, 128)), run(scores=worse, scored_on=(0.15, 128))], "")
+    for other in ((0.4, 128), (0.15, 512)):
+        html = comparison([run("a", scored_on=(0.15, 128)), run("b", scores=worse, scored_on=other)], "")
+        assert "The scores were taken under different conditions" in html and "<b>2.500</b>" not in html
+        assert f"a: mask rate 0.15, length 128; b: mask rate {other[0]}, length {other[1]}" in html
+    html = comparison([run(scored_on=(0.15, 128)), run(scored_on=None, scores=dict.fromkeys(SCORES))], "")
+    assert 'class="warning"' not in html, "the other run is not scored yet"
+
+
+def test_curves_at_other_mask_rates_are_not_compared_in_silence() -> None:
+    def rates(*rates: str) -> dict[str, str]:
+        return {f"train.phases.{number}.masking.rate": rate for number, rate in enumerate(rates)}
+
+    html = comparison([run(settings=rates("0.15")), run(settings=rates("0.15", "0.3"))], "")
+    assert "The mask rates of training differ" in html
+    alike = [run(settings=rates("0.15")), run(settings=rates("0.15", "0.15")), run(settings={})]
+    assert 'class="warning"' not in comparison(alike, "")
+
+
+def test_what_scores_were_taken_on_is_read_from_the_stage_that_took_them(two: list[Path]) -> None:
+    shutil.rmtree(two[1] / "evaluate")
+    phase = {"length": 128, "masking": {"rate": [[0, 0.3], [200, 0.15]]}}
+    sealed_anew(two[1] / "train", {"phases": [phase, phase]}, {})
+    assert [each.scored_on for each in read_runs(two)] == [(0.25, 64), (0.3, 128)]
+
+
+def test_scores_of_a_model_before_its_training_was_extended_are_not_shown(two: list[Path]) -> None:
+    sealed_anew(two[1] / "train", {}, {}, extensions="of phase 1")
+    whole, extended = read_runs(two)
+    assert whole.scores["mlm_loss"] == 2.31 and "evaluate.mask_rate" in whole.settings
+    assert extended.scores["mlm_loss"] == extended.rows[-1]["heldout_mlm_loss"]
+    assert not [key for key in extended.settings if key.startswith(("evaluate", "export"))]
 
 
 def test_a_run_under_way_is_known_by_its_rows_and_its_checkpoint(two: list[Path]) -> None:
