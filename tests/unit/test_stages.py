@@ -98,6 +98,17 @@ def test_longer_phases_go_on(trained: Path, load: Load) -> None:
     assert state(trained / "train") == done
 
 
+def test_scores_of_a_shorter_training_are_not_those_of_the_run(trained: Path, load: Load) -> None:
+    recipe, longer, folder = load(), load("train.phases.0.steps=4"), RunFolder(trained)
+    run(recipe, trained, ["evaluate"])
+    assert folder.scores["mlm_loss"]
+    run(longer, trained, ["train"])
+    with pytest.raises(ArtifactError, match=r"scores of an earlier model .*: bertwright evaluate RECIPE --out"):
+        _ = folder.scores
+    run(longer, trained, ["evaluate"])
+    assert folder.scores["mlm_loss"]
+
+
 def test_a_stage_after_the_corpus_does_not_need_the_source(trained: Path, load: Load, tmp_path: Path) -> None:
     gone = load(f"corpus.source.path={tmp_path / 'gone.txt'}")
     run(gone, trained, ["train"])

@@ -36,8 +36,16 @@ class RunFolder:
 
     @property
     def scores(self) -> Scores:
-        """The held-out scores of the finished model, with their baselines."""
-        return cast("Scores", read_json(self.artifact("evaluate").file("scores.json")))
+        """The held-out scores of the finished model, with their baselines; an error if they are those of an earlier
+        model."""
+        evaluate, train = self.artifact("evaluate"), self.artifact("train")
+        # Extending a training leaves the scores of the shorter one in place.
+        if evaluate.manifest["inputs"]["train"] != train.fingerprint:
+            raise ArtifactError(
+                f"{evaluate.path} holds the scores of an earlier model than {train.path}. Make them anew: "
+                f"bertwright evaluate RECIPE --out {self.path}"
+            )
+        return cast("Scores", read_json(evaluate.file("scores.json")))
 
     @property
     def summary(self) -> Summary:
