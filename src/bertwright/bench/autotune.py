@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bertwright._version import __version__
-from bertwright.bench.search import Candidate, Trial, search
+from bertwright.bench.search import Candidate, Sizes, Trial, search
 from bertwright.bench.table import Table
 from bertwright.bench.trial import Tried, attempt
 from bertwright.check import device
@@ -36,7 +36,7 @@ Prepare = Callable[[Path], AbstractContextManager[Examples]]
 
 
 def autotune(
-    tried: Tried, engines: Sequence[str], sizes: Sequence[int], table: Table, prepare: Prepare, log: Log
+    tried: Tried, engines: Sequence[str], sizes: Sizes, table: Table, prepare: Prepare, log: Log
 ) -> list[Trial]:
     """The trials in search order, each taken from the table or run now and stored there."""
     with ExitStack() as stack:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from bertwright.bench.search import sizes
+from bertwright.bench.search import Sizes, halves, sizes
 from bertwright.bench.trial import Tried
 from bertwright.check import device
 from bertwright.core.errors import RecipeError
@@ -47,12 +47,14 @@ def first_size(tried: Tried) -> int:
     return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory) // 16)
 
 
-def sizes_to_try(tried: Tried, asked: Sequence[int] | None) -> list[int]:
-    """The requested sizes in ascending order, or doublings of the first size; `RecipeError` for one too large."""
+def sizes_to_try(tried: Tried, asked: Sequence[int] | None) -> Sizes:
+    """The requested sizes, or doublings of the first size and its halves; `RecipeError` for one too large."""
     first = first_size(tried)
-    found = sorted(asked) if asked else sizes(tried.share, first)
-    if found[-1] > tried.share:
+    if not asked:
+        found = sizes(tried.share, first)
+        return Sizes(found, halves(found[0]))
+    if max(asked) > tried.share:
         raise RecipeError(
-            f"--micro-batch {found[-1]}: a rank has {tried.share} sequences per step. Give a smaller micro-batch."
+            f"--micro-batch {max(asked)}: a rank has {tried.share} sequences per step. Give a smaller micro-batch."
         )
-    return found
+    return Sizes(sorted(asked))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Outcome = Literal["trained", "out-of-memory", "too-slow", "failed", "left-out"]
 GAIN = 1.02
@@ -74,17 +74,29 @@ def sizes(share: int, first: int) -> list[int]:
     return [*found, share]
 
 
-def search(
-    lines: Sequence[tuple[str, bool]], tried: Sequence[int], attempt: Callable[[Candidate], Trial]
-) -> Iterator[Trial]:
+def halves(size: int) -> list[int]:
+    """Half of a micro-batch, half of that, and so on down to 1."""
+    return [size // 2, *halves(size // 2)] if size > 1 else []
+
+
+class Sizes(NamedTuple):
+    """The micro-batches of each line."""
+
+    tried: Sequence[int]
+    """In ascending order."""
+    smaller: Sequence[int] = ()
+    """In descending order, for the case that the smallest of `tried` does not fit."""
+
+
+def search(lines: Sequence[tuple[str, bool]], sizes: Sizes, attempt: Callable[[Candidate], Trial]) -> Iterator[Trial]:
     """Try sizes upwards on each line (engine, checkpointing) while they fit and get faster; if the smallest one does
-    not fit, go downwards until one fits, and on while they get faster."""
+    not fit, try the smaller ones until one fits, and on while they get faster."""
     for engine, checkpointing in lines:
         line = partial(Candidate, engine, checkpointing)
-        upwards = list(_upwards(line, tried, attempt))
+        upwards = list(_upwards(line, sizes.tried, attempt))
         yield from upwards
         if upwards[0].outcome in ("out-of-memory", "too-slow"):
-            yield from _downwards(line, tried[0], attempt)
+            yield from _downwards(line, sizes.smaller, attempt)
 
 
 def _upwards(
@@ -107,19 +119,20 @@ def _upwards(
             ended = f"{behind} consecutive smaller ones were not faster" if behind >= PATIENCE else ""
 
 
-def _downwards(line: Callable[[int], Candidate], size: int, attempt: Callable[[Candidate], Trial]) -> Iterator[Trial]:
+def _downwards(
+    line: Callable[[int], Candidate], smaller: Sequence[int], attempt: Callable[[Candidate], Trial]
+) -> Iterator[Trial]:
     # The largest size that fits is not always the fastest: near the limit every step may wait for memory.
     fastest, behind = 0.0, 0
-    while size > 1 and behind < PATIENCE:
-        size //= 2
+    for size in smaller:
         trial = attempt(line(size))
         yield trial
         if trial.outcome == "failed":
             return
         if trial.outcome == "trained" and (not fastest or fastest / trial.seconds >= GAIN):
             fastest, behind = trial.seconds, 0
-        elif fastest:
-            behind += 1
+        elif fastest and (behind := behind + 1) == PATIENCE:
+            return
 
 
 def best(trials: Sequence[Trial]) -> Trial | None:

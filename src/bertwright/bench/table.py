@@ -11,6 +11,7 @@ from typing import Any
 
 from bertwright.bench.search import Candidate, Trial
 from bertwright.bench.trial import Tried
+from bertwright.core.config import fingerprinted
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.lock import FolderLock
@@ -71,11 +72,14 @@ def _stands(trial: Trial, waited: bool) -> bool:
 
 
 def _setting(tried: Tried) -> dict[str, Any]:
-    """The settings that trials must share to be comparable."""
+    """The settings that trials must share to be comparable: of the text and the vocabulary those that determine the
+    examples, and of training also those that only affect its speed."""
     values = tried.recipe.shown(exclude_none=True)
     train = values["train"]
     for name in ("engine", "checkpoint_activations", "observers", "mirror", "spot_notice"):
         train.pop(name, None)
     train["phases"][tried.phase].pop("micro_batch", None)
-    parts = {name: values.get(name) for name in ("examples", "model", "optim", "train")}
-    return {**parts, "ranks": tried.ranks, "steps": tried.steps}
+    parts = {name: fingerprinted(getattr(tried.recipe, name)) for name in ("corpus", "vocab", "examples")}
+    parts |= {name: values.get(name) for name in ("model", "optim", "train")}
+    # A vocabulary given as a file is not described by its section.
+    return {**parts, "entries": tried.recipe.network().vocab_size, "ranks": tried.ranks, "steps": tried.steps}

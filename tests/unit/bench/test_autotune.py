@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe
-from bertwright.bench.candidates import first_size
-from bertwright.bench.search import Candidate, Outcome, Trial, best, search, sizes, step_seconds
+from bertwright.bench.candidates import first_size, sizes_to_try
+from bertwright.bench.search import Candidate, Outcome, Sizes, Trial, best, halves, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
 from bertwright.check import device
@@ -37,11 +37,12 @@ def outcomes(trials: list[Trial]) -> dict[int, str]:
 
 def test_sizes_are_powers_of_two_from_the_first_and_the_whole_share() -> None:
     assert sizes(48, 5) == [4, 8, 16, 32, 48] and sizes(8, 100) == [8] and sizes(1, 1) == [1]
+    assert halves(10) == [5, 2, 1] and halves(1) == []
 
 
 def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
     seconds = {1: 8.0, 2: 5.0, 4: 5.0, 8: 4.99, 16: 1.0, 32: 1.0}
-    trials = list(search([("auto", False)], [1, 2, 4, 8, 16, 32], measured(seconds)))
+    trials = list(search([("auto", False)], Sizes([1, 2, 4, 8, 16, 32]), measured(seconds)))
     assert outcomes(trials) == {1: "trained", 2: "trained", 4: "trained", 8: "trained", 16: "left-out", 32: "left-out"}
     assert trials[-1].why == "2 consecutive smaller ones were not faster"
     # 2 is as fast as 8, and takes less memory.
@@ -50,19 +51,28 @@ def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
 
 def test_what_does_not_fit_ends_a_line_and_the_smallest_is_halved_until_it_does() -> None:
     fails: dict[int, Outcome] = {8: "out-of-memory", 4: "too-slow"}
-    trials = list(search([("zero", True)], [8, 16], measured({2: 1.0, 1: 1.5}, fails)))
+    trials = list(search([("zero", True)], Sizes([8, 16], [4, 2, 1]), measured({2: 1.0, 1: 1.5}, fails)))
     assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained", 1: "trained"}
     assert (found := best(trials)) and found.candidate.micro_batch == 2
-    refused = list(search([("zero", True)], [8, 16], measured({}, {8: "failed"})))
+    refused = list(search([("zero", True)], Sizes([8, 16], [4, 2, 1]), measured({}, {8: "failed"})))
     assert outcomes(refused) == {8: "failed", 16: "left-out"} and best(refused) is None
 
 
 def test_what_just_fits_is_not_for_that_the_fastest() -> None:
     fails: dict[int, Outcome] = {64: "out-of-memory"}
     seconds = {32: 9.0, 16: 4.0, 8: 4.5, 4: 6.0, 2: 1.0}
-    trials = list(search([("auto", False)], [64], measured(seconds, fails)))
+    trials = list(search([("auto", False)], Sizes([64], [32, 16, 8, 4, 2, 1]), measured(seconds, fails)))
     assert list(outcomes(trials)) == [64, 32, 16, 8, 4], "two in a row that are no faster end it"
     assert (found := best(trials)) and found.candidate.micro_batch == 16
+
+
+def test_of_requested_sizes_no_smaller_ones_are_tried(tried: Tried) -> None:
+    requested = sizes_to_try(tried, [32, 16])
+    assert requested == Sizes([16, 32])
+    trials = list(search([("auto", False)], requested, measured({}, {16: "out-of-memory"})))
+    assert outcomes(trials) == {16: "out-of-memory", 32: "left-out"} and best(trials) is None
+    found = sizes_to_try(tried, None)
+    assert found.tried[-1] == tried.share and found.smaller == halves(found.tried[0])
 
 
 @pytest.mark.parametrize(
@@ -110,6 +120,17 @@ def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path
     newer = {**MACHINE, "torch": "2.14.0"}
     with pytest.raises(ArtifactError, match=r"settings \(torch\)"), open_table(tmp_path / "run", tried, newer):
         pass
+    for override, named in (
+        ("vocab.size=200", "vocab, entries"),
+        ("corpus.language=de", "corpus"),
+        ("examples.passes=3", "examples"),
+    ):
+        changed = replace(tried, recipe=Recipe.load("hu-mini", ["corpus.source=sample", override]))
+        with pytest.raises(ArtifactError, match=rf"\({named}\)"), open_table(tmp_path / "run", changed, MACHINE):
+            pass
+    same = ["corpus.source=sample", "corpus.workers=3", "examples.workers=3", "corpus.cache_dir=elsewhere"]
+    with open_table(tmp_path / "run", replace(tried, recipe=Recipe.load("hu-mini", same)), MACHINE) as table:
+        assert table.trials == {trial.candidate: trial}
     table.file.write_text(json.dumps([]))
     with pytest.raises(ArtifactError, match="is not a table of autotune"), open_table(tmp_path / "run", tried, MACHINE):
         pass
