@@ -16,6 +16,7 @@ from bertwright.launch.environment import Environment, exports
 from bertwright.launch.foreground import run_in_order
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.target import Description
+from bertwright.plan.hardware import TORCHRUN_RANKS
 
 
 class TorchrunPlace(Section):
@@ -25,7 +26,7 @@ class TorchrunPlace(Section):
     """Names this target."""
     nodes: int = Field(1, ge=1)
     """Number of machines that train together. With several, run the command once on each."""
-    ranks: int = Field(2, ge=1)
+    ranks: int = Field(TORCHRUN_RANKS, ge=1)
     """Ranks on each machine: one for each GPU, or for each CPU socket."""
     rendezvous: str = Field("", validate_default=True)
     """Rendezvous of several machines, such as "node1:29500": a host name that all of them resolve, and a free port."""

@@ -11,6 +11,8 @@ from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 
+TORCHRUN_RANKS = 2
+"""Ranks per machine of a place of kind torchrun that gives no number."""
 _SIZES = ("accelerators", "vm_size", "gpus")
 """Keys of a place that name a machine type in the target's terms."""
 
@@ -44,8 +46,9 @@ class HardwareConfig(Section):
 def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) -> HardwareConfig | None:
     """The `[hardware]` section of a place file, or None if it has none; raises `RecipeError` if it is invalid.
 
-    GPUs, ranks and nodes that the place gives as numbers are defaults for the section. The number of GPUs of a named
-    machine size is not known here, so it is a `RecipeError` if it is not given.
+    GPUs, ranks and nodes that the place gives as numbers are defaults for the section; if it gives ranks, that many
+    are started, each on its own GPU. The number of GPUs of a named machine size is not known here, so it is a
+    `RecipeError` if it is not given.
     """
     if (given := values.get("hardware")) is None:
         return None
@@ -54,6 +57,10 @@ def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) 
     asked = {
         key: value for key in ("gpus", "ranks", "nodes") if isinstance(value := values.get(key), int) and value > 0
     }
+    if values.get("kind") == "torchrun":
+        asked.setdefault("ranks", TORCHRUN_RANKS)
+    if "ranks" in asked:
+        asked["gpus"] = asked["ranks"]
     sized = next((key for key in _SIZES if isinstance(values.get(key), str) and values[key]), "")
     if given.get("gpu") and sized and "gpus" not in {**asked, **given}:
         raise RecipeError(

@@ -8,6 +8,7 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
+from bertwright.launch.torchrun import TorchrunPlace
 from bertwright.plan import machine as machines
 from bertwright.plan.hardware import HardwareConfig, hardware_in
 from bertwright.plan.machine import machine_of, this_machine, workers_of
@@ -84,11 +85,22 @@ def test_numbers_of_the_place_hold_unless_its_hardware_says_otherwise() -> None:
     place = {"gpus": 4, "ranks": 2, "nodes": 3}
     assert given(place) is None
     found = given({**place, "hardware": {"gpu": "h100"}})
-    assert found and (found.gpus, found.ranks, found.nodes) == (4, 2, 3)
+    assert found and (found.gpus, found.ranks, found.nodes) == (2, 2, 3), "ranks that are given are those started"
+    found = given({"gpus": 4, "hardware": {"gpu": "h100"}})
+    assert found and (found.gpus, found.ranks) == (4, 1)
     found = given({**place, "hardware": {"gpu": "h100", "gpus": 8, "nodes": 1}})
     assert found and (found.gpus, found.ranks, found.nodes) == (8, 2, 1)
     found = given({"gpus": "all", "nodes": 0, "hardware": {}})
     assert found and (found.gpus, found.nodes) == (1, 1), "a container's list of GPUs is no number"
+
+
+def test_a_plan_is_for_the_ranks_that_torchrun_starts() -> None:
+    for place, ranks in (({"ranks": 8}, 8), ({}, TorchrunPlace().ranks)):
+        for hardware in ({"gpu": "h100"}, {"cores": 8}):
+            found = given({"kind": "torchrun", **place, "hardware": hardware})
+            assert found and machine_of(found).each == ranks
+    found = given({"kind": "torchrun", "hardware": {"gpu": "h100", "gpus": 4}})
+    assert found and machine_of(found).each == 4
 
 
 @pytest.mark.parametrize("key", ["accelerators", "vm_size", "gpus"])
