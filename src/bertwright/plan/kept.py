@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from bertwright.check.device import training_gpus
 from bertwright.check.machine import gpu_names, torch_build
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder, read_json, sha256_of, write_json
 from bertwright.core.processor import default_workers, processor_flags
 from bertwright.core.shapes import Number, Text
@@ -47,13 +48,21 @@ _FILE = TypeAdapter(dict[str, _Entry])
 
 
 def cache_file() -> Path:
-    """Path of the file with the measurements."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertwright" / "measured.json"
+    """Path of the file with the measurements; `DataError` if the user has no home folder."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertwright" / "measured.json"
+    except RuntimeError as error:
+        raise DataError(
+            f"there is no folder for measurements ({str(error).rstrip('.')}). Set XDG_CACHE_HOME to a folder that you "
+            "may write to."
+        ) from error
 
 
 def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
     """The key of a measurement: machine, network, optimizer, computation settings, and one rank's micro-batch."""
-    machine = [default_workers(), sorted(processor_flags()), gpu_names(), torch_build().version]
+    # On a GPU the threads hardly matter, and torchrun sets their number for its ranks only.
+    threads = "" if training_gpus(recipe) else os.environ.get("OMP_NUM_THREADS", "")
+    machine = [default_workers(), threads, sorted(processor_flags()), gpu_names(), torch_build().version]
     train = recipe.train.model_dump(mode="json", include=set(_TRAIN))
     work_is = [work.phase.length, sequences, round(work.mean_length), round(work.predictions)]
     return sha256_of(
@@ -68,12 +77,17 @@ def kept_measurement(key: str) -> Measured | None:
 
 
 def keep(measurements: dict[str, Measured]) -> Path:
-    """Store measurements in addition to those already there; returns the file's path."""
+    """Store measurements in addition to those already there; returns the file's path. `DataError` if they cannot be
+    written."""
     path = cache_file()
-    make_folder(path.parent)
     before = {key: entry for key, entry in _read().items() if key not in measurements}
     every: dict[str, Any] = {**before, **{key: asdict(value) for key, value in measurements.items()}}
-    write_json(path, dict(list(every.items())[-_MOST:]))
+    try:
+        make_folder(path.parent)
+        write_json(path, dict(list(every.items())[-_MOST:]))
+    except DataError as error:
+        where = "Measurements are written below XDG_CACHE_HOME, or ~/.cache if it is not set."
+        raise DataError(f"{error} {where}") from error
     return path
 
 
@@ -83,7 +97,7 @@ def today() -> str:
 
 
 def _read() -> dict[str, _Entry]:
-    # An unreadable cache counts as empty: its contents are measured again.
-    with suppress(ArtifactError, FileNotFoundError, ValidationError):
+    # An unreadable cache counts as empty: plans and runs do without it, and its contents can be measured again.
+    with suppress(ArtifactError, DataError, OSError, ValidationError):
         return _FILE.validate_python(read_json(cache_file()))
     return {}

@@ -127,7 +127,8 @@ def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
 
 def _measurements(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[Measured | None]:
     """The stored measurement of each phase on this machine; None for each phase that has none."""
-    if not machine.here:
+    # One process alone was measured: ranks that share the cores are slower.
+    if not machine.here or (machine.each > 1 and not machine.device.gpu):
         return [None] * len(works)
     return [kept_measurement(key_of(recipe, work, work.micro_sequences(machine.ranks))) for work in works]
 

@@ -1,6 +1,7 @@
 """A measurement is of the recipe's own steps, is kept by what it is of, and comes before the table of devices."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.cli import main
+from bertwright.core.errors import DataError
 from bertwright.pipeline.lineage import standing_artifacts
+from bertwright.plan import kept
 from bertwright.plan.data import read_data
 from bertwright.plan.kept import Measured, cache_file, keep, kept_measurement, key_of
 from bertwright.plan.machine import HardwareConfig, machine_of, this_machine
@@ -43,6 +46,9 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
     assert (
         make_plan(recipe, standing_artifacts(recipe, out), machine_of(HardwareConfig(gpu="h100")))["calibrated"] == ""
     ), "another machine"
+    nodes, ranks = replace(machine, nodes=2), this_machine(recipe, 2)
+    assert make_plan(recipe, standing_artifacts(recipe, out), nodes)["calibrated"], "each with one process"
+    assert make_plan(recipe, standing_artifacts(recipe, out), ranks)["calibrated"] == "", "two share the cores"
 
 
 def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: Path) -> None:
@@ -53,6 +59,39 @@ def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: 
     assert kept_measurement(key) is None
     keep({key: Measured(3.0, 1.0, "2026-01-02")})
     assert kept_measurement(key) == Measured(3.0, 1.0, "2026-01-02")
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
+def test_a_cache_of_a_bad_disk_or_another_user_is_none(
+    error: OSError, load: Load, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep({"a": Measured(2.0, 1.0, "2026-01-02")})
+
+    def broken(path: Path) -> None:
+        raise error
+
+    monkeypatch.setattr(kept, "read_json", broken)
+    assert kept_measurement("a") is None
+    recipe = load()
+    assert make_plan(recipe, {}, this_machine(recipe))["calibrated"] == ""
+
+
+def test_a_user_without_a_home_has_no_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", homeless)
+    assert kept_measurement("a") is None
+    with pytest.raises(DataError, match=r"no folder for measurements \(Could not .* directory\)\. Set XDG_CACHE_HOME"):
+        keep({"a": Measured(2.0, 1.0, "2026-01-02")})
+
+
+def test_a_cache_that_cannot_be_written_is_told(cache: Path) -> None:
+    cache.parent.parent.mkdir()
+    cache.parent.write_text("a file where the folder should be")
+    with pytest.raises(DataError, match=r"cannot write .*bertwright: .* Measurements are written below XDG_CACHE_HOME"):
+        keep({"a": Measured(2.0, 1.0, "2026-01-02")})
 
 
 def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> None:

@@ -82,6 +82,18 @@ def test_only_the_newest_measurements_are_kept(monkeypatch: pytest.MonkeyPatch) 
     assert [kept_measurement(key) for key in "abcd"] == [NEXT, None, DAY, DAY], "what is measured again is new"
 
 
+def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = load()
+    work = PhaseWork(0, recipe.train.phases[0], 3, 24, 12.0, 2.0, None)
+    for sizes, number in (((), 3), ((80 * 10**9,), 1)):
+        monkeypatch.setattr(kept, "training_gpus", lambda recipe, sizes=sizes: sizes)
+        keys = set()
+        for threads in ("1", "2", ""):
+            monkeypatch.setenv("OMP_NUM_THREADS", threads)
+            keys.add(key_of(recipe, work, 4))
+        assert len(keys) == number
+
+
 def test_a_measurement_is_of_what_takes_time_and_of_nothing_else(load: Load) -> None:
     recipe = load()
     work = PhaseWork(0, recipe.train.phases[0], 3, 24, 12.0, 2.0, None)
