@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.files import read_json
+from bertwright.plan.shapes import Plan
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import duration, large, table
 
@@ -25,12 +26,16 @@ class Grade(NamedTuple):
 
 
 def grades(facts: Facts) -> dict[str, Grade]:
-    """Each forecast that has a measurement: seconds of training and other stages, tokens/s, memory, disk."""
+    """Each forecast that has a measurement: seconds of training and other stages, tokens/s, memory, disk.
+
+    Seconds of training and disk are left out if training had other steps than were forecast.
+    """
     plan = facts.forecast
     if plan is None:
         return {}
     train, found = facts.counts("train"), {}
-    if facts.unfinished is None and (hours := plan["hours"].get("train")) is not None:
+    whole = facts.unfinished is None and _steps_forecast(facts, plan)
+    if whole and (hours := plan["hours"].get("train")) is not None:
         found["train_seconds"] = Grade(3600 * hours, facts.stages["train"].manifest["seconds"])
     others = [name for name, hours in plan["hours"].items() if name != "train" and hours and name in facts.stages]
     if others and facts.unfinished is None:
@@ -42,10 +47,24 @@ def grades(facts: Facts) -> dict[str, Grade]:
     # Compares what the stages leave on disk at the end: peak usage during the run is not recorded.
     left = plan.get("disk_left", {})
     stages = [name for name, size in left.items() if size is not None and name in facts.stages]
-    if stages and facts.unfinished is None:
+    if stages and whole:
         expected = sum(left[name] or 0.0 for name in stages)
         found["disk_bytes"] = Grade(expected, sum(_disk(facts.stages[name]) for name in stages))
     return found
+
+
+def _steps_forecast(facts: Facts, plan: Plan) -> bool:
+    """Whether a finished training had the steps that were forecast, as far as these were known and not estimated."""
+    train = facts.stages["train"]
+    grown = [extension["phase"] for extension in train.counts["extensions"]]
+    done = zip(plan["phases"], train.counts["phase_steps"], train.counts["phase_ends"], strict=False)
+    for index, (forecast, steps, end) in enumerate(done):
+        phase = train.manifest["config"]["train"]["phases"][index]
+        # Before the examples are counted, the steps of a length in tokens or epochs are an estimate.
+        estimated = (phase.get("tokens") or phase.get("epochs")) and index not in grown and end == steps
+        if forecast["steps"] not in (None, end) and not phase.get("hours") and not estimated:
+            return False
+    return True
 
 
 def forecast(facts: Facts) -> str:
@@ -56,6 +75,8 @@ def forecast(facts: Facts) -> str:
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
     how = plan["calibrated"] or "from a table of devices, without a measurement"
     about = f"<p>Made before training began, for {escape(machine['title'])}{ranks}; times {escape(how)}.</p>"
+    if facts.unfinished is None and not _steps_forecast(facts, plan):
+        about += "<p>Training had other steps than forecast, so neither its time nor the disk is compared.</p>"
     return about + table(("what", "forecast", "measured", "error"), _rows(grades(facts)))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.report.test_comparison import sealed_anew
 from tests.unit.report.test_report import STAGES, report
 
 from bertwright.core.artifact import open_artifact
@@ -14,6 +15,14 @@ from bertwright.core.files import read_json, sha256_of
 from bertwright.report.facts import read_facts
 
 Make = Callable[..., Path]
+
+
+def phase(steps: int | None) -> dict[str, Any]:
+    """The forecast of a phase of this number of steps."""
+    parts = ("weights", "gradients", "optimizer", "activations", "batches", "teacher", "program")
+    sizes = {"memory": dict.fromkeys(parts, 1.0), "memory_bytes": 7.0, "micro_batch": 1, "micro_batches": 1}
+    speed = {"step_seconds": 1.0, "tokens_per_second": 1.0, "hours": 1.0}
+    return {"steps": steps, "sequences": None, "tokens": None, "repeats": None, **sizes, **speed}
 
 
 def keep(folder: Path, **changed: Any) -> None:
@@ -34,7 +43,7 @@ def keep(folder: Path, **changed: Any) -> None:
         "calibrated": "",
         "parameters": 4_386_178,
         "text_bytes": 1e7,
-        "phases": [],
+        "phases": [phase(600), phase(300)],
         "memory_bytes": 350_000_000,
         "fits": True,
         "remedies": [],
@@ -63,6 +72,46 @@ def test_each_number_is_graded(run_folder: Make) -> None:
     assert errors == {"tokens_per_second": 0.0, "memory_bytes": 1.0, "disk_bytes": -0.5}
     assert "Forecast" in page.text and "this machine, 2 <cores>, 2 ranks" in page.text
     assert "+100\u00a0%" in page.text and "-50\u00a0%" in page.text
+
+
+@pytest.mark.parametrize(
+    ("forecast", "length", "same"),
+    [
+        ((600, 300), {"steps": 300}, True),
+        ((600, 200), {"steps": 200}, False),
+        ((500, 300), {"steps": 300}, False),
+        ((600, None), {"epochs": 2.0}, True),
+        ((600, 280), {"epochs": 2.0}, True),
+        ((600, 280), {"tokens": 10_000}, True),
+        ((600, 280), {"steps": 400, "hours": 1.0}, True),
+    ],
+)
+def test_a_training_of_other_steps_is_not_graded_by_its_time(
+    forecast: tuple[int, int | None], length: dict[str, Any], same: bool, run_folder: Make
+) -> None:
+    folder = run_folder()
+    train = open_artifact(folder / "train")
+    phases = [{**phase, **length} for phase in train.manifest["config"]["train"]["phases"]]
+    phases[0] |= {"tokens": None, "epochs": None, "steps": 600}
+    sealed_anew(folder / "train", {"phases": phases}, {"extensions": []})
+    keep(folder, phases=[phase(steps) for steps in forecast])
+    page, graded = report(folder), read_json(folder / "summary.json")["forecast"]
+    assert ("train_seconds" in graded, "disk_bytes" in graded) == (same, same)
+    assert {"other_seconds", "tokens_per_second", "memory_bytes"} <= graded.keys()
+    assert ("Training had other steps than forecast" in page.text) is not same
+
+
+@pytest.mark.parametrize(
+    "changed", [{"phase_ends": [600, 200]}, {"extensions": [{"phase": 1, "step": 150, "from": 200, "to": 300}]}]
+)
+def test_nor_is_one_in_tokens_that_was_extended_or_ended_early(changed: dict[str, Any], run_folder: Make) -> None:
+    folder = run_folder()
+    train = open_artifact(folder / "train")
+    phases = [{**phase, "tokens": 10_000} for phase in train.manifest["config"]["train"]["phases"]]
+    sealed_anew(folder / "train", {"phases": phases}, {"phase_steps": [600, 300], "extensions": [], **changed})
+    keep(folder, phases=[phase(600), phase(280)])
+    report(folder)
+    assert "train_seconds" not in read_json(folder / "summary.json")["forecast"]
 
 
 def test_without_a_forecast_there_is_no_section(run_folder: Make) -> None:
