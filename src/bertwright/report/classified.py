@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
@@ -81,7 +80,7 @@ def examples(facts: Facts) -> str:
         for split, name in parts.items()
     ]
     files = counts["heldout"]["files"]
-    where = ", ".join(map(escape, files)) if files else "a share of the training file, selected by a hash of each text"
+    where = ", ".join(files) if files else "a share of the training file, selected by a hash of each text"
     repeated = counts["heldout"]["repeated"]
     lengths = [
         histogram(
@@ -93,7 +92,7 @@ def examples(facts: Facts) -> str:
         for name, sequences in counts["train"]["sequences"].items()
     ]
     return (
-        table(("part", "texts", "tokens", *map(escape, classes)), rows)
+        table(("part", "texts", "tokens", *classes), rows)
         + definitions([("held out", where)])
         + f'<div class="charts">{"".join(lengths)}</div>'
         + f"<p>Of the held-out texts, {large(repeated)} also occur word for word among the training texts.</p>"

@@ -64,7 +64,7 @@ def _letters(counts: Mapping[str, Any]) -> tuple[str, str]:
 def _alphabet(alphabet: Mapping[str, Any]) -> str:
     """How many of the text's distinct characters are entries, their share of the text, and the commonest others."""
     kept = f"{alphabet['characters']:,} of {alphabet['of']:,}, {alphabet['coverage'] * 100:.3f}\u00a0% of the text"
-    return kept + (f"; not {escape(' '.join(alphabet['missing']))}" if alphabet["missing"] else "")
+    return kept + (f"; not {' '.join(alphabet['missing'])}" if alphabet["missing"] else "")
 
 
 def _origin(trained: Mapping[str, Any]) -> str:

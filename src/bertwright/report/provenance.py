@@ -17,7 +17,7 @@ def model(facts: Facts) -> str:
     # Missing for a BERT: networks were trained before there were other families.
     family = settings.get("model", {}).get("kind")
     shape = [
-        *([("family", escape(family))] if family else []),
+        *([("family", family)] if family else []),
         ("parameters", number(counts["parameters"])),
         ("layers", number(network["num_hidden_layers"])),
         ("hidden size", number(network["hidden_size"])),

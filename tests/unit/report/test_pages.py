@@ -10,6 +10,7 @@ from tests.unit.report.test_report import Page
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import read_json
+from bertwright.report import classified
 from bertwright.report.config import ReportConfig
 from bertwright.report.facts import read_facts
 from bertwright.report.run import run, write_page
@@ -111,6 +112,18 @@ def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder:
     ):
         assert shown in text, shown
     assert "Corpus" not in text and "learned from" not in text
+
+
+def test_names_of_others_are_escaped_once(run_folder: Make) -> None:
+    folder = run_folder()
+    artifacts = opened(folder)
+    alphabet = {**artifacts["vocab"].counts["alphabet"], "missing": ["R&D"]}
+    artifacts["vocab"] = counted(artifacts["vocab"], alphabet=alphabet)
+    assert "of the text; not R&D" in written(folder, artifacts)
+    part = {"examples": 2, "tokens": 9, "classes": [1, 1], "files": ["R&D.tsv"], "repeated": 0, "sequences": {}}
+    artifacts["examples"] = counted(artifacts["examples"], labels=["R&D", "B&B"], train=part, heldout=part)
+    shown = Page(classified.examples(read_facts(folder, artifacts, ""))).text
+    assert "R&D.tsv" in shown and "tokensR&DB&B" in shown
 
 
 def test_pairs_in_sentence_order_are_called_so(run_folder: Make) -> None:
