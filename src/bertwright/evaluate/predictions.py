@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,10 +106,13 @@ def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: To
 
 
 def _whole_words(ids: np.ndarray[Any, Any], tokenizer: Tokenizer) -> list[int]:
-    """Positions of words that are one entry of two or more characters (isalpha would reject combining marks)."""
+    """Positions of words that are one entry: of two or more characters, or an ideograph, which BERT always sets
+    apart."""
     ends = [*~tokenizer.continuation[ids[1:]], True]
     entries = [tokenizer.vocabulary[i] for i in ids]
-    return [i for i, entry in enumerate(entries) if ends[i] and len(entry) > 1 and entry[0].isalpha()]
+    words = [len(entry) > 1 or unicodedata.name(entry, "").startswith("CJK ") for entry in entries]
+    # Of the first character only: isalpha rejects combining marks.
+    return [i for i, entry in enumerate(entries) if ends[i] and words[i] and entry[0].isalpha()]
 
 
 def _masked(ids: list[int], position: int, tokenizer: Tokenizer) -> Question:

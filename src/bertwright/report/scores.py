@@ -133,11 +133,7 @@ def _labels(facts: Facts) -> str:
 def predictions(facts: Facts) -> str:
     """Sentences with a masked word, the word itself if known, and the five best guesses."""
     if not facts.predictions:
-        asked = "evaluate" in facts.stages
-        why = (
-            "None were requested (evaluate.cloze, evaluate.samples)" if asked else "The stage evaluate has not run yet"
-        )
-        return f"<p>{why}.</p>"
+        return f"<p>{_no_predictions(facts)}</p>"
     rows = [(_masked(line["text"]), escape(line["gold"] or "–"), _guesses(line)) for line in facts.predictions]
     untrained = " <b>They are those of an untrained model.</b>" if facts.scores.get("untrained") else ""
     if facts.labels:
@@ -145,6 +141,20 @@ def predictions(facts: Facts) -> str:
     return (
         "<p>The marked word was hidden from the model. Its five best guesses are shown with their probability; the "
         "right one is set in bold." + untrained + "</p>" + table(("sentence", "word", "guesses"), rows, "predictions")
+    )
+
+
+def _no_predictions(facts: Facts) -> str:
+    if "evaluate" not in facts.stages:
+        return "The stage evaluate has not run yet."
+    if len(facts.labels) == 1:
+        return "The model predicts a number for each text, so it guesses no words and no classes."
+    settings = facts.stages["evaluate"].manifest["config"]["evaluate"]
+    if not settings.get("samples") and not settings.get("cloze"):
+        return "None were requested (evaluate.cloze, evaluate.samples)."
+    return (
+        "None of the held-out sentences that were tried is suitable: neither short nor long, without unknown words, "
+        "and with a word that is one entry of the vocabulary."
     )
 
 

@@ -71,9 +71,15 @@ def test_a_line_is_read_whole_or_refused_by_its_length(tokenizer: Tokenizer) -> 
 
 def test_only_whole_words_of_two_characters_are_asked(tokenizer: Tokenizer) -> None:
     """No part of a longer word, no punctuation, number or single letter: a person could not guess those."""
-    store = Sentences("a 7 river ##s , a 7 , . 東 京", "a 7 the ##s , a 7 , . 東 京 молоко")
+    store = Sentences("a 7 river ##s , a 7 , .", "a 7 the ##s , a 7 , . молоко")
     (question,) = heldout_questions(store, tokenizer, 5, 64)
     assert question.gold == "молоко" and question.source == "held-out"
+
+
+def test_ideographs_are_asked_one_by_one(tokenizer: Tokenizer) -> None:
+    """BERT sets each apart, so a vocabulary has no longer entry of them."""
+    asked = heldout_questions(Sentences("a 7 , 東 . , a", ", . 京 , 7 a ."), tokenizer, 5, 64)
+    assert {question.gold for question in asked} == {"東", "京"}
 
 
 def test_sentences_too_short_too_long_or_unknown_are_left_out(tokenizer: Tokenizer) -> None:

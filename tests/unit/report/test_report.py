@@ -16,6 +16,7 @@ from bertwright.report.config import VERSION, ReportConfig
 from bertwright.report.facts import read_facts
 from bertwright.report.provenance import machine
 from bertwright.report.run import run, summary
+from bertwright.report.scores import predictions
 
 Make = Callable[..., Path]
 STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]
@@ -228,8 +229,18 @@ def test_the_report_has_a_version_and_a_fingerprint_of_what_it_shows(run_folder:
     assert fingerprint() != first
 
 
-def test_without_predictions_the_page_says_so(run_folder: Make) -> None:
-    assert "None were requested" in report(run_folder([])).text
+def test_without_predictions_the_page_says_why(run_folder: Make) -> None:
+    folder = run_folder([])
+    assert "None were requested" in report(folder).text
+    evaluate = open_artifact(folder / "evaluate")
+    config = {"evaluate": {**evaluate.manifest["config"]["evaluate"], "samples": 8}}
+    seal(folder / "evaluate", Identity("evaluate", 1, config, {}), evaluate.counts, 1.0)
+    assert "None of the held-out sentences that were tried is suitable" in report(folder).text
+    made = read_facts(folder, {name: open_artifact(folder / name) for name in STAGES}, "")
+    examples = made.stages["examples"]
+    numbers = {**examples.manifest, "counts": {**examples.counts, "labels": ["similarity"]}}
+    regression = replace(made, stages={**made.stages, "examples": Artifact(examples.path, numbers)})
+    assert "The model predicts a number for each text" in predictions(regression)
 
 
 def test_bits_a_character_stand_where_they_were_scored(run_folder: Make) -> None:
