@@ -11,7 +11,8 @@ def without_quotes(line: str) -> str:
 
     The first of four quotes is an apostrophe, and so are all but the last five of six or more. A line with an odd
     number of both kinds of marks has an apostrophe before an italic mark, which looks like a bold one: "l'''amour''",
-    "''Faust'''s". MediaWiki would show one after a space, too; there the marks are a slip, and it is dropped.
+    "''Faust'''s". MediaWiki would show one wherever the marks are a slip; here a letter must stand on both sides, or
+    an s before it.
     """
     # Nearly all lines: no quote is an apostrophe.
     if "''''" not in line and line.count("'''") % 2 == 0:
@@ -26,9 +27,13 @@ def without_quotes(line: str) -> str:
     if (lengths.count(_BOLD) + both) % 2 and (lengths.count(_ITALIC) + both) % 2:
         bold = [place for place, length in enumerate(lengths) if length == _BOLD]
         place = min(bold, key=lambda place: _rank(texts[place]), default=-1)
-        if place >= 0 and texts[place][-1:].strip():
+        if place >= 0 and _may_have_apostrophe(texts[place], texts[place + 1]):
             texts[place] += "'"
     return "".join(texts)
+
+
+def _may_have_apostrophe(before: str, after: str) -> bool:
+    return bool(before[-1:].strip()) and (after[:1].isalnum() or before[-1].lower() in "sxz")
 
 
 def _rank(before: str) -> int:

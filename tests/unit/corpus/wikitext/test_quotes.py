@@ -17,6 +17,7 @@ from bertwright.corpus.wikitext.quotes import without_quotes
         ("the ''Faust'''s end", "the Faust's end"),
         ("''Jeopardy!'''s host", "Jeopardy!'s host"),
         ("''The Beatles''' music", "The Beatles' music"),
+        ("''Kuritiba''' is", "Kuritiba is"),
         ("l'''amour'' fou", "l'amour fou"),
         ("'''A''' and l'''amour'' fou", "A and l'amour fou"),
         ("one'''two d'''three''", "onetwo dthree"),
