@@ -53,7 +53,7 @@ def fetch(url: str, target: Path, log: Log, sha1: str = "", sha256: str = "") ->
 
 @contextmanager
 def _alone(path: Path) -> Iterator[BinaryIO]:
-    """The file at `path`, open for appending and locked for this process."""
+    """The file at `path`, open for appending, at its end, and locked for this process."""
     while True:
         try:
             handle = open(path, "ab")  # noqa: SIM115 (closed below)
@@ -63,6 +63,7 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
             # If processes on one machine want the same file, one downloads it; the others wait and find it.
             fcntl.flock(handle, fcntl.LOCK_EX)
             if _is_at(handle, path):  # not moved or removed by the process that held the lock
+                handle.seek(0, os.SEEK_END)  # which may have appended while this one waited
                 yield handle
                 return
 
@@ -115,17 +116,15 @@ def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
 
 def _write(answer: Answer, handle: BinaryIO, log: Log) -> None:
     total = answer.version.size
-    done = answer.start
     for block in answer.blocks():
         try:
             handle.write(block)
             handle.flush()
         except OSError as error:
             raise cannot_write(Path(handle.name), error) from error
-        done += len(block)
-        log.progress("download", done / 1e6, (total or 0) / 1e6, "MB")
-    if total is not None and done != total:
-        raise OSError(f"{done:,} bytes arrived instead of {total:,}")
+        log.progress("download", handle.tell() / 1e6, (total or 0) / 1e6, "MB")
+    if total is not None and handle.tell() != total:
+        raise OSError(f"{handle.tell():,} bytes arrived instead of {total:,}")
 
 
 def _check(url: str, path: Path, target: Path, sums: Mapping[str, str]) -> None:

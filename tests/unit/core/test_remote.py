@@ -1,3 +1,4 @@
+import fcntl
 import hashlib
 import json
 import os
@@ -8,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from tests.server import Server, serving
@@ -128,6 +129,29 @@ def test_two_that_want_the_same_file_wait_for_each_other(tmp_path: Path, server:
         thread.join()
     assert len(server.asked) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["wiki.bz2"]
+
+
+def test_who_waits_for_a_transfer_that_is_killed_goes_on_where_that_one_stopped(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part grows after it was opened here, so this process cannot know its end before it has the lock."""
+    url, opened, lock = f"{server.address}/a/wiki.bz2", threading.Event(), fcntl.flock
+
+    def flock(handle: IO[bytes], kind: int) -> None:
+        opened.set()
+        lock(handle, kind)
+
+    target = begun(tmp_path, 1_000_000, url=url)
+    with open(tmp_path / ".wiki.bz2.part", "ab") as killed:
+        lock(killed, fcntl.LOCK_EX)
+        monkeypatch.setattr("bertwright.core.remote.fcntl.flock", flock)
+        waiting = threading.Thread(target=fetch, args=(url, target, SILENT))
+        waiting.start()
+        assert opened.wait(30)
+        killed.write(DATA[1_000_000:3_000_000])
+    waiting.join()
+    assert target.read_bytes() == DATA
+    assert [start for _, start in server.asked] == [3_000_000]
 
 
 def test_checksums(tmp_path: Path, server: Server) -> None:
