@@ -7,6 +7,7 @@ completes the stage. Ranks may run concurrently or one after another, and a kill
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,15 +48,21 @@ class WorkSplit:
         # Cheap check first: hashing the outputs of all ranks is worthwhile only if none is missing.
         missing = sum(not path.is_file() for path in outputs) or sum(not is_done(path) for path in outputs)
         done = f"{stage}: rank {self.rank} of {self.world} is done"
-        if missing and draft.is_dir():
+        if missing and _is_there(draft):
             raise StageIncomplete(
                 f"{done}; {missing:,} of {len(outputs):,} parts, made by other ranks, are missing or damaged. The "
                 "last rank to finish completes the stage; restart any rank that was stopped."
             )
-        if draft.is_dir():
+        if _is_there(draft):
             self.lock.take_alone()
-        if not draft.is_dir():
+        if not _is_there(draft):
             raise StageIncomplete(f"{done}; another rank has completed the stage.")
+
+
+def _is_there(folder: Path) -> bool:
+    # Not `is_dir`: an NFS client may answer from memory about a folder that another machine has renamed, but asks the
+    # server about the folder above before it lists it.
+    return folder.name in os.listdir(folder.parent)
 
 
 SINGLE = WorkSplit()

@@ -69,6 +69,18 @@ def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: boo
     waiting.join()
 
 
+def test_a_draft_that_was_published_on_another_machine_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An NFS client remembers for a while that it was there."""
+    monkeypatch.setattr(Path, "is_dir", lambda self: True)
+    with (
+        FolderLock(tmp_path, shared=True) as lock,
+        pytest.raises(StageIncomplete, match="another rank has completed the stage"),
+    ):
+        WorkSplit(0, 2, lock).complete("corpus", tmp_path / "renamed", [])
+
+
 def test_a_draft_that_was_published_meanwhile_is_not_made_again(tmp_path: Path) -> None:
     with (
         FolderLock(tmp_path, shared=True) as lock,
