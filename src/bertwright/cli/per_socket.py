@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from bertwright.check.device import training_gpus
 from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
-from bertwright.core.signals import Stopped, handed_on
+from bertwright.core.signals import Stopped, delayed, handed_on
 from bertwright.core.sockets import Processors
 from bertwright.recipe import Recipe
 
@@ -46,14 +46,14 @@ def refuse_other_ranks(recipe: Recipe) -> None:
 def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
     """Run `bertwright ARGUMENTS` once for each group of processors, as the ranks of one training, until they end.
 
-    Signals are forwarded to all ranks. If a rank fails, the others are ended. The `RankError` raised, or `SystemExit`
-    after a signal, has the exit code of that rank.
+    Signals are forwarded to all ranks; after one, no further rank starts. If a rank fails, the others are ended. The
+    `RankError` raised, or `SystemExit` after a signal, has the exit code of that rank.
     """
     ranks: list[subprocess.Popen[bytes]] = []
-    heard: set[int] = set()
+    heard: list[int] = []
 
     def hand_on(number: int) -> None:
-        heard.add(number)
+        heard.append(number)
         for rank in ranks:
             rank.send_signal(number)  # no effect on a rank that has ended
 
@@ -61,7 +61,9 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
         with handed_on(hand_on):
             port = _free_port()
             for number, group in enumerate(groups):
-                ranks.append(_start(number, len(groups), group, port, arguments))
+                if not heard:
+                    with delayed():  # a signal must reach the rank that is starting
+                        ranks.append(_start(number, len(groups), group, port, arguments))
             codes = _wait(ranks)
     finally:
         _end(ranks)
@@ -71,6 +73,8 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
         raise _failure(failed, codes[failed], groups)
     if stopped := [code for code in codes.values() if code]:
         raise SystemExit(stopped[0])  # rank 0 has said why
+    if len(ranks) < len(groups):
+        raise SystemExit(Stopped(heard[0]).exit_code)
 
 
 def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -111,6 +112,31 @@ def test_signals_are_handed_on_to_all(ranks: Ranks, number: int, listens: bool, 
     assert ended.value.code == (130 if number == signal.SIGINT and not listens else 75)
     if listens:
         assert [(tmp_path / f"heard{rank}").read_text() for rank in range(2)] == [str(int(number))] * 2
+
+
+@TWO
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("started", [0, 1])
+def test_after_a_signal_no_rank_starts_and_one_that_was_starting_is_told(
+    ranks: Ranks, number: int, started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one would otherwise wait for the others, and train as if nothing had been said."""
+    start, processes = per_socket._start, list[subprocess.Popen[bytes]]()
+
+    def asked(*arguments: Any) -> subprocess.Popen[bytes]:
+        processes.append(start(*arguments))
+        os.kill(os.getpid(), number)
+        return processes[-1]
+
+    if started:
+        monkeypatch.setattr(per_socket, "_start", asked)
+    else:
+        monkeypatch.setattr(per_socket, "_free_port", lambda: os.kill(os.getpid(), number))
+    with pytest.raises(SystemExit) as ended, end_on_signals():
+        ranks("time.sleep(60)")
+    assert ended.value.code == (130 if number == signal.SIGINT else 75)
+    assert [process.returncode for process in processes] == [-number] * started
+    assert len(list(tmp_path.glob("*.process"))) <= started
 
 
 def test_a_launcher_of_ranks_or_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
