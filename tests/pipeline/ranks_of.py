@@ -47,8 +47,8 @@ class Training:
     stop_after: int = 0
     """Number of steps of this start after which a signal asks it to stop; 0: never."""
 
-    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact:
-        """The finished training, or this rank's share of it."""
+    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
+        """The finished training; on other ranks than the first nothing."""
         folder.mkdir(parents=True, exist_ok=True)
         network = folder / f"{self.name}.{os.getpid()}.json"
         network.write_text(json.dumps(NETWORK))

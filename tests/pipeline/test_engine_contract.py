@@ -135,7 +135,7 @@ class Watched:
     def name(self) -> str:
         return self.training.name
 
-    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact:
+    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
         events, engines = list[list[Any]](), list[Any]()
         with _watching(events, engines):
             done = self.training.run(examples, vocab, folder)

@@ -201,6 +201,23 @@ def test_ranks_whose_clocks_differ_spend_the_same_budget(
     assert metrics(folder)[-1]["step"] == 2 and metrics(folder)[-1]["phase"] == 1
 
 
+def never_looks_again() -> None:
+    """Make this rank remember that the training had no manifest when it began."""
+    real = Path.is_file
+    Path.is_file = lambda self: real(self) and not self.match("train/manifest.json")  # type: ignore[method-assign]
+
+
+def test_a_rank_whose_machine_does_not_see_the_end_ends_well(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """A mounted storage may answer from memory for as long as it is mounted."""
+    folder = small_examples(tmp_path / "run")
+    ranks = start_two(small_recipe, folder, *OVERRIDES, before=(nothing, never_looks_again))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+
+
 def flip_a_bit_after_step_7() -> None:
     """Flip the lowest bit of one weight of this rank, as a memory fault would."""
     from bertwright.train import run as loop

@@ -26,7 +26,7 @@ class Killed:
 
     training: Training
 
-    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact:
+    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
         from bertwright.train import checkpoint
 
         write, written = checkpoint.write_tensors, []

@@ -91,15 +91,16 @@ def run_stage(
     log: Log = SILENT,
     executor: Executor | None = None,
     share: WorkSplit = SINGLE,
-) -> Artifact | Path:
-    """Run one stage of the recipe in `folder`; returns its artifact, or the page for `report`.
+) -> Artifact | Path | None:
+    """Run one stage of the recipe in `folder`; returns its artifact, or the page for `report`. None on ranks other than
+    0 that train.
 
     Raises `ArtifactError` if an input is missing or was made with other settings, and whatever the stage raises.
     """
     return _start(name, Work(recipe, inputs_of(name, recipe, folder.path), folder.path, log, executor, share))
 
 
-def _start(name: str, work: Work) -> Artifact | Path:
+def _start(name: str, work: Work) -> Artifact | Path | None:
     page = page_while_training(work.recipe, work.folder, work.made, work.log)
     # Stages are called directly from here, so that tracebacks pass through few files.
     return STAGES[name].prepared(replace(work, saved=page))()

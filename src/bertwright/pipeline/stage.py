@@ -64,8 +64,9 @@ class Stage:
             )
         return self.without_corpus
 
-    def prepared(self, work: Work) -> Callable[[], Artifact | Path]:
-        """Import the stage; returns its function bound to its arguments, which returns the result of the stage."""
+    def prepared(self, work: Work) -> Callable[[], Artifact | Path | None]:
+        """Import the stage; returns its function bound to its arguments, which returns the result of the stage, or None
+        on a rank that need not see it."""
         module, _, function = (self.runs_instead(work.recipe) or self.runs).partition(":")
         self.before(work)
         # Imported by name: importing all stages would load torch for a corpus and zstandard for a training.

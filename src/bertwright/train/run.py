@@ -47,8 +47,9 @@ def run(
     context: StageContext,
     scored_after: int = 0,
     saved: Callable[[Path], None] = lambda _: None,
-) -> Artifact:
-    """Train to the end of the last phase, or continue; see the module docstring.
+) -> Artifact | None:
+    """Train to the end of the last phase, or continue; see the module docstring. Returns None on a rank other than 0 if
+    this start has finished the training.
 
     `scored_after`: token slots of the held-out sequences scored afterwards, for the forecast of the remaining time.
     `saved` is called on rank 0 with the path of each new checkpoint, and with the newest one again if training has
@@ -80,7 +81,8 @@ def run(
                 finish(job, average or weights, scored, state if average else None)
         # If a rank exited early, the launcher would kill rank 0 while it is still writing.
         ranks.barrier()
-    return open_artifact(job.out, "train")
+    # The others do not look: on another machine, a mounted storage may show late what rank 0 has written.
+    return open_artifact(job.out, "train") if ranks.first else None
 
 
 def train(session: Session, phases: Sequence[Phase], state: State) -> State:
