@@ -19,6 +19,16 @@ from bertwright.launch.torchrun import stages_around
 from bertwright.launch.yaml_text import yaml_text
 
 TASK = "task.yaml"
+_SETUP = """\
+set -e
+cd "$HOME"
+PATH="$HOME/.local/bin:$PATH"
+command -v uv || curl -LsSf https://astral.sh/uv/install.sh | sh
+uv venv --allow-existing --python 3.12 bertwright
+uv pip install --python bertwright/bin/python '{package}'
+"""
+"""SkyPilot starts in a folder of its own. The machine's Python may be older than bertwright needs, so uv, which
+SkyPilot installs for itself, fetches one if there is none."""
 
 
 class SkypilotPlace(Section):
@@ -107,7 +117,7 @@ class SkypilotPlace(Section):
             "resources": machine,
             "file_mounts": {f"~/{job.folder}/{RECIPE}": f"./{job.folder}/{RECIPE}"},
             "envs": dict(self.environment),
-            "setup": f"python3 -m venv bertwright\nbertwright/bin/pip install '{package}'\n",
+            "setup": _SETUP.format(package=package),
             "run": "\n".join(["set -e", enter, *commands, ""]),
         }
 

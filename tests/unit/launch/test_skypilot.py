@@ -1,6 +1,7 @@
 """What SkyPilot is given: the machine, what is installed on it, what it runs, and the commands that look after it."""
 
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,24 @@ def test_a_gpu_is_a_rank_and_one_rank_needs_no_torchrun(accelerators: str, ranks
 def test_this_version_is_installed_with_what_the_recipe_needs() -> None:
     assert f"'bertwright[azure,formats,hf,s3]=={__version__}'" in task()["setup"]
     assert "[azure,formats,hf,s3,sentencepiece]" in task(overrides=('vocab.trainer.kind="sentencepiece"',))["setup"]
+
+
+def test_its_python_is_not_that_of_the_machine_which_may_be_too_old(tmp_path: Path) -> None:
+    """SkyPilot starts in ~/sky_workdir, and has its uv in ~/.local/bin; `run` activates what is in the home folder."""
+    home, programs = tmp_path / "home", tmp_path / "home/.local/bin"
+    for folder in (programs, home / "sky_workdir"):
+        folder.mkdir(parents=True)
+    said = '#!/bin/sh\necho "$PWD $*" >> "$HOME/said"\n'
+    for name, text in {"python3": "#!/bin/sh\nexit 1\n", "pip": "#!/bin/sh\nexit 1\n", "uv": said}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    environment = {"HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin"}
+    for _ in range(2):  # a cluster that is launched again is set up again
+        subprocess.run(["bash", "-c", task()["setup"]], env=environment, cwd=home / "sky_workdir", check=True)
+    made, installed = (home / "said").read_text().splitlines()[:2]
+    assert made == f"{home} venv --allow-existing --python 3.12 bertwright"
+    assert installed.startswith(f"{home} pip install --python bertwright/bin/python bertwright[")
+    assert 'cd "$HOME" && . bertwright/bin/activate' in task()["run"]
 
 
 def test_the_recipe_is_copied_to_where_the_command_reads_it() -> None:
