@@ -35,12 +35,20 @@ def test_the_last_job_runs_where_training_does(gpus: int, asked: bool) -> None:
     assert "--partition=large" in said and ("--gpus-per-node=1" in said) is asked
 
 
-def test_a_process_alone_is_given_its_processors_and_the_container_of_training() -> None:
+@pytest.mark.parametrize(
+    ("srun", "container"),
+    [
+        ('"--container-image=x", "--mpi=none"', "--container-image=x"),
+        ('"--mpi", "none", "--container-image", "x", "-l"', "--container-image x"),
+        ('"--no-container-mount-home", "-D", "/x", "--container=/b"', "--no-container-mount-home --container=/b"),
+    ],
+)
+def test_a_process_alone_is_given_its_processors_and_the_container_of_training(srun: str, container: str) -> None:
     """`srun` takes neither from its job: it would bind the process to one processor, on the bare node."""
-    settings = ("prepare.cpus=8", "prepare.tasks=2", "finish.cpus=3", 'srun=["--container-image=x", "--mpi=none"]')
+    settings = ("prepare.cpus=8", "prepare.tasks=2", "finish.cpus=3", f"srun=[{srun}]")
     for step, cpus in (("corpus", 8), ("vocab", 8), ("examples", 8), ("finish", 3)):
         (line,) = (line for line in text_of(step, *settings).splitlines() if line.startswith("srun "))
-        assert f" --ntasks=1 --cpus-per-task={cpus} --container-image=x bertwright " in line
+        assert f" --ntasks=1 --cpus-per-task={cpus} {container} bertwright " in line
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,9 @@ from bertwright.launch.slurm import client
 from bertwright.launch.slurm.alone import Finish, Memory, Prepare, Time, alone
 from bertwright.launch.slurm.script import Step, script
 from bertwright.launch.target import Description, Submitted
+
+_CONTAINER = re.compile(r"--(no-)?container\b")
+"""Options of srun that concern the container: those of pyxis, and Slurm's own."""
 
 
 class SlurmPlace(Section):
@@ -140,7 +144,12 @@ class SlurmPlace(Section):
 
     def _srun(self, cpus: int) -> tuple[str, ...]:
         """Return the options of srun for one process: its CPUs, and the container that training uses."""
-        return (*_processors(cpus), *(option for option in self.srun if option.startswith("--container-")))
+        words, chosen = list(_processors(cpus)), False
+        for word in self.srun:
+            # The value of an option may be the next string.
+            chosen = bool(_CONTAINER.match(word)) if word.startswith("-") else chosen
+            words += [word] if chosen else []
+        return tuple(words)
 
     def _preparing(self) -> list[str]:
         return alone(self.prepare, self.prepare.partition or self.partition)
