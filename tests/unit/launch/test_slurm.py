@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
+from bertwright.launch.slurm.alone import seconds_of
 
 
 def text_of(step: str, *settings: str) -> str:
@@ -49,6 +51,34 @@ def test_a_process_alone_is_given_its_processors_and_the_container_of_training(s
     for step, cpus in (("corpus", 8), ("vocab", 8), ("examples", 8), ("finish", 3)):
         (line,) = (line for line in text_of(step, *settings).splitlines() if line.startswith("srun "))
         assert f" --ntasks=1 --cpus-per-task={cpus} {container} bertwright " in line
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        ("90", 5400),
+        ("2:00", 120),
+        ("12:00:00", 43200),
+        ("1-0", 86400),
+        ("2-12:30", 217800),
+        ("0-00:02:00", 120),
+        ("0", 0),
+        ("0:00:00", 0),
+    ],
+)
+def test_a_time_limit_is_as_long_as_slurm_reads_it(time: str, seconds: int) -> None:
+    assert seconds_of(time) == seconds
+
+
+@pytest.mark.parametrize("key", ["time", "prepare.time", "finish.time"])
+def test_a_job_that_would_be_told_to_stop_when_it_starts_is_refused(key: str) -> None:
+    """It would be started again for ever: "2:00" is two minutes, though hours may be meant."""
+    with pytest.raises(RecipeError) as caught:
+        text_of("train", f'{key}="2:00"')
+    assert f'{key} = "2:00" is 120 seconds, but jobs are told to stop 120 seconds (warning) before' in str(caught.value)
+    assert '"2" and "2:00" as minutes, "2:00:00" as hours' in str(caught.value)
+    for other in ("warning=60", f'{key}="2:01"', f'{key}="0"', f'{key}="2:00:00"'):
+        assert text_of("train", f'{key}="2:00"', other)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,15 @@ class Finish(Section):
     """Time limit of the job, such as "12:00:00"."""
 
 
+def seconds_of(time: str) -> int:
+    """Return the length of a time limit in Slurm's notation; 0: no limit."""
+    days, dash, rest = time.rpartition("-")
+    amounts = [int(amount) for amount in rest.split(":")]
+    # After days the first amount is hours; a single one is minutes, and the first of two is minutes too.
+    hours = amounts if dash or len(amounts) == 3 else [0, *amounts]
+    return sum(amount * unit for amount, unit in zip([int(days or 0), *hours], (86400, 3600, 60, 1), strict=False))
+
+
 def alone(given: Prepare | Finish, partition: str) -> list[str]:
     """Return the options of sbatch for one process; `partition` "": the cluster's default."""
     where = [f"--partition={partition}"] if partition else []

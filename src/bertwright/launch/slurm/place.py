@@ -10,12 +10,13 @@ from typing import Literal
 from pydantic import Field
 
 from bertwright.core.config import Section
+from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
 from bertwright.launch.environment import Environment, exports
 from bertwright.launch.job import RECIPE, Job
 from bertwright.launch.options import Lines, Words
 from bertwright.launch.slurm import client
-from bertwright.launch.slurm.alone import Finish, Memory, Prepare, Time, alone
+from bertwright.launch.slurm.alone import Finish, Memory, Prepare, Time, alone, seconds_of
 from bertwright.launch.slurm.script import Step, script
 from bertwright.launch.target import Description, Submitted
 
@@ -69,7 +70,9 @@ class SlurmPlace(Section):
     """Resources of the job after training."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; raises `RecipeError` if the recipe cannot train with this number of ranks."""
+        """As `Target.describe`; raises `RecipeError` for a time limit that leaves no time to work, and if the recipe
+        cannot train with this number of ranks."""
+        self._check_times()
         job.check_ranks({"nodes": self.nodes, "gpus" if self.gpus and not self.ranks else "ranks": self._ranks()})
         steps = self._steps(job)
         before = [*self.setup, *exports(self.environment)]
@@ -95,6 +98,16 @@ class SlurmPlace(Section):
     def stop(self, submitted: Submitted) -> None:
         """As `Scheduler.stop`."""
         client.stop(submitted.jobs)
+
+    def _check_times(self) -> None:
+        for key, time in (("time", self.time), ("prepare.time", self.prepare.time), ("finish.time", self.finish.time)):
+            if 0 < seconds_of(time) <= self.warning:
+                raise RecipeError(
+                    f'{key} = "{time}" is {seconds_of(time)} seconds, but jobs are told to stop {self.warning} seconds '
+                    "(warning) before their limit, so this one would start again and again without working. Slurm "
+                    'reads "2" and "2:00" as minutes, "2:00:00" as hours, "2-0" and "2-00:00:00" as days. Raise '
+                    f"{key}, or lower warning."
+                )
 
     def _ranks(self) -> int:
         """Return the number of ranks on each node."""
