@@ -67,6 +67,21 @@ def test_where_its_user_submits_files_are_written_and_commands_said(
     assert asked.code == 2 and f"launch {words[0]} submits nothing itself" in asked.err and status in asked.err
 
 
+def test_what_its_user_has_to_do_is_said_when_it_is_submitted(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    words = ("launch", "container", "smoke", "corpus.source=/elsewhere/huwiki.xml.bz2", "--submit")
+    note = "The container does not see corpus.source = /elsewhere/huwiki.xml.bz2"
+    done = call(*words)
+    assert done.code == 0 and note in done.err and done.out == "runs/smoke/launch\n"
+    facts = json.loads(call(*words, "--json").out)
+    assert facts["note"].startswith(note) and not facts["commands"] and not facts["jobs"]
+
+
 def test_without_slurm_nothing_is_submitted(
     small_recipe: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,19 +110,19 @@ def _print_note(note: str) -> None:
 def _submit(where: Target, job: Job, as_json: bool) -> None:
     with Terminal() as log, _json_alone() if as_json else nullcontext():
         sent = submit(where, job, log)
+    described = where.describe(job)
     # The user submits what bertwright does not submit itself.
-    left = None if isinstance(where, Submitter) else where.describe(job)
-    commands = list(left.commands) if left else []
+    commands = [] if isinstance(where, Submitter) else list(described.commands)
     if as_json:
-        note = left.note if left else ""
-        print(json_line({"folder": str(sent.folder), "jobs": dict(sent.jobs), "commands": commands, "note": note}))
-    elif left:
+        facts = {"folder": str(sent.folder), "jobs": dict(sent.jobs), "commands": commands, "note": described.note}
+        print(json_line(facts))
+    elif commands:
         print(
             f"=== written to {sent.folder}, nothing is submitted yet. Run these commands:",
             *map(visible, commands),
             sep="\n",
         )
-        _print_note(left.note)
+        _print_note(described.note)
     else:
         print(sent.folder)
 

@@ -18,15 +18,18 @@ _NOTE = "submitted.json"
 def submit(target: Target, job: Job, log: Log) -> Submitted:
     """Write the description's files below the run folder, submit them, and record the target's job identifiers.
 
-    There are no identifiers if the target is no `Submitter`. Raises what `Submitter.submit` raises, and `RecipeError`
-    if jobs of an earlier submission are still waiting or running.
+    There are no identifiers if the target is no `Submitter`; `log` receives the note of one that is. Raises what
+    `Submitter.submit` raises, and `RecipeError` if jobs of an earlier submission are still waiting or running.
     """
     _refuse_second(target, job)
-    folder = make_folder(Path(job.folder))
-    for name, text in target.describe(job).files.items():
+    folder, described = make_folder(Path(job.folder)), target.describe(job)
+    for name, text in described.files.items():
         write_atomic(folder / name, text.encode())
-    jobs = target.submit(job, folder, log) if isinstance(target, Submitter) else {}
-    if jobs:
+    if not isinstance(target, Submitter):
+        return Submitted(folder)
+    if described.note:  # before submitting, which may last as long as the run
+        log.say(described.note)
+    if jobs := target.submit(job, folder, log):
         write_json(folder / _NOTE, {"target": target.kind, "jobs": dict(jobs)})
     return Submitted(folder, jobs)
 

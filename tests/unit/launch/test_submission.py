@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.log import SILENT
+from bertwright.core.log import SILENT, Silent
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 from bertwright.launch.submission import submit, submitted
@@ -86,6 +86,21 @@ def test_what_was_submitted_is_found_again_by_its_run_folder_and_target(queue: P
         submitted(azure, job)
     with pytest.raises(RecipeError, match=r"runs/other has no job"):
         submitted(slurm, load_job(Path("smoke"), [], Path("runs/other")))
+
+
+def test_what_its_user_has_to_do_is_said_before_it_is_submitted(queue: Path) -> None:
+    ran, said = queue.parent / "ran", list[tuple[str, bool]]()
+    (queue.parent / "docker").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (queue.parent / "docker").chmod(0o755)
+
+    class Heard(Silent):
+        def say(self, message: str) -> None:
+            said.append((message, ran.exists()))
+
+    submit(load_place("container"), load_job(Path("smoke"), ["corpus.source=/elsewhere/x.xml.bz2"], None), Heard())
+    ((note, late),) = said
+    assert note.startswith("The container does not see corpus.source = /elsewhere/x.xml.bz2") and not late
+    assert ran.exists()
 
 
 def test_another_target_does_not_ask_the_queue_of_the_first(queue: Path) -> None:
