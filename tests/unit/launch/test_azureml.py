@@ -54,7 +54,11 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
         (["compute=gpus", "infiniband=true"], "infiniband = true: vm_size '' is not known to have InfiniBand"),
         ([GPUS, 'services=["tensorboard"]'], 'Add train.observers=["tensorboard"], or remove the service.'),
         ([GPUS, 'setup=["ls ${{inputs.text}}"]'], "${{inputs.text}} does not exist in the job data, which has ${{outp"),
-        ([GPUS, 'environment={A="${{inputs.b}}"}'], "${{inputs.b}} does not exist in the job data"),
+        (
+            [GPUS, 'environment={A="${{outputs.run}}/a"}'],
+            "environment.A = ${{outputs.run}}/a: Azure inserts values only into the command. Its first lines are those "
+            "of setup: add setup = ['export A=\"${{outputs.run}}/a\"'] to the place instead.",
+        ),
         ([GPUS, 'inputs.a={key="corpus.sorce",path="azureml:a:1"}'], "corpus.sorce: unknown key 'sorce'; did you mean"),
         ([GPUS, 'inputs.a={key="corpus.source",path="/home/me/a"}'], "'/home/me/a' is not data of the workspace"),
         (
@@ -101,6 +105,12 @@ def test_what_is_printed_is_what_the_keys_say() -> None:
     assert '"corpus.source.path=${{inputs.text}}/*.bz2"' in train["command"]
     assert train["environment_variables"] == {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
     assert "distribution" not in yaml.safe_load(described("compute=cpus").files["pipeline.yml"])["jobs"]["train"]
+
+
+def test_a_reference_in_setup_is_part_of_the_command() -> None:
+    line = 'export A="${{outputs.run}}/a"'
+    jobs = yaml.safe_load(described(GPUS, f"setup=['{line}']").files["pipeline.yml"])["jobs"]
+    assert all(line in job["command"].splitlines() for job in jobs.values())
 
 
 def test_who_says_whom_to_ask_is_heeded_and_machines_that_stay_need_not() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import apply_overrides, validate
 from bertwright.launch.azureml.assets import Input
-from bertwright.launch.azureml.steps import AFTER, texts
+from bertwright.launch.azureml.steps import AFTER
 from bertwright.launch.job import Job, listed
+from bertwright.launch.secrets import texts
 from bertwright.recipe import Recipe
 
 
@@ -18,7 +19,7 @@ def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
     only in a command."""
     if AFTER in inputs:
         raise RecipeError(f"[inputs.{AFTER}]: by an input of this name, steps wait for each other. Give another name.")
-    for text in texts(job.values):
+    for _, text in texts(job.values):
         if "${{" in text:
             raise RecipeError(
                 f"{text}: Azure inserts values into commands, not into a recipe. Give data as [inputs.NAME] of the "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import SCHEMAS, Document, Input
@@ -110,31 +110,25 @@ def pipeline(name: str, experiment: str, steps: Sequence[Step], shared: Shared) 
 
 
 def check_references(document: Document, step: str) -> None:
-    """Raise `RecipeError` for a `${{...}}` that is no input or output of the step: Azure would accept it, then fail."""
+    """Raise `RecipeError` for a `${{...}}` that Azure would accept, and then fail on or leave as it is: one that is no
+    input or output of the step, and any in an environment variable."""
+    for name, value in document.get("environment_variables", {}).items():
+        if _REFERENCE.search(value):
+            raise RecipeError(
+                f"environment.{name} = {value}: Azure inserts values only into the command. Its first lines are those "
+                f"of setup: add setup = ['export {name}=\"{value}\"'] to the place instead."
+            )
     known = {
         *(f"inputs.{name}" for name in document.get("inputs", {})),
         *(f"outputs.{name}" for name in document["outputs"]),
     }
-    parts = {key: value for key, value in document.items() if key in ("command", "environment_variables", "services")}
-    for text in texts(parts):
-        for found in _REFERENCE.findall(text):
-            if found.strip() not in known:
-                have = ", ".join(f"${{{{{name}}}}}" for name in sorted(known))
-                raise RecipeError(
-                    f"${{{{{found}}}}} does not exist in the job {step}, which has {have}. Name one of these, or "
-                    "add a section [inputs.NAME] to the place."
-                )
-
-
-def texts(value: Any) -> Iterator[str]:
-    """Yield every string in a document."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for child in value:
-            yield from texts(child)
-    elif isinstance(value, str):
-        yield value
+    for found in _REFERENCE.findall(document["command"]):
+        if found.strip() not in known:
+            have = ", ".join(f"${{{{{name}}}}}" for name in sorted(known))
+            raise RecipeError(
+                f"${{{{{found}}}}} does not exist in the job {step}, which has {have}. Name one of these, or add a "
+                "section [inputs.NAME] to the place."
+            )
 
 
 def _where(name: str, data: Input) -> str:
