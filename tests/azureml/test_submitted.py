@@ -96,7 +96,12 @@ def test_all_that_a_job_needs_is_made_before_it(service: Service, call: Call) ->
     jobs = service.put("jobs")[0].body["properties"]["jobs"]
     assert jobs["train"]["distribution"] == {"process_count_per_instance": 8, "distribution_type": "PyTorch"}
     assert jobs["train"]["resources"]["instance_count"] == 2
-    assert jobs["train"]["environment_variables"] == {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
+    assert jobs["train"]["environment_variables"] == {
+        "LOCAL_WORLD_SIZE": "8",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "NCCL_IB_DISABLE": "0",
+        "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1000",
+    }
     assert jobs["train"]["limits"]["timeout"] == "P1D"
     assert jobs["train"]["inputs"]["text"]["uri"] == f"{WORKSPACE}/data/text/versions/1"
     assert set(jobs["train"]["services"]) == {"tensorboard", "jupyter"}

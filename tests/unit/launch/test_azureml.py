@@ -103,8 +103,22 @@ def test_what_is_printed_is_what_the_keys_say() -> None:
     assert train["resources"]["instance_count"] == 2 and train["queue_settings"] == {"job_tier": "spot"}
     assert "bertwright train recipe.toml --out run train.spot_notice=azure" in train["command"]
     assert '"corpus.source.path=${{inputs.text}}/*.bz2"' in train["command"]
-    assert train["environment_variables"] == {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
+    assert train["environment_variables"] == {
+        "LOCAL_WORLD_SIZE": "8",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "NCCL_IB_DISABLE": "0",
+        "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1000",
+    }
     assert "distribution" not in yaml.safe_load(described("compute=cpus").files["pipeline.yml"])["jobs"]["train"]
+
+
+@pytest.mark.parametrize(("nodes", "ranks", "here"), [(2, 1, "1"), (2, 4, "4"), (1, 4, "4"), (1, 1, None)])
+def test_a_rank_knows_how_many_share_its_machine(nodes: int, ranks: int, here: str | None) -> None:
+    """Azure does not say it, and without it all ranks are taken to be on one machine."""
+    settings = ("compute=cpus", f"nodes={nodes}", f"ranks={ranks}", 'environment={A="1"}')
+    jobs = yaml.safe_load(described(*settings).files["pipeline.yml"])["jobs"]
+    assert jobs["train"]["environment_variables"].get("LOCAL_WORLD_SIZE") == here
+    assert jobs["data"]["environment_variables"] == jobs["evaluate"]["environment_variables"] == {"A": "1"}
 
 
 def test_a_reference_in_setup_is_part_of_the_command() -> None:

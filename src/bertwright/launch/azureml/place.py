@@ -174,7 +174,7 @@ class AzuremlPlace(Section):
     def _shared(self, job: Job) -> Shared:
         environment = self.image.registered or "file:environment.yml"
         output = f"{self.output}/{job.out}"
-        return Shared(environment, output, self.inputs, self.setup, self._variables())
+        return Shared(environment, output, self.inputs, self.setup, self.environment)
 
     def _train(self, run: Job) -> Step:
         services = {str(name): SERVICES[name] for name in self.services}
@@ -182,7 +182,7 @@ class AzuremlPlace(Section):
         # A recipe that sets spot_notice, even to none, takes precedence.
         asks = self.spot and "spot_notice" not in run.values.get("train", {})
         words = ("train", "train.spot_notice=azure") if asks else ("train",)
-        return Step("train", words, machine, self._ranks(), services)
+        return Step("train", words, machine, self._ranks(), services, self._between_machines())
 
     def _ranks(self) -> int:
         """Return the number of ranks on each machine."""
@@ -199,6 +199,6 @@ class AzuremlPlace(Section):
         machine |= {"identity": {"type": self.identity}} if self.identity else {}
         return machine
 
-    def _variables(self) -> dict[str, str]:
+    def _between_machines(self) -> dict[str, str]:
         infiniband = has_infiniband(self.vm_size) if self.infiniband is None else self.infiniband
-        return (between_machines(infiniband) if self.nodes > 1 else {}) | self.environment
+        return between_machines(infiniband) if self.nodes > 1 else {}

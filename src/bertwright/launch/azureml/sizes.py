@@ -83,7 +83,10 @@ def has_infiniband(size: str) -> bool:
 
 
 def between_machines(infiniband: bool) -> dict[str, str]:
-    """Return the environment variables for communication between machines, with InfiniBand or without."""
+    """Return the environment variables of machines that train together, connected by InfiniBand or not."""
     # Ranks rendezvous over Ethernet either way; docker0 would lead nowhere.
     socket = "eth0" if infiniband else "^docker0,lo"
-    return {"NCCL_SOCKET_IFNAME": socket, "NCCL_IB_DISABLE": "0" if infiniband else "1"}
+    nccl = {"NCCL_SOCKET_IFNAME": socket, "NCCL_IB_DISABLE": "0" if infiniband else "1"}
+    # In milliseconds. Each machine mounts the run folder, and would otherwise never look again at a file that it has
+    # looked at, so it would not see what another one has written there.
+    return {**nccl, "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1000"}

@@ -44,6 +44,8 @@ class Step:
     """Number of processes on each machine that train together."""
     services: Document = field(default_factory=dict)
     """Services that a browser or an editor connects to while it runs."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that its machines need; those of the place are applied after them."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,21 @@ class Shared:
         if after:
             # This input is the run folder again; it only makes this step wait for the other.
             inputs[AFTER] = {"type": "uri_folder", "path": f"${{{{parent.jobs.{after}.outputs.{RUN}}}}}"}
+        several = step.ranks * step.machine["resources"]["instance_count"] > 1
+        # Azure sets every variable of a rank except this one.
+        here = {"LOCAL_WORLD_SIZE": str(step.ranks)} if several else {}
+        variables = {**here, **step.variables, **self.variables}
         document: Document = {
             "type": "command",
             "code": ".",
             "command": self._command(step),
             "environment": self.environment,
-            **({"environment_variables": dict(self.variables)} if self.variables else {}),
+            **({"environment_variables": variables} if variables else {}),
             **({"inputs": inputs} if inputs else {}),
             "outputs": {RUN: {"type": "uri_folder", "mode": "rw_mount", "path": self.output}},
             **step.machine,
         }
-        if step.ranks * step.machine["resources"]["instance_count"] > 1:
+        if several:
             document["distribution"] = {"type": "pytorch", "process_count_per_instance": step.ranks}
         if step.services:
             document["services"] = step.services
