@@ -28,6 +28,9 @@ for path in sys.argv[1:]:
     thing = readers.get(name.partition("-")[0], load_job)(path)
     mistakes = thing._validate().error_messages if hasattr(thing, "_validate") else {}
     known |= {"type": type(thing).__name__, "mistakes": mistakes}
+    if name == "compute" and thing.identity:
+        users = thing.identity.user_assigned_identities
+        known |= {"identity": thing.identity.type, "identities": users and [user.resource_id for user in users]}
     if name == "pipeline":
         rest = thing._to_rest_object().properties
         known["jobs"] = rest.jobs
@@ -38,6 +41,7 @@ for path in sys.argv[1:]:
         known["tier"] = thing.queue_settings.job_tier
 json.dump(said, sys.stdout, default=str)
 """
+MINE = "/subscriptions/1/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/berts"
 EVERYTHING = (
     "vm_size=Standard_ND96asr_v4",
     'inputs.text={key="corpus.source.path",path="azureml:text:1",below="*.bz2"}',
@@ -95,6 +99,21 @@ def test_a_job_of_its_own_is_read(tmp_path: Path) -> None:
     assert said["type"] == "Command" and not said["mistakes"]
     assert (said["distribution"], said["instances"], said["tier"].lower()) == (8, 2, "spot")
     assert said["services"] == ["jupyter", "tensorboard", "vscode"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "type", "identities"),
+    [
+        (("identity=managed", "cluster={}"), "system_assigned", None),
+        ((f"cluster.identity={MINE}",), "user_assigned", [MINE]),
+    ],
+)
+def test_the_identity_of_a_cluster_is_read(
+    tmp_path: Path, settings: tuple[str, ...], type: str, identities: list[str] | None
+) -> None:
+    said = read(tmp_path, "vm_size=Standard_D16s_v5", "compute=cpus", *settings)["compute"]
+    assert not said["mistakes"] and said["identity"] == type and said["identities"] == identities
 
 
 @pytest.mark.slow

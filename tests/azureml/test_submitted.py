@@ -19,6 +19,7 @@ CLUSTER = ("launch", "azureml", "smoke", "--set", "compute=cpu-cluster")
 EVERYTHING = (
     *("launch", "azureml", "smoke", "--nodes", "2", 'train.observers=["tensorboard"]'),
     *("--set", "compute=gpu-cluster", "--set", "vm_size=Standard_ND96asr_v4", "--set", "cluster={max_nodes=2}"),
+    *("--set", "identity=managed"),
     *("--set", 'datastore={name="berts",account="mine",container="berts"}'),
     *("--set", 'data.text={path="azureml://datastores/berts/paths/text"}'),
     *("--set", 'inputs.text={key="corpus.source.path",path="azureml:text:1",below="*.bz2"}'),
@@ -93,6 +94,8 @@ def test_all_that_a_job_needs_is_made_before_it(service: Service, call: Call) ->
     cluster = bodies["computes/gpu-cluster"]["properties"]
     assert cluster["vmSize"] == "Standard_ND96asr_v4" and cluster["vmPriority"] == "LowPriority"
     assert cluster["scaleSettings"]["maxNodeCount"] == 2
+    (created,) = service.put("computes")
+    assert created.body["identity"] == {"type": "SystemAssigned"}
     jobs = service.put("jobs")[0].body["properties"]["jobs"]
     assert jobs["train"]["distribution"] == {"process_count_per_instance": 8, "distribution_type": "PyTorch"}
     assert jobs["train"]["resources"]["instance_count"] == 2

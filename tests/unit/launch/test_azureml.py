@@ -59,6 +59,7 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
             "environment.A = ${{outputs.run}}/a: Azure inserts values only into the command. Its first lines are those "
             "of setup: add setup = ['export A=\"${{outputs.run}}/a\"'] to the place instead.",
         ),
+        ([GPUS, "compute=gpus", "cluster.identity=me"], "cluster.identity: 'me' must match the pattern"),
         ([GPUS, 'inputs.a={key="corpus.sorce",path="azureml:a:1"}'], "corpus.sorce: unknown key 'sorce'; did you mean"),
         ([GPUS, 'inputs.a={key="corpus.source",path="/home/me/a"}'], "'/home/me/a' is not data of the workspace"),
         (
@@ -125,6 +126,22 @@ def test_a_reference_in_setup_is_part_of_the_command() -> None:
     line = 'export A="${{outputs.run}}/a"'
     jobs = yaml.safe_load(described(GPUS, f"setup=['{line}']").files["pipeline.yml"])["jobs"]
     assert all(line in job["command"].splitlines() for job in jobs.values())
+
+
+def test_a_cluster_that_jobs_read_data_as_has_an_identity() -> None:
+    def identity(*settings: str) -> object:
+        made = described(GPUS, "compute=gpus", *settings).files["compute.yml"]
+        return yaml.safe_load(made).get("identity")
+
+    mine = "/subscriptions/1/resourcegroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/berts"
+    assert identity("cluster={}") is None
+    assert identity("cluster={}", "identity=user_identity") is None
+    assert identity("cluster={}", "identity=managed") == {"type": "system_assigned"}
+    for settings in ((), ("identity=managed",)):
+        assert identity(f"cluster.identity={mine}", *settings) == {
+            "type": "user_assigned",
+            "user_assigned_identities": [{"resource_id": mine}],
+        }
 
 
 def test_who_says_whom_to_ask_is_heeded_and_machines_that_stay_need_not() -> None:

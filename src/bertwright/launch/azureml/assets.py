@@ -20,6 +20,10 @@ _EXTRAS = frozenset({"azure", "formats", "hf", "tensorboard"})
 """Extras that every environment installs."""
 _LONG = r"azureml://[^\s?#]+"
 _WEB = r"(https|wasbs|abfss)://[^\s]+"
+_IDENTITY = (
+    r"^(/subscriptions/[^/\s]+/resource[gG]roups/[^/\s]+/providers/Microsoft\.ManagedIdentity/"
+    r"userAssignedIdentities/[\w-]+)?$"
+)
 
 
 def _data_path(path: str) -> str:
@@ -117,9 +121,12 @@ class Cluster(Section):
     """Number of machines that keep running, and are paid for, without a job."""
     idle: int = Field(600, ge=30)
     """Seconds without a job after which a machine stops."""
+    identity: str = Field("", pattern=_IDENTITY)
+    """Resource ID of a user-assigned managed identity that the cluster gets; "": a system-assigned one if the place's
+    `identity` is "managed", else none."""
 
-    def document(self, name: str, size: str, spot: bool) -> Document:
-        """Return the document of the cluster."""
+    def document(self, name: str, size: str, spot: bool, managed: bool) -> Document:
+        """Return the document of the cluster; `managed`: jobs read data with its identity."""
         return {
             "$schema": f"{SCHEMAS}/amlCompute.schema.json",
             "name": name,
@@ -129,7 +136,13 @@ class Cluster(Section):
             "min_instances": self.min_nodes,
             "max_instances": self.max_nodes,
             "idle_time_before_scale_down": self.idle,
+            **({"identity": self._identity()} if managed or self.identity else {}),
         }
+
+    def _identity(self) -> Document:
+        if not self.identity:
+            return {"type": "system_assigned"}
+        return {"type": "user_assigned", "user_assigned_identities": [{"resource_id": self.identity}]}
 
 
 class JobEnvironment(Section):

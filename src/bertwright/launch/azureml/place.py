@@ -56,7 +56,8 @@ class AzuremlPlace(Section):
     experiment: str = Field("bertwright", pattern=r"^[\w-]+$")
     """Name of the experiment that lists the jobs."""
     identity: Literal["managed", "user_identity"] | None = None
-    """Identity that reads data in the job: the cluster's, or the submitting user's; left out: the datastore's keys."""
+    """Identity that reads and writes data in the jobs: the submitting user's, or the cluster's, which for serverless
+    machines is a user-assigned identity of the workspace; left out: the datastore's keys."""
     image: JobEnvironment = JobEnvironment()
     """The environment of the jobs, in Azure's sense: an image with packages."""
     setup: tuple[str, ...] = ()
@@ -160,7 +161,8 @@ class AzuremlPlace(Section):
         for name, asset in self.data.items():
             yield "data", f"data-{name}.yml", asset.document(name)
         if self.cluster:
-            yield "compute", "compute.yml", self.cluster.document(self.compute, self.vm_size, self.spot)
+            managed = self.identity == "managed"
+            yield "compute", "compute.yml", self.cluster.document(self.compute, self.vm_size, self.spot, managed)
 
     def _job(self, run: Job) -> dict[str, Any]:
         return job(run.name, self.experiment, self._shared(run).document(self._train(run)))
