@@ -65,6 +65,12 @@ class MaskingConfig(Section):
         # A span is drawn as a unit, so its words have no separate draws.
         if self.unit == "spans" and self.count == "bernoulli":
             raise ValueError('count = "bernoulli" has no effect for spans: use unit = "tokens" or "words"')
+        # A setting without effect is rejected, not ignored.
+        if self.unit != "spans" and self.longest_span != type(self).model_fields["longest_span"].default:
+            raise ValueError(
+                f'longest_span {self.longest_span} has an effect only with unit = "spans", not "{self.unit}": set that '
+                "unit, or leave longest_span out"
+            )
         return self
 
     def rate_at(self, step: int) -> float:

@@ -196,6 +196,8 @@ def test_the_rate_may_change_with_the_step() -> None:
         ({"rate": [[i, 0.1] for i in range(5)]}, "1 to 4 pairs"),
         ({"mask_share": 0.8, "random_share": 0.3}, "exceed 1 together"),
         ({"unit": "spans", "count": "bernoulli"}, "no effect for spans"),
+        ({"longest_span": 5}, 'longest_span 5 has an effect only with unit = "spans", not "tokens"'),
+        ({"unit": "words", "longest_span": 1}, 'only with unit = "spans", not "words"'),
     ],
 )
 def test_impossible_settings_are_refused(wrong: dict[str, object], said: str) -> None:
