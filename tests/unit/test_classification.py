@@ -70,9 +70,12 @@ def recipe(folder: Path, objective: str, rows: list[dict[str, Any]]) -> Recipe:
 
 def test_classes_are_learnt_and_stock_transformers_tells_them_apart(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
-    wanted = recipe(tmp_path, 'labels = ["poor", "fine"]', texts())
+    rows = [{**row, "text": f"{row['text']} [SEP] zebra"} for row in texts()]
+    wanted = recipe(tmp_path, 'labels = ["poor", "fine"]', rows)
     out = tmp_path / "run"
     run(wanted, out)
+    shown = [line["text"] for line in read_json(out / "evaluate" / "predictions.json")]
+    assert shown and all(text.endswith(". [SEP] [UNK]") for text in shown), "the export compares these texts"
     summary = read_json(out / "summary.json")
     assert summary["accuracy"] == summary["f1"] == pytest.approx(summary["matthews"]) == 1.0
     assert summary["majority"] == 0.5

@@ -39,12 +39,7 @@ def rows_of(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[
 
 
 def segments_of(tokenizer: Tokenizer, a: str, b: str) -> Row:
-    """[CLS] a [SEP] and b [SEP] as this project encodes them; "[MASK]" in a text means the mask token."""
-    first, second = (_ids(tokenizer, text) for text in (a, b))
+    """[CLS] a [SEP] and b [SEP] as this project encodes them; "[MASK]" in a text means the mask token, and so on."""
+    flat, lengths = tokenizer.encode_texts([a, b])
+    first, second = flat[: lengths[0]].tolist(), flat[lengths[0] :].tolist()
     return [tokenizer.ids(CLS), *first, tokenizer.ids(SEP)], [*second, tokenizer.ids(SEP)]
-
-
-def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    flat, lengths = tokenizer.encode_sentences(text.split(MASK))
-    parts = np.split(flat.astype(np.int64), np.cumsum(lengths)[:-1])
-    return [i for part in parts for i in [tokenizer.ids(MASK), *part.tolist()]][1:]

@@ -2,11 +2,13 @@
 
 NFC, BERT's normalisation and splitting, and WordPiece do not look beyond the end of such a word, so caching by word
 does not change the result. Special tokens are not recognised in running text: an article that quotes "[MASK]" gets
-`[`, `MASK`, `]`, as in the original BasicTokenizer, never the mask token.
+`[`, `MASK`, `]`, as in the original BasicTokenizer, never the mask token. In labelled texts and in those that an
+exported model is compared on, they are recognised, because transformers recognises them.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, 
 
 CACHED_WORDS = 1 << 20
 _BYTES_PER_WORD = 32  # at most, on average; the words of Hungarian novels take 15
+_SPECIAL = re.compile(f"({'|'.join(map(re.escape, SPECIALS))})")
 
 
 class Tokenizer:
@@ -61,6 +64,21 @@ class Tokenizer:
         sentence_ends = np.searchsorted(starts, np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")))
         lengths = np.diff(np.append(0, np.cumsum(counts))[sentence_ends], prepend=0)
         return np.frombuffer(self._pieces, np.uint32)[runs(begins, counts)], lengths
+
+    def encode_texts(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """[T] the concatenated ids, and [N] the number of ids of each text; without [CLS] and [SEP] around it.
+
+        "[SEP]" and the other special entries in a text are those entries, as they are for the tokenizers of
+        transformers: a model gets the same ids here and after its export.
+        """
+        # Each text is a list of running text, special entry, running text, ..., running text.
+        parts = [_SPECIAL.split(text) for text in texts]
+        flat, lengths = self.encode_sentences([part for text in parts for part in text[::2]])
+        specials = np.array([self.ids(part) for text in parts for part in text[1::2]], np.uint32)
+        followed = np.array([i + 2 < len(text) for text in parts for i in range(0, len(text), 2)], np.bool_)
+        first = np.cumsum([0, *(len(text[::2]) for text in parts)])
+        ends = np.append(0, np.cumsum(lengths + followed))
+        return np.insert(flat, np.cumsum(lengths)[followed], specials), np.diff(ends[first])
 
     def ids(self, entry: str) -> int:
         """The id of an entry such as "[MASK]"; `ArtifactError` if there is none."""

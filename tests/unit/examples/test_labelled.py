@@ -212,6 +212,7 @@ def test_sequences_are_those_of_transformers_tokenizer(build: Made, length: int)
     """Ids, segments and cut of `truncation=True`, as the Azure example and every fine-tuning of theirs has them."""
     transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
     rows = [*pairs(12), ("", "", "no"), ("ba", sentences(3, 5)[0], "yes"), (sentences(3, 5)[1], "ba", "yes")]
+    rows += [("ba [SEP] di", "[MASK]ba", "no"), ("[CLS]", "[sep] [UNK]", "yes")]
     artifact, vocab = build(rows, pairs(2, 7)), build.vocab  # type: ignore[attr-defined]
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(vocab.file("tokenizer.json")))
     theirs.cls_token, theirs.sep_token = "[CLS]", "[SEP]"

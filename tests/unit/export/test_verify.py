@@ -15,7 +15,7 @@ from bertwright.export.origin import plain
 from bertwright.export.probes import PROBES, rows_of
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
-from bertwright.vocab.normalization import MASK
+from bertwright.vocab.normalization import MASK, SEP, UNK
 from bertwright.vocab.tokenizer import load_tokenizer
 
 Make = Callable[..., Any]
@@ -61,7 +61,9 @@ def test_a_tokenizer_without_its_last_entry_is_refused(written: tuple[Path, Any,
         compare_tokenizer(hf, tokenizer, [])
 
 
-@pytest.mark.parametrize("text", [" ", MASK, f"{MASK}{MASK}", "\u202eabc", "東京" * 300, "a\u0301" * 50])
+@pytest.mark.parametrize(
+    "text", [" ", MASK, f"{MASK}{MASK}", f"a {UNK} b{SEP}c [sep]", "\u202eabc", "東京" * 300, "a\u0301" * 50]
+)
 def test_texts_of_any_kind_are_compared_and_counted(written: tuple[Path, Any, Any], text: str) -> None:
     hf, _, tokenizer = written
     assert compare_tokenizer(hf, tokenizer, [text]) == len(PROBES) + 1

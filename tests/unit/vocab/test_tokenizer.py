@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.errors import ArtifactError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
-from bertwright.vocab.normalization import bert_splitter, build_tokenizer
+from bertwright.vocab.normalization import SPECIALS, bert_splitter, build_tokenizer
 from bertwright.vocab.split import count_words
 from bertwright.vocab.tokenizer import Tokenizer
 from bertwright.vocab.word_table import APART, ASCII_APART
@@ -126,6 +126,18 @@ def test_special_tokens_in_running_text_are_text() -> None:
     ours, _ = built()
     ids, _ = ours.encode_sentences(["the [MASK] and [SEP] tokens"])
     assert not {ours.ids("[MASK]"), ours.ids("[SEP]")} & set(ids.tolist())
+
+
+@given(st.lists(st.lists(st.sampled_from([*SPECIALS, "[sep]", "the", " ", "[", "\u0301", "\n", ""])).map("".join)))
+@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("lower_case", [False, True])
+def test_special_tokens_in_texts_are_those_of_tokenizers(lower_case: bool, texts: list[str]) -> None:
+    ours, fast = FUZZED[lower_case]
+    ids, lengths = ours.encode_texts(texts)
+    expected = [e.ids for e in fast.encode_batch(texts, add_special_tokens=False)]
+    assert lengths.tolist() == [len(e) for e in expected]
+    assert ids.tolist() == [i for e in expected for i in e]
+    assert ids.dtype.name == "uint32"
 
 
 def test_entries_ids_and_text() -> None:

@@ -85,10 +85,7 @@ def _tokenized(texts: Sequence[Text], tokenizer: Tokenizer) -> Labelled:
     dtype = token_dtype(len(tokenizer.vocabulary))
     tokens, counts = [np.zeros(0, dtype)], [np.zeros((0, 2), np.uint32)]
     for start in range(0, len(texts), _AT_ONCE):
-        # The tokenizer separates sentences by line feeds; inside a text they are white space like any other.
-        flat, lengths = tokenizer.encode_sentences(
-            [part.replace("\n", " ") for text in texts[start : start + _AT_ONCE] for part in text[:2]]
-        )
+        flat, lengths = tokenizer.encode_texts([part for text in texts[start : start + _AT_ONCE] for part in text[:2]])
         tokens.append(flat.astype(dtype))
         counts.append(lengths.reshape(-1, 2).astype(np.uint32))
     of_texts, labels = np.concatenate(counts), np.array([text.label for text in texts], np.float32)
