@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ MAX_DEPTH = 64
 """Maximum nesting depth of lists and objects."""
 _MAX_DIGITS = 20
 """Maximum number of digits of an integer: those of 2^64."""
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(data: bytes | str, known: Callable[[dict[str, Any]], Any] | None = None) -> Any:
@@ -42,6 +44,11 @@ def refuse_depth(value: Any) -> None:
         if not level:
             return
     raise _too_deep()
+
+
+def without_surrogates(text: str) -> str:
+    """`text` with U+FFFD for every lone surrogate: JSON can contain one (`"\\ud800"`), UTF-8 cannot."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def _too_deep() -> ValueError:

@@ -1,5 +1,6 @@
 """Labelled texts: GLUE's own layouts and one's own files, what is no example, cutting as transformers cuts."""
 
+import errno
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -137,6 +138,9 @@ def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> N
         ("a.jsonl", "{", "line 1 is not valid JSON"),
         ("a.json", '{"text": "a"}', "does not contain a list of objects"),
         ("a.json", "[", "is not valid JSON"),
+        ("a.json", f"[{{\"label\": {'9' * 21}}}]", "is not valid JSON (the number 99999999999999999999... is too large)"),
+        ("a.json", '[{"label": 1e999}]', "is not valid JSON (the number 1e999 is too large)"),
+        ("a.json", "[" * 65 + "]" * 65, "is not valid JSON (it is nested deeper than 64 levels)"),
         ("a.csv", 'text,pair,label\n"a,b,c\n', "is not a table of comma-separated values"),
         ("a.parquet", "PAR1 and no more", "is damaged or is not a Parquet file"),
     ],
@@ -146,6 +150,35 @@ def test_what_is_wrong_is_said_with_its_place(name: str, content: str, says: str
     with pytest.raises(DataError) as caught:
         read(tmp_path / name)
     assert says in str(caught.value) and str(tmp_path / name) in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.jsonl", "{}"), ("a.json", "[{}]")])
+def test_half_a_surrogate_pair_is_a_replacement_character(name: str, content: str, tmp_path: Path) -> None:
+    row = json.dumps({"text": "a\ud83d", "pair": "\U0001f600", "label": "no"})
+    (tmp_path / name).write_text(content.replace("{}", row))
+    assert read(tmp_path / name) == [("a\ufffd", "\U0001f600", 0)]
+
+
+def test_a_damaged_page_is_told_of_and_an_error_of_the_disk_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa = pytest.importorskip("pyarrow", reason="the extra 'formats' is not installed")
+    import pyarrow.parquet
+
+    rows = [{"text": f"text {number}", "pair": "b", "label": "no"} for number in range(3000)]
+    file = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), file, compression="zstd", use_dictionary=False)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:200] + bytes(200) + whole[400:])
+    with pytest.raises(DataError, match=r"a\.parquet is damaged"):
+        read(file)
+
+    def fails(*arguments: object, **options: object) -> object:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(pyarrow.parquet, "ParquetFile", fails)
+    with pytest.raises(OSError, match=r"Input/output error: .*a\.parquet"):
+        read(file)
 
 
 def test_bytes_that_are_no_utf8_and_numbers_that_are_none_are_refused(tmp_path: Path) -> None:

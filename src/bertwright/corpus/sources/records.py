@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.json_values import without_surrogates
 from bertwright.corpus.article import Article, Paragraph
 from bertwright.corpus.characters import composed
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
@@ -24,7 +25,6 @@ _WHITE = b" \t\r\n\f\v\xc2\xa0\xe3\x80"
 # WikiExtractor's URLs have this form, also in JSON lines and tables built from its output.
 _WIKIEXTRACTOR = re.compile(r"[?&]curid=\d+$")
 _ESCAPED = re.compile(r"(?:[^&<>]++|&(?:amp|lt|gt|quot);)*+")
-_SURROGATES = re.compile("[\ud800-\udfff]")
 # Up to `_FEW` invalid bytes (but at most `_MOST_OF_FEW` of a tiny text), or a share of `_SHARE`, count as damage; more
 # mean that the text is in another encoding.
 _FEW, _MOST_OF_FEW, _SHARE = 2, 0.1, 1e-3
@@ -120,7 +120,7 @@ def plain_lines(text: str) -> list[str]:
 
     Lone surrogates become U+FFFD.
     """
-    plain = composed(_whole(_CONTROLS.sub("", text)))
+    plain = composed(without_surrogates(_CONTROLS.sub("", text)))
     return [line for line in _LINE_END.split(plain) if line.strip()]
 
 
@@ -133,7 +133,7 @@ def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped:
     if escaped or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
         text, given = unescaped(text), {**given, "title": unescaped(str(given.get("title") or ""))}
     known = {
-        key: _whole(value) if isinstance(value, str) else int(value)  # pandas turns 12 into 12.0
+        key: without_surrogates(value) if isinstance(value, str) else int(value)  # pandas turns 12 into 12.0
         for key, value in given.items()
         if isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
     }
@@ -155,11 +155,6 @@ def unescaped(text: str) -> str:
     if "&" not in text or not _ESCAPED.fullmatch(text):
         return text
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
-
-
-def _whole(text: str) -> str:
-    """`text` with U+FFFD for every lone surrogate: JSON can contain one (`"\\ud800"`), UTF-8 cannot."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def line_number(file: File, offset: int) -> int:

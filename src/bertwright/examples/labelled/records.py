@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.files import naming
-from bertwright.core.json_values import parse_json
+from bertwright.core.json_values import parse_json, without_surrogates
 
 Record = tuple[str, Mapping[str, Any]]
 """The location of a record, such as "line 7", and its values by column name."""
@@ -67,14 +66,11 @@ def _json(file: Path) -> Iterator[Record]:
             f"{file} has {size:,} bytes, but a .json file is read completely into memory. Write one object per line "
             "instead (.jsonl)."
         )
-    try:
-        values = parse_json(file.read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{file} is not valid JSON ({error}). Correct it.") from error
+    values = _parsed(str(file), file.read_text(encoding="utf-8-sig"))
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise DataError(f"{file} does not contain a list of objects. Write a list, or one object per line (.jsonl).")
     for number, value in enumerate(values, 1):
-        yield f"object {number:,}", value
+        yield f"object {number:,}", _without_surrogates(value)
 
 
 def _parquet(file: Path) -> Iterator[Record]:
@@ -93,22 +89,33 @@ def _parquet(file: Path) -> Iterator[Record]:
                 for row in batch.to_pylist():
                     number += 1
                     yield f"row {number:,}", row
-    except ArrowException as error:
+    except (ArrowException, OSError) as error:
+        # An error of the disk has a number; pyarrow raises one without it for a damaged page.
+        if getattr(error, "errno", None) is not None:
+            raise
         raise DataError(
             f"{file} is damaged or is not a Parquet file ({error}). Download it or write it again."
         ) from error
 
 
 def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
-    try:
-        value = parse_json(line)
-    except ValueError as error:
-        raise DataError(f"{file}: {place} is not valid JSON ({error}). Correct it.") from error
+    value = _parsed(f"{file}: {place}", line)
     if not isinstance(value, dict):
         raise DataError(
             f"{file}: {place} is not an object but {str(value)[:40]!r}. Write an object with a key for each column."
         )
-    return value
+    return _without_surrogates(value)
+
+
+def _parsed(place: str, text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise DataError(f"{place} is not valid JSON ({error}). Correct it.") from error
+
+
+def _without_surrogates(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: without_surrogates(value) if isinstance(value, str) else value for key, value in record.items()}
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
