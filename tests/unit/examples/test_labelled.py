@@ -1,5 +1,6 @@
 """Labelled texts: GLUE's own layouts and one's own files, what is no example, cutting as transformers cuts."""
 
+import csv
 import errno
 import json
 from collections import Counter
@@ -18,6 +19,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.core.work_split import StageIncomplete, WorkSplit
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, ImportedData, MicroBatching, PlanSet
+from bertwright.examples.labelled import records
 from bertwright.examples.labelled import run as stage
 from bertwright.examples.labelled.data import LabelledSet
 from bertwright.examples.labelled.loader import heldout_labelled, open_labelled
@@ -138,10 +140,10 @@ def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> N
         ("a.jsonl", "{", "line 1 is not valid JSON"),
         ("a.json", '{"text": "a"}', "does not contain a list of objects"),
         ("a.json", "[", "is not valid JSON"),
-        ("a.json", f"[{{\"label\": {'9' * 21}}}]", "is not valid JSON (the number 99999999999999999999... is too large)"),
+        ("a.json", f'[{{"label": {"9" * 21}}}]', "is not valid JSON (the number 99999999999999999999... is too large)"),
         ("a.json", '[{"label": 1e999}]', "is not valid JSON (the number 1e999 is too large)"),
-        ("a.json", "[" * 65 + "]" * 65, "is not valid JSON (it is nested deeper than 64 levels)"),
-        ("a.csv", 'text,pair,label\n"a,b,c\n', "is not a table of comma-separated values"),
+        ("a.json", "[" * 99 + "]" * 99, "is not valid JSON (it is nested deeper than 64 levels)"),
+        ("a.csv", 'text,pair,label\n"a,b,c\n', "line 2: unexpected end of data. Correct the table of comma-separated"),
         ("a.parquet", "PAR1 and no more", "is damaged or is not a Parquet file"),
     ],
 )
@@ -150,6 +152,16 @@ def test_what_is_wrong_is_said_with_its_place(name: str, content: str, says: str
     with pytest.raises(DataError) as caught:
         read(tmp_path / name)
     assert says in str(caught.value) and str(tmp_path / name) in str(caught.value)
+
+
+def test_long_cells_are_read_and_one_without_an_end_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, long = csv.field_size_limit(), "word " * 100_000
+    (tmp_path / "a.csv").write_text(f'text,pair,label\n"{long}",b,yes\n')
+    assert read(tmp_path / "a.csv") == [(long, "b", 1.0)]
+    monkeypatch.setattr(records, "_MAX_CELL", 1000)
+    with pytest.raises(DataError, match=r"a\.csv, line 2: a cell has more than 1,000 characters\. Close its quotation"):
+        read(tmp_path / "a.csv")
+    assert csv.field_size_limit() == before
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.jsonl", "{}"), ("a.json", "[{}]")])

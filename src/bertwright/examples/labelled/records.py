@@ -16,6 +16,8 @@ Record = tuple[str, Mapping[str, Any]]
 """The location of a record, such as "line 7", and its values by column name."""
 _WHOLE = 2**28
 """Maximum size of a .json, which is read into memory at once (bytes)."""
+_MAX_CELL = 2**25
+"""Maximum size of a cell of a .csv (characters); without a limit, a missing quotation mark fills memory."""
 
 
 def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
@@ -47,10 +49,31 @@ def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
 
 
 def _csv(file: Path) -> Iterator[Record]:
-    with file.open(encoding="utf-8-sig", newline="") as lines:
+    with _large_cells(), file.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines, strict=True)
-        for row in reader:
-            yield f"line {reader.line_num:,}", {key: value for key, value in row.items() if value is not None}
+        try:
+            for row in reader:
+                yield f"line {reader.line_num:,}", {key: value for key, value in row.items() if value is not None}
+        except csv.Error as error:
+            place = f"{file}, line {reader.reader.line_num:,}"
+            if "field limit" in str(error):
+                raise DataError(
+                    f"{place}: a cell has more than {_MAX_CELL:,} characters. Close its quotation mark if that is "
+                    "missing; write longer texts as .jsonl."
+                ) from error
+            raise DataError(
+                f"{place}: {error}. Correct the table of comma-separated values, or write a .tsv."
+            ) from error
+
+
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Let the module csv, whose limit applies to the process, read cells of up to `_MAX_CELL` characters."""
+    before = csv.field_size_limit(_MAX_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _jsonl(file: Path) -> Iterator[Record]:
@@ -136,8 +159,4 @@ def _reading(file: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{file} is not UTF-8 ({error.reason} at byte {error.start:,} of what was read). Write it again as UTF-8."
-        ) from error
-    except csv.Error as error:
-        raise DataError(
-            f"{file} is not a table of comma-separated values ({error}). Correct it, or write a .tsv."
         ) from error
