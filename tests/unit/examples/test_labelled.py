@@ -213,6 +213,23 @@ def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
     assert [file.name for file in find_files(tmp_path, TEXTS, "k").train] == ["rte_train.json"]
 
 
+@pytest.mark.parametrize(
+    ("train", "heldout"),
+    [
+        ("training.csv", "valid.csv"),
+        ("train.csv", "val.csv"),
+        ("Training-1.csv", "validation-1.csv"),
+        ("rte_train.csv", "rte_valid.csv"),
+        ("train-00000-of-00001.csv", "dev-00000-of-00001.csv"),
+    ],
+)
+def test_names_in_use_are_known(train: str, heldout: str, tmp_path: Path) -> None:
+    for name in (train, heldout, "trainers.csv", "test.csv"):
+        (tmp_path / name).write_text("")
+    files = find_files(tmp_path, TEXTS, "k")
+    assert [[file.name for file in each] for each in files] == [[train], [heldout], ["test.csv", "trainers.csv"]]
+
+
 Made = Callable[..., Artifact]
 
 

@@ -60,12 +60,13 @@ def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
     if not path.exists():
         raise RecipeError(f"{key}: {path} does not exist. Give a folder or file of labelled texts.")
     files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else []
-    train = _named(files, ("train",))
+    train = _named(files, ("train", "training"))
     if not train:
         found = ", ".join(file.name for file in files) or "no such file"
         raise RecipeError(
-            f"{key}: {path} has no file to train on: give a file of texts with labels, or a folder with files called "
-            f"train…, in the format {', '.join(SUFFIXES)}; found: {found}."
+            f"{key}: {path} has no file to train on: give a file of texts with labels, or a folder with files that "
+            "have the word train or training in their names, such as train.csv, train-0.parquet or rte_train.jsonl, in "
+            f"the format {', '.join(SUFFIXES)}; found: {found}."
         )
     heldout = _named([file for file in files if file not in train], texts.heldout)
     return Files(train, heldout, tuple(file for file in files if file not in {*train, *heldout}))

@@ -83,7 +83,7 @@ def _check(splits: Splits, data: ImportedData, config: ExamplesConfig, files: Fi
         raise DataError(f"{where}: there is no labelled text in {names}, which is held out. Give one with labels.")
     raise DataError(
         f"{where}: none of the texts fell into the share examples.heldout={config.heldout:g}, so there is nothing to "
-        "score. Raise it, or put a file dev… next to the training file."
+        "score. Raise it, or put a file named dev next to the training file."
     )
 
 

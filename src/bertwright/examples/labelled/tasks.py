@@ -34,8 +34,8 @@ class LabelledTexts:
     """Alternatives; the first one whose columns are all in the file is used."""
     without_header: tuple[str, ...] = ()
     """The columns of a .tsv without a header."""
-    heldout: tuple[str, ...] = ("dev", "validation", "eval", "val")
-    """Name prefixes of held-out files."""
+    heldout: tuple[str, ...] = ("dev", "validation", "valid", "eval", "val")
+    """The words that begin the names of held-out files, or else occur in them."""
 
     @property
     def pairs(self) -> bool:
