@@ -13,8 +13,8 @@ Kind = Literal["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets", "megatron"
 
 Split = Literal["training", "test"]
 
-OTHER_SPLITS = ("test", "validation", "eval")
-"""Names of folders whose files are not used for training."""
+OTHER_SPLITS = ("test", "validation", "valid", "val", "dev", "eval")
+"""Names of splits that are not used for training."""
 
 SPLITS = ("train", "training", *OTHER_SPLITS)
 """Folder names that denote a split."""

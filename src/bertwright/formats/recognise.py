@@ -1,8 +1,8 @@
 """Detects what is in a folder of training data: the sets of files, their formats, and what is missing or damaged.
 
 Formats are detected from the content, never from names. The files in a folder form one set (NVIDIA's `…_test_<i>`
-files and the hub's `test-<i>-of-<n>` files form a separate one), so `seq_128/` and `seq_512/` of Intel's data are two
-sets. Files of two shapes in one folder are also two sets.
+files and the hub's `test-<i>-of-<n>` or `dev-<i>-of-<n>` files form a separate one), so `seq_128/` and `seq_512/` of
+Intel's data are two sets. Files of two shapes in one folder are also two sets.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
 
 _PARTS = re.compile(r"[-_]of[-_](\d+)")
-_TEST = re.compile(rf"_test_\d+\.|^(?:{'|'.join(OTHER_SPLITS)})-\d+-of-\d+")
-"""Names of test files: NVIDIA's, and those of datasets on the Hugging Face hub."""
+_TEST = re.compile(rf"_test_\d+\.|^(?:{'|'.join(OTHER_SPLITS)})(?:[._]\w+)?-\d+-of-\d+")
+"""Names of test files: NVIDIA's, and those of datasets on the Hugging Face hub, such as
+`validation_matched-00000-of-00001.parquet`."""
 
 
 @dataclass(frozen=True)

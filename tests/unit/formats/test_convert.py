@@ -79,7 +79,7 @@ def test_there_and_back_is_byte_equal(tmp_path, source, kind):
         }
 
 
-@pytest.mark.parametrize("name", ["test", "validation"])
+@pytest.mark.parametrize("name", ["test", "validation", "dev"])
 def test_folders_and_nvidias_names_say_what_is_not_for_training(tmp_path, source, name):
     """Its trainer takes every file with "training" in its name; for the others a folder says it, and one is enough."""
 

@@ -45,6 +45,15 @@ def test_the_hubs_names_of_files_say_what_is_not_for_training(tmp_path):
     assert not test.trains and len(test.files) == 2
 
 
+@pytest.mark.parametrize("name", ["dev", "val", "valid", "eval", "validation_matched", "test.clean"])
+def test_no_other_split_is_trained_on(tmp_path, name):
+    for folder, file in (("hub", f"{name}-00000-of-00001"), ("hub", "train_dev-00000-of-00001"), (name, "0")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        lddl.write(tmp_path / folder / f"{file}.parquet", iter([sample(3)]), Shape(32, 5, static=True), VOCABULARY)
+    found = {(each.folder.name, each.files[0].name.split("-")[0]): each.trains for each in recognise(tmp_path)}
+    assert found == {("hub", name): False, ("hub", "train_dev"): True, (name, "0.parquet"): "." in name or "_" in name}
+
+
 def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     tfrecords(tmp_path / "seq_512", [f"part-{number:05}-of-00500" for number in range(12)], 64, 10)
     tfrecords(tmp_path / "seq_128", [f"part-{number:05}-of-00002_128" for number in range(2)])

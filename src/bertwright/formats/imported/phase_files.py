@@ -54,8 +54,8 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     """Return the sets next to `training`, as `find` returns it, that are not for training and may be held out:
     of its length, or of unstated length.
 
-    These are NVIDIA's files with `test` in their names, and folders named `test`, `validation` or `eval`. Raises
-    `DataError` if a file is damaged and `quarantine` is not set.
+    These are NVIDIA's files with `test` in their names, and folders, or files of the hub, that are named after another
+    split than the training one. Raises `DataError` if a file is damaged and `quarantine` is not set.
     """
     sets = [test_set for test_set in training.aside if test_set.shape.length in (None, data.length)]
     fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)

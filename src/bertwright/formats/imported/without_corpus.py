@@ -1,7 +1,7 @@
 """The stage `examples` without a corpus: all data is imported, and part of it is held out.
 
-Test files next to the training files are held out: NVIDIA's `…_test_…` files, and folders named `test`, `validation`
-or `eval`. A phase without test files holds out a share of its examples or documents.
+Test files next to the training files are held out: NVIDIA's `…_test_…` files, and folders, or files of the hub, named
+after a split such as `test` or `dev`. A phase without test files holds out a share of its examples or documents.
 """
 
 from __future__ import annotations
