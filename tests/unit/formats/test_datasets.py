@@ -14,6 +14,7 @@ from bertwright.formats.format import Shape
 from bertwright.formats.recognise import recognise
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
+RUNS = ("input_ids", "token_type_ids", "labels")
 
 
 def columns(found, padded=False):
@@ -87,6 +88,26 @@ def test_the_library_reads_what_is_written(tmp_path, masks):
         assert read[key][:] == table[key]
     assert ("labels" in read.column_names) == masks
     assert same(concatenate(list(datasets.read(file, VOCABULARY))), found)
+
+
+def test_pairs_without_a_label_are_those_that_transformers_ignores(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
+    from torch.nn.utils.rnn import pad_sequence
+
+    found = sample(20)
+    found.next_sentence_labels[::2] = -1
+    file = tmp_path / "data-00000-of-00001.arrow"
+    datasets.write(file, iter([found]), Shape(None, None, static=True))
+    rows = library.Dataset.from_file(str(file)).with_format("torch")[:]
+    batch = {name: pad_sequence(list(rows[name]), True, -100 * (name == "labels")) for name in RUNS}
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    model = transformers.BertForPreTraining(transformers.BertConfig(vocab_size=len(VOCABULARY), **sizes))
+    assert model(**batch, next_sentence_label=rows["next_sentence_label"]).loss.isfinite()
+    assert same(concatenate(list(datasets.read(file, VOCABULARY))), found)
+    library.Dataset.from_dict(columns(found)).save_to_disk(str(tmp_path / "older"))
+    (older,) = (tmp_path / "older").glob("*.arrow")
+    assert set(library.Dataset.from_file(str(older))["next_sentence_label"]) == {-1, 0, 1}
+    assert same(concatenate(list(datasets.read(older, VOCABULARY))), found)
 
 
 def test_rows_are_documents_without_padding_and_special_tokens(tmp_path):

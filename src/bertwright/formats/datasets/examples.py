@@ -2,8 +2,9 @@
 
 `input_ids` holds the complete sequence with its special tokens. Optional: `attention_mask` (where it ends),
 `token_type_ids` (segments), `labels` (original ids at predicted positions, -100 elsewhere: static masks) and
-`next_sentence_label` (as in transformers' BertForPreTraining). Other columns are not read. Rows of running text are
-token documents, not examples; the module `documents` distinguishes and reads them.
+`next_sentence_label` (as in transformers' BertForPreTraining, with -100 for no label; -1 is read as the same). Other
+columns are not read. Rows of running text are token documents, not examples; the module `documents` distinguishes and
+reads them.
 
 `load_from_disk` requires these files in addition to the Arrow files:
 
@@ -32,7 +33,8 @@ from bertwright.formats.errors import package, reading
 from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
-# torch's cross entropy ignores this label, so `transformers` uses it for positions without a prediction.
+# torch's cross entropy ignores this label, so `transformers` uses it for positions without a prediction and for pairs
+# without a label.
 NOT_PREDICTED = -100
 _AT_ONCE = 2**20
 """Approximate maximum number of tokens decoded at once."""
@@ -101,12 +103,14 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         pa.ipc.new_stream(sink, schema) as out,
     ):
         for block in blocks:
+            of_pairs = block.next_sentence_labels.astype(np.int64)
+            of_pairs[of_pairs < 0] = NOT_PREDICTED
             labels = np.full(len(block.token_ids), NOT_PREDICTED, np.int32)
             labels[block.predicted] = block.labels
             columns = {"input_ids": block.token_ids, "token_type_ids": block.segment_ids, "labels": labels}
             offsets = pa.array(block.cu_seqlens, pa.int32())
             arrays = [
-                pa.array(block.next_sentence_labels, pa.int64())
+                pa.array(of_pairs, pa.int64())
                 if field.name == _LABEL
                 else pa.ListArray.from_arrays(offsets, pa.array(columns[field.name]))
                 for field in schema
@@ -148,13 +152,14 @@ def _decoded(place: Place, batch: Any) -> Instances:
     labels = beside(place, batch, "labels", whole)[kept] if "labels" in names else 0 * ids[kept] + NOT_PREDICTED
     predicted = np.flatnonzero(labels != NOT_PREDICTED)
     rows = np.searchsorted(cu_seqlens, predicted, side="right") - 1
+    of_pairs = whole_numbers(place, batch, _LABEL) if _LABEL in names else np.full(len(lengths), NOT_PREDICTED)
     return instances_of(
         place,
         (ids[kept], lengths),
         segments,
         (predicted - cu_seqlens[rows], np.bincount(rows, minlength=len(lengths)).astype(np.int64)),
         labels[predicted],
-        whole_numbers(place, batch, _LABEL) if _LABEL in names else np.full(len(lengths), -1),
+        np.where(of_pairs == NOT_PREDICTED, -1, of_pairs),
     )
 
 
