@@ -103,17 +103,7 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
     # Settings are sealed with the artifacts made from them; until then recipe.toml may still change.
     if not is_trained(source):
         log.say("convert: nothing is trained yet, so seed, batches and masks are those of recipe.toml")
-    sets = list[ExportSet]()
-    for i, phase in enumerate(recipe.train.phases):
-        if phase.data is not None:
-            log.say(f"convert: phase {i} has its own data, {phase.data}, which is not converted")
-            continue
-        exported = _export_set(recipe, i, run, target, heldout)
-        # Phases with the same length or document range would otherwise write into the same folder.
-        taken = exported.folder in (other.folder for other in sets)
-        sets.append(replace(exported, folder=f"phase_{i}/{exported.folder}") if taken else exported)
-    if not sets:
-        raise RecipeError(f"every phase of {source} has its own data. Convert those folders instead.")
+    sets = _export_sets(recipe, run, target, heldout, log)
     if recipe.examples.plan == "sentence-order":
         log.say(
             "convert: the labels are for sentence order (1: swapped), but other programs read them as next-sentence "
@@ -122,6 +112,41 @@ def _run(source: Path, destination: Path, target: Target, files: int, heldout: i
         )
     entries = read_vocabulary(vocab.file("vocab.txt"))
     return export(sets, destination, target, files or int(examples.counts["shards"]), entries, log)
+
+
+def _export_sets(recipe: Recipe, run: RunFolder, target: Target, heldout: int | None, log: Log) -> list[ExportSet]:
+    """The examples of the phases without data of their own; `RecipeError` if there is no such phase, or if the format
+    cannot hold them."""
+    if target.format.pairs_only and not recipe.examples.pairs:
+        raise RecipeError(
+            f"{target.kind.upper()} holds only pairs with a label, but the examples of {run.path} are no pairs "
+            f"(examples.plan={recipe.examples.plan}). Use another format, such as datasets."
+        )
+    sets = list[ExportSet]()
+    for i, phase in enumerate(recipe.train.phases):
+        if phase.data is not None:
+            log.say(f"convert: phase {i} has its own data, {phase.data}, which is not converted")
+            continue
+        exported = _export_set(recipe, i, run, target, heldout)
+        if target.format.pairs_only:
+            exported = _with_labels(exported, target, log)
+        # Phases with the same length or document range would otherwise write into the same folder.
+        taken = exported.folder in (other.folder for other in sets)
+        sets.append(replace(exported, folder=f"phase_{i}/{exported.folder}") if taken else exported)
+    if not sets:
+        raise RecipeError(f"every phase of {run.path} has its own data. Convert those folders instead.")
+    return sets
+
+
+def _with_labels(exported: ExportSet, target: Target, log: Log) -> ExportSet:
+    """Leave out the held-out examples without a label, which the format cannot hold, and log how many they are."""
+    labelled = exported.heldout.labelled
+    if left_out := len(exported.heldout) - len(labelled):
+        log.say(
+            f"convert: {exported.folder}: {left_out:,} of {len(exported.heldout):,} held-out examples have no label (a "
+            f"random pair needs two held-out documents), so {target.kind.upper()} cannot hold them: they are left out"
+        )
+    return replace(exported, heldout=labelled)
 
 
 def _corpus_name(corpus: CorpusConfig) -> str:

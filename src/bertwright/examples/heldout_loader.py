@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from bertwright.examples.config import PlanSet
 from bertwright.examples.masking import Ids, Masking
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_check import check_plans
-from bertwright.examples.plans import Plans
+from bertwright.examples.plans import UNLABELLED, Plans
 from bertwright.examples.store import Store
 
 
@@ -36,6 +36,12 @@ class Heldout:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def labelled(self) -> Heldout:
+        """Those of the examples that are pairs with a label."""
+        plan = self.plans.rows[0][self.rows]
+        return replace(self, rows=self.rows[(plan["b_count"] > 0) & (plan["label"] != UNLABELLED)])
 
     def batches(self, micro_batch: int, first: int = 0, stop: int | None = None) -> Iterator[MicroBatch]:
         """Yield the examples `first` to `stop` once, in micro-batches of at most `micro_batch` examples."""

@@ -158,6 +158,27 @@ def test_order_labels_in_the_place_of_next_sentence_labels_are_said_once(
     assert len([each for each in notes.said if "sentence order" in each]) == len(said), "documents have no labels"
 
 
+def test_held_out_pairs_without_a_label_are_left_out_where_a_format_cannot_hold_them(
+    small_recipe: Path, entries: list[str], tmp_path: Path
+) -> None:
+    run_stages(Recipe.load(small_recipe, ["examples.heldout=1e-9"]), tmp_path / "one", ["corpus", "vocab", "examples"])
+    notes = Notes()
+    note = convert(tmp_path / "one", tmp_path / "out", Target("lddl"), log=notes)
+    assert note["examples"] == len(contents(tmp_path / "out", "training", entries)) > 0
+    assert not (tmp_path / "out" / "seq_16" / "test").exists()
+    (said,) = (each for each in notes.said if "held-out examples have no label" in each)
+    assert "a random pair needs two held-out documents" in said
+    convert(tmp_path / "one", tmp_path / "all", Target("hdf5"), log=notes)
+    assert contents(tmp_path / "all", "test", entries)
+
+
+def test_examples_that_are_no_pairs_are_refused_before_anything_is_written(small_recipe: Path, tmp_path: Path) -> None:
+    recipe = Recipe.load(small_recipe, ["examples.plan=doc-sentences"])
+    run_stages(recipe, tmp_path / "run", ["corpus", "vocab", "examples"])
+    with pytest.raises(RecipeError, match=r"LDDL holds only pairs .* \(examples\.plan=doc-sentences\)"):
+        convert(tmp_path / "run", tmp_path / "out", Target("lddl"))
+
+
 def test_no_file_is_empty_and_no_room_is_beyond_what_is_read(trained: Path, tmp_path: Path) -> None:
     """However many files and predictions are asked for."""
     recipe = Recipe.load(trained / "recipe.toml", ["train.phases.0.masking.max_predictions=99"])

@@ -72,10 +72,13 @@ def test_a_vocabulary_is_needed_and_must_fit(tmp_path):
 
 def test_what_lddl_cannot_hold_is_named(tmp_path):
     found = sample(5)
-    for column, value in (("next_sentence_labels", -1), ("second", found.lengths[3])):
+    for column, value, said in (
+        ("next_sentence_labels", -1, "has no next-sentence label, but LDDL supports only pairs with a label"),
+        ("second", found.lengths[3], r"is not \[CLS\] A \[SEP\] B \[SEP\]"),
+    ):
         array = vars(found)[column].copy()
         array[3] = value
-        with pytest.raises(DataError, match=r"example 3 is not \[CLS\] A \[SEP\] B \[SEP\]"):
+        with pytest.raises(DataError, match=f"example 3 {said}"):
             lddl.write(tmp_path / "f", iter([Instances(**(vars(found) | {column: array}))]), STATIC, VOCABULARY)
     blank = [entry.replace("w", "w ") for entry in VOCABULARY]
     with pytest.raises(DataError, match="contains a space"):

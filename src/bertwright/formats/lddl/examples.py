@@ -172,13 +172,18 @@ def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entr
 def _must_be_pairs(file: Path, first: int, block: Instances, ids: dict[str, int]) -> None:
     tokens, begin, end = block.token_ids, block.cu_seqlens[:-1], block.cu_seqlens[1:]
     sep = ids.get("[SEP]", -1)
-    pair = (block.second >= 2) & (block.second < block.lengths) & (block.next_sentence_labels >= 0)
+    pair = (block.second >= 2) & (block.second < block.lengths)
     pair &= (tokens[begin] == ids.get("[CLS]", -1)) & (tokens[end - 1] == sep)
     pair &= tokens[begin + block.second - 1] == sep
     if not pair.all():
         raise DataError(
-            f"{file}: example {first + int(np.argmin(pair)):,} is not [CLS] A [SEP] B [SEP] with a label. LDDL "
-            "supports only that form. Use the vocabulary of the examples, or another format."
+            f"{file}: example {first + int(np.argmin(pair)):,} is not [CLS] A [SEP] B [SEP]. LDDL supports only that "
+            "form. Use the vocabulary of the examples, or another format."
+        )
+    if len(unlabelled := np.flatnonzero(block.next_sentence_labels < 0)):
+        raise DataError(
+            f"{file}: example {first + int(unlabelled[0]):,} has no next-sentence label, but LDDL supports only pairs "
+            "with a label. Use another format."
         )
 
 
