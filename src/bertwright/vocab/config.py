@@ -75,7 +75,8 @@ class VocabConfig(Section):
     alphabet_coverage: float = Field(0.9999, gt=0, le=1)
     """Share of all character occurrences that must be covered by characters that are entries, commonest first; a word
     with a rarer character becomes [UNK]. At least one character per 30 entries of `size` is kept, which in most
-    alphabets is all of them. Raises an error if `size` has no room for the characters; 1 keeps every character."""
+    alphabets is all of them. Raises an error if `size` has no room for the characters; 1 keeps every character. It
+    excludes `trainer.add_characters = false`, which takes the characters of the trainer."""
 
     unused: int = Field(0, ge=0)
     """Number of entries [unused0], [unused1], ... reserved for later use, as in the published BERT vocabularies."""
@@ -100,6 +101,20 @@ class VocabConfig(Section):
             )
         # Otherwise the default size would be set in addition to the file.
         return {**values, "size": None}
+
+    @property
+    def only_learned(self) -> bool:
+        """Whether the only characters that are entries are those that the trainer learned, whatever the coverage."""
+        return self.trainer.kind == "sentencepiece" and not self.trainer.add_characters
+
+    @model_validator(mode="after")
+    def _coverage_has_an_effect(self) -> VocabConfig:
+        if self.only_learned and self.alphabet_coverage != type(self).model_fields["alphabet_coverage"].default:
+            raise ValueError(
+                f"vocab.alphabet_coverage={self.alphabet_coverage} has no effect with vocab.trainer.add_characters="
+                "false: set vocab.trainer.character_coverage instead, or add_characters=true"
+            )
+        return self
 
     @model_validator(mode="after")
     def _is_trained_or_given(self) -> VocabConfig:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.layout import count_characters
 from bertwright.vocab.matcher import LONGEST_WORD, Matcher
 from bertwright.vocab.normalization import CONTINUATION, UNK
@@ -19,7 +20,6 @@ SHOWN_SHARE = 1e-4
 _SHOWN_CHARACTERS = 10
 MOST_UNKNOWN = 1e-3
 """Share of unknown words above which a warning is logged."""
-_FOR_GIVEN = "Take a vocab.file made for such text, or leave it out to train one"
 
 
 def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
-    """A warning for a vocabulary, trained or `given`, with more than `MOST_UNKNOWN` unknown words; else ""."""
+def shortcomings(report: Mapping[str, Any], config: VocabConfig) -> str:
+    """A warning for a vocabulary, trained or given, with more than `MOST_UNKNOWN` unknown words; else ""."""
     if report["unknown_rate"] <= MOST_UNKNOWN:
         return ""
     alphabet, unknown = report["alphabet"], report["sample_words"] * report["unknown_rate"]
@@ -60,14 +60,23 @@ def shortcomings(report: Mapping[str, Any], given: bool = False) -> str:
     if report["too_long"]:
         share = min(1.0, report["too_long"] / unknown)
         warning += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
+    if alphabet["missing"]:
+        warning += (
+            f"; {1 - alphabet['coverage']:.3%} of the characters are not in the vocabulary, such as "
+            f"{' '.join(alphabet['missing'])}"
+        )
+    return " ".join([f"{warning}.", *_remedy(config, bool(alphabet["missing"]))])
+
+
+def _remedy(config: VocabConfig, characters: bool) -> Iterator[str]:
+    """Yield the advice for a vocabulary with unknown words, if any helps; `characters`: some have no entry."""
+    if config.file is not None:
+        yield "Take a vocab.file made for such text, or leave it out to train one."
     # Coverage cannot help if every character has an entry.
-    if not alphabet["missing"]:
-        return f"{warning}. {_FOR_GIVEN}." if given else f"{warning}."
-    remedy = _FOR_GIVEN if given else "Raise vocab.alphabet_coverage"
-    return (
-        f"{warning}; {1 - alphabet['coverage']:.3%} of the characters are not in the vocabulary, such as "
-        f"{' '.join(alphabet['missing'])}. {remedy}."
-    )
+    elif characters and config.only_learned:
+        yield "Set vocab.trainer.add_characters=true, or raise vocab.trainer.character_coverage."
+    elif characters:
+        yield "Raise vocab.alphabet_coverage."
 
 
 def _alphabet(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
     facts = _write(config, entries, report, draft)
     fit = f"{report['fertility']} tokens per word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
-    if warning := shortcomings(report, given=config.file is not None):
+    if warning := shortcomings(report, config):
         log.say(f"vocab: {warning}")
     return {**report, **facts}
 

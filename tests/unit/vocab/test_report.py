@@ -1,3 +1,6 @@
+from pathlib import Path
+
+from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.report import measure, script, script_lines, shortcomings, usage
 from bertwright.vocab.split import count_words
@@ -30,30 +33,48 @@ def test_what_is_unknown_is_counted_in_words_and_characters_and_named() -> None:
     assert (alphabet["characters"], alphabet["of"]) == (5, 14)
     assert alphabet["coverage"] == round(7 / 19, 6)
     assert alphabet["missing"] == ["и", "м", "р", "c", "d", "g", "o", "t", "ы"]
-    assert shortcomings(report) == (
+    assert shortcomings(report, VocabConfig()) == (
         "warning: 25.00% of the words, with 36.84% of the characters, are unknown ([UNK]); 63.158% of the characters "
         "are not in the vocabulary, such as и м р c d g o t ы. Raise vocab.alphabet_coverage."
     )
 
 
+def test_with_the_characters_of_sentencepiece_alone_the_remedy_is_its_own_coverage() -> None:
+    for added, remedy in (
+        (False, "Set vocab.trainer.add_characters=true, or raise vocab.trainer.character_coverage."),
+        (True, "Raise vocab.alphabet_coverage."),
+    ):
+        trainer = {"kind": "sentencepiece", "add_characters": added}
+        told = shortcomings(measure(ENTRIES, WORDS), VocabConfig.model_validate({"trainer": trainer}))
+        assert told.endswith(f"such as и м р c d g o t ы. {remedy}")
+
+
+def test_where_every_character_has_an_entry_no_coverage_is_advised() -> None:
+    told = shortcomings(measure([*ENTRIES, "##a"], {"a" * 101: 1, "a": 2}), VocabConfig())
+    assert told.endswith("without a space.")
+
+
 def test_of_a_given_vocabulary_the_remedy_is_another_one() -> None:
-    assert shortcomings(measure(ENTRIES, WORDS), given=True).endswith(
+    given = VocabConfig(file=Path("vocab.txt"), size=None)
+    assert shortcomings(measure(ENTRIES, WORDS), given).endswith(
         "are not in the vocabulary, such as и м р c d g o t ы. Take a vocab.file made for such text, or leave "
         "it out to train one."
     )
-    told = shortcomings(measure([*ENTRIES, "##a"], {"a" * 101: 1, "a": 2}), given=True)
+    told = shortcomings(measure([*ENTRIES, "##a"], {"a" * 101: 1, "a": 2}), given)
     assert told.endswith("without a space. Take a vocab.file made for such text, or leave it out to train one.")
 
 
 def test_words_that_are_too_long_are_said_to_be() -> None:
     report = measure([*ENTRIES, "##a"], {"a" * 101: 1, "a" * 100: 1, "cat": 2})
     assert report["too_long"] == 1 and report["unknown_rate"] == 0.25
-    assert "; 100% of these words have more than 100 characters without a space; " in shortcomings(report)
+    assert "; 100% of these words have more than 100 characters without a space; " in shortcomings(
+        report, VocabConfig()
+    )
 
 
 def test_one_unknown_word_in_a_thousand_is_not_worth_a_word() -> None:
-    assert shortcomings(measure(ENTRIES, {"a": 999, "q": 1})) == ""
-    assert shortcomings(measure(ENTRIES, {"a": 998, "q": 2})) != ""
+    assert shortcomings(measure(ENTRIES, {"a": 999, "q": 1}), VocabConfig()) == ""
+    assert shortcomings(measure(ENTRIES, {"a": 998, "q": 2}), VocabConfig()) != ""
 
 
 def test_special_tokens_in_the_text_are_text() -> None:

@@ -20,8 +20,9 @@ SENTENCES = [sentence for document in text(200) for sentence in document] + ["eg
 
 
 def config(size: int, unused: int = 100, **trainer: object) -> VocabConfig:
+    coverage = {"alphabet_coverage": 1} if trainer.get("add_characters", True) else {}
     return VocabConfig.model_validate(
-        {"size": size, "unused": unused, "alphabet_coverage": 1, "trainer": {"kind": "sentencepiece", **trainer}}
+        {"size": size, "unused": unused, **coverage, "trainer": {"kind": "sentencepiece", **trainer}}
     )
 
 

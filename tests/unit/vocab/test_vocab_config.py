@@ -32,6 +32,16 @@ def test_the_resolved_form_of_a_given_file_is_accepted_again() -> None:
     assert VocabConfig.model_validate(config.model_dump(mode="json", exclude_none=True)) == config
 
 
+def test_a_coverage_is_refused_where_the_trainer_alone_chooses_the_characters() -> None:
+    trainer = {"kind": "sentencepiece", "add_characters": False}
+    with pytest.raises(
+        ValidationError, match=r"alphabet_coverage=0\.5 has no effect with vocab\.trainer\.add_characters"
+    ):
+        VocabConfig.model_validate({"trainer": trainer, "alphabet_coverage": 0.5})
+    VocabConfig.model_validate({"trainer": trainer})
+    VocabConfig.model_validate({"trainer": {**trainer, "add_characters": True}, "alphabet_coverage": 0.5})
+
+
 @pytest.mark.parametrize("unused", [95, 100, 101, 200])
 def test_unused_entries_must_leave_room(unused: int) -> None:
     with pytest.raises(ValidationError, match=rf"vocab\.unused={unused} leaves no room in vocab\.size=100"):
