@@ -134,7 +134,7 @@ class Recipe(Section):
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
-        mistakes += wrong_folders(self.train, self.examples.plan) if given and not self.labels else ()
+        mistakes += wrong_folders(self.train, self.examples.plan, self.vocab) if given and not self.labels else ()
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
 

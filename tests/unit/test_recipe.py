@@ -68,6 +68,21 @@ def test_the_data_of_a_phase_are_examples_of_the_same_task(load: Load, trained: 
         load(f"train.phases.0.data={trained / 'corpus'}")
 
 
+def test_the_data_of_a_phase_are_examples_of_its_length_and_vocabulary(
+    load: Load, trained: Path, tmp_path: Path
+) -> None:
+    data = f"train.phases.0.data={trained / 'examples'}"
+    with pytest.raises(RecipeError, match=r"train.phases.0.data: .*has examples of 16 .*but this phase needs 32;"):
+        load(data, "train.phases.0.length=32")
+    with pytest.raises(RecipeError, match=r"but this phase needs 16-0\.5-1\.0;"):
+        load(data, "train.phases.0.document_range=[0.5,1.0]")
+    theirs = trained / "vocab" / "vocab.txt"
+    given = ["vocab.size=", "vocab.alphabet_coverage=", f"vocab.file={theirs}"]
+    load(data, *given)
+    with pytest.raises(RecipeError, match=rf"another vocabulary than {theirs} .*set vocab\.file={theirs} and the text"):
+        load(data, *given, "vocab.lower_case=true")
+
+
 def test_a_run_folder_as_data_is_pointed_to_its_examples(load: Load, trained: Path, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=rf"phases.0.data: {trained} is a run folder; give its {trained}/examples$"):
         load(f"train.phases.0.data={trained}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from bertwright.check.verdict import Verdict, error, ok, raised, warning
-from bertwright.core.errors import BertwrightError, DataError
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.config import fingerprinted
+from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.core.log import SILENT
 from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
@@ -107,6 +110,43 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
             yield ok(key, f"held out: {listed(phase, tests) if tests else share}")
         if unused := [test_set for test_set in data.aside if test_set not in tests]:
             yield ok(key, f"not trained on: {listed(phase, unused)}")
+
+
+def examples_of_another_run(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
+    """Yield a verdict on each phase of a pending training whose examples another run made: whether their ids are those
+    of the vocabulary that is trained in the run folder `out`. A given vocabulary is compared with the recipe's check.
+    """
+    if "train" not in stages or recipe.vocab.file is not None:
+        return
+    for number, phase in enumerate(recipe.train.phases):
+        if phase.data is None or not (phase.data / MANIFEST).is_file():
+            continue
+        key = f"train.phases.{number}.data"
+        try:
+            examples, ours = open_artifact(phase.data, "examples"), _trained_vocabulary(recipe, out)
+        except BertwrightError as cause:
+            yield raised(key, cause)
+            continue
+        file = phase.data.parent / "vocab" / "vocab.txt"
+        theirs = file if file.is_file() else "its vocab.txt"
+        remedy = f"Set vocab.file={theirs}, with the text settings it was made with."
+        if ours is None:
+            # Known only once the vocabulary is trained: after the corpus, which may take hours.
+            text = f"{phase.data} has ids of another run's vocabulary, and that of this run is not trained yet."
+            yield warning(key, text, f"They must be the same. {remedy}")
+        elif ours.counts["vocabulary"] != examples.counts["vocabulary"]:
+            text = f"{phase.data} was made with another vocabulary than {ours.path}: its ids belong to other words."
+            yield error(key, text, remedy, ArtifactError)
+        else:
+            yield ok(key, f"{phase.data} was made with the vocabulary of this run")
+
+
+def _trained_vocabulary(recipe: Recipe, out: Path) -> Artifact | None:
+    """The vocabulary in the run folder, unless it has to be trained, or trained again with other settings."""
+    if not (out / "vocab" / MANIFEST).is_file():
+        return None
+    vocab = open_artifact(out / "vocab", "vocab")
+    return vocab if vocab.manifest["config"]["vocab"] == fingerprinted(recipe.vocab) else None
 
 
 def _labelled(phase: ImportedData, recipe: Recipe) -> Verdict:

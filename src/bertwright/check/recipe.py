@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertwright.check.advice import advice
 from bertwright.check.computing import computing
-from bertwright.check.data import imported_data, sources
+from bertwright.check.data import examples_of_another_run, imported_data, sources
 from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
@@ -39,6 +39,7 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
         yield from of_sources
     if "examples" in stages:
         yield from imported_data(recipe)
+    yield from examples_of_another_run(recipe, out, pending)
     if isinstance(recipe.train.objective, DistillationConfig):
         from bertwright.check.teacher import teacher  # reads folders of other programs
 

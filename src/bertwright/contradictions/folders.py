@@ -7,13 +7,16 @@ from pathlib import Path
 
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError
-from bertwright.examples.config import PAIRS
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.examples.config import PAIRS, PlanSet
 from bertwright.train.config import TrainConfig
+from bertwright.train.phase_config import PhaseConfig
+from bertwright.vocab.config import VocabConfig
 
 
-def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
-    """Check that training starts from and reads finished folders of the right stage and task (`examples.plan`)."""
+def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig) -> Iterator[Mistake]:
+    """Check that training starts from and reads finished folders of the right stage, task (`examples.plan`), length and
+    vocabulary."""
     deeper = bool(train.init_layers)  # `wrong_init_layers` checks these
     if train.init_from is not None and not deeper and (wrong := wrong_folder(train.init_from, "train", "checkpoint")):
         yield "train.init_from", wrong
@@ -33,7 +36,7 @@ def wrong_folders(train: TrainConfig, plan: str) -> Iterator[Mistake]:
                     f"{list(phase.document_range)} is a share of documents, but {phase.data} does not contain documents"
                 )
                 yield f"train.phases.{i}.document_range", f"{text}; leave it out"
-        elif wrong := wrong_folder(phase.data, "examples"):
+        elif wrong := wrong_folder(phase.data, "examples") or _misfit(phase.data, phase, vocab):
             yield key, wrong
         elif phase.quarantine:
             text = (
@@ -59,6 +62,42 @@ def wrong_folder(path: Path, *stages: str) -> str:
     except ArtifactError as error:
         return str(error)
     return "" if stage in stages else f"{path} was made by the stage {stage!r}; give a folder of {' or '.join(stages)}"
+
+
+def _misfit(examples: Path, phase: PhaseConfig, vocab: VocabConfig) -> str:
+    """Return why an examples folder has no examples for the phase; "" if it has."""
+    artifact, wanted = open_artifact(examples), PlanSet(length=phase.length, document_range=phase.document_range)
+    plans = [Path(name).stem for name in artifact.names("plans/train/") if name.endswith(".json")]
+    if wanted.name in plans:
+        return _other_vocabulary(examples, vocab.file, vocab) if vocab.file else ""
+    if artifact.names("labelled/"):
+        return f"{examples} has labelled texts, but no examples for pre-training; give the examples of another run"
+    if not plans:
+        return (
+            f"{examples} was made without a corpus, so it has only the examples of other files; give those files, or "
+            "the examples folder of a run with a corpus"
+        )
+    return (
+        f"{examples} has examples of {', '.join(plans)} (length-document_range), but this phase needs {wanted.name}; "
+        "give it a length and a document_range that are there, or make that run with a phase like this one"
+    )
+
+
+def _other_vocabulary(examples: Path, file: Path, vocab: VocabConfig) -> str:
+    """Return why the ids of an examples folder are not those of the given `vocab.file`; "" if they are."""
+    # Reads folders of other programs too, which most recipes do not name.
+    from bertwright.objectives.teacher_config import entries_of
+
+    try:
+        if open_artifact(examples).counts["vocabulary"] == vocab.hash_of(entries_of(file)):
+            return ""
+    except (OSError, RecipeError):
+        return ""  # reported with the size of the vocabulary
+    theirs = examples.parent / "vocab" / "vocab.txt"
+    return (
+        f"{examples} was made with another vocabulary than {file} with lower_case and strip_accents as they are here; "
+        f"set vocab.file={theirs if theirs.is_file() else 'its vocab.txt'} and the text settings it was made with"
+    )
 
 
 def _plan_of(examples: Path) -> str:

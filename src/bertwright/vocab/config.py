@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
+from bertwright.core.files import sha256_of
 
 VERSION = 4
 """Incremented whenever a code change alters the result of the stage."""
@@ -101,6 +103,11 @@ class VocabConfig(Section):
             )
         # Otherwise the default size would be set in addition to the file.
         return {**values, "size": None}
+
+    def hash_of(self, entries: Sequence[str]) -> str:
+        """The hash of a vocabulary of these entries, which artifacts with token ids refer to."""
+        # With the text settings, because with other settings the same entries give other ids.
+        return sha256_of(["".join(f"{entry}\n" for entry in entries), self.lower_case, self.strip_accents])
 
     @property
     def only_learned(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.files import sha256, sha256_of, write_atomic, write_json
+from bertwright.core.files import sha256, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
 from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary
@@ -100,9 +100,11 @@ def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], d
     tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
     write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
     write_json(draft / "report.json", report)
-    # The hash includes the text settings, because with other settings the same entries give other ids.
-    vocabulary = sha256_of([text.decode(), config.lower_case, config.strip_accents])
-    return {"vocabulary": vocabulary, "lower_case": config.lower_case, "strip_accents": config.strip_accents}
+    return {
+        "vocabulary": config.hash_of(entries),
+        "lower_case": config.lower_case,
+        "strip_accents": config.strip_accents,
+    }
 
 
 def _most_sentences(trainer: TrainerConfig) -> int:

@@ -3,12 +3,13 @@
 import gzip
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bertwright import Recipe
+from bertwright import Recipe, run
 from bertwright.check.data import imported_data, sources
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict
@@ -118,3 +119,20 @@ def test_copies_of_several_formats_are_a_fault_now(tmp_path: Path) -> None:
     (folder / "b.jsonl").unlink()
     _, verdicts = looked_at(source=url, cache_dir=tmp_path)
     assert verdicts[0].level == "ok" and "another machine" in verdicts[0].text, "half a copy is fetched when it starts"
+
+
+def test_examples_of_another_run_have_the_vocabulary_of_this_one(load: Load, trained: Path, tmp_path: Path) -> None:
+    data, theirs = f"train.phases.0.data={trained / 'examples'}", trained / "vocab" / "vocab.txt"
+
+    def told(out: Path, *keys: str) -> tuple[str, str]:
+        verdicts = check_recipe(load(data, *keys), out, ["corpus", "vocab", "examples", "train"])
+        (found,) = (verdict for verdict in verdicts if verdict.about == "train.phases.0.data")
+        return found.level, found.sentence
+
+    assert told(tmp_path / "new")[0] == "warning" and f"Set vocab.file={theirs}" in told(tmp_path / "new")[1]
+    shutil.copytree(trained / "vocab", tmp_path / "begun" / "vocab")
+    assert told(tmp_path / "begun") == ("ok", f"{trained / 'examples'} was made with the vocabulary of this run")
+    assert told(tmp_path / "begun", "vocab.size=150")[0] == "warning", "it will be trained again"
+    run(load("vocab.lower_case=true"), tmp_path / "other", ["corpus", "vocab"])
+    level, sentence = told(tmp_path / "other", "vocab.lower_case=true")
+    assert level == "error" and "made with another vocabulary than" in sentence and f"vocab.file={theirs}" in sentence

@@ -9,6 +9,8 @@ from tests.unit.contradictions.test_sections import keys, train
 from bertwright.contradictions.folders import wrong_folder, wrong_folders
 from bertwright.core.artifact import MANIFEST, seal
 from bertwright.core.config import Identity
+from bertwright.train.config import TrainConfig
+from bertwright.vocab.config import VocabConfig
 
 
 def artifact(folder: Path, stage: str, **config: Any) -> Path:
@@ -18,8 +20,18 @@ def artifact(folder: Path, stage: str, **config: Any) -> Path:
     return folder
 
 
-def examples(folder: Path, plan: str) -> Path:
-    return artifact(folder, "examples", examples={"plan": plan})
+def examples(folder: Path, plan: str, *files: str, **counts: Any) -> Path:
+    """A finished folder of examples with these empty files, by default the plans of two phases."""
+    for name in files or ("plans/train/16.json", "plans/train/16-0.0-0.5.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    folder.mkdir(parents=True, exist_ok=True)
+    seal(folder, Identity("examples", 1, {"examples": {"plan": plan}}, {}), counts, 0.0)
+    return folder
+
+
+def found(train: TrainConfig, plan: str, vocab: VocabConfig | None = None) -> list[tuple[str, str]]:
+    return list(wrong_folders(train, plan, vocab or VocabConfig()))
 
 
 def phases(*data: Path | None, **more: Any) -> list[dict[str, Any]]:
@@ -44,25 +56,25 @@ def test_labelled_pairs_are_only_for_training_on_the_same_labels(
     made: str, here: str, fits: bool, tmp_path: Path
 ) -> None:
     folder = examples(tmp_path / "examples", made)
-    found = list(wrong_folders(train(*phases(None, folder)), here))
-    assert keys(found) == ([] if fits else ["train.phases.1.data"])
-    assert all(made in text and here in text for _, text in found)
+    mistakes = found(train(*phases(None, folder)), here)
+    assert keys(mistakes) == ([] if fits else ["train.phases.1.data"])
+    assert all(made in text and here in text for _, text in mistakes)
 
 
 def test_every_phase_is_checked_and_one_without_data_ends_nothing(tmp_path: Path) -> None:
     corpus, right = artifact(tmp_path / "corpus", "corpus"), examples(tmp_path / "examples", SINGLE)
     gone = tmp_path / "gone"
     given = phases(gone, None, corpus, right, gone)
-    assert keys(wrong_folders(train(*given), SINGLE)) == [f"train.phases.{index}.data" for index in (0, 2, 4)]
+    assert keys(found(train(*given), SINGLE)) == [f"train.phases.{index}.data" for index in (0, 2, 4)]
 
 
 def test_a_run_folder_is_no_data_and_its_examples_are_pointed_to(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "recipe.toml").write_text("")
-    ((key, before),) = wrong_folders(train(*phases(run)), SINGLE)
+    ((key, before),) = found(train(*phases(run)), SINGLE)
     examples(run / "examples", SINGLE)
-    ((_, after),) = wrong_folders(train(*phases(run)), SINGLE)
+    ((_, after),) = found(train(*phases(run)), SINGLE)
     assert key == "train.phases.0.data" and str(run / "examples") in after
     assert before.startswith(after) and before != after, "before they are finished that is said, too"
 
@@ -71,17 +83,53 @@ def test_files_have_no_documents_to_take_a_share_of_and_a_folder_of_ours_no_dama
     files, ours = tmp_path / "files", examples(tmp_path / "examples", SINGLE)
     files.mkdir()
     share, damaged = {"document_range": [0.0, 0.5]}, {"quarantine": True}
-    assert keys(wrong_folders(train(*phases(files, **share)), SINGLE)) == ["train.phases.0.document_range"]
-    assert keys(wrong_folders(train(*phases(ours, **share)), SINGLE)) == []
-    assert keys(wrong_folders(train(*phases(ours, **damaged)), SINGLE)) == ["train.phases.0.quarantine"]
-    assert keys(wrong_folders(train(*phases(files, **damaged)), SINGLE)) == []
+    assert keys(found(train(*phases(files, **share)), SINGLE)) == ["train.phases.0.document_range"]
+    assert keys(found(train(*phases(ours, **share)), SINGLE)) == []
+    assert keys(found(train(*phases(ours, **damaged)), SINGLE)) == ["train.phases.0.quarantine"]
+    assert keys(found(train(*phases(files, **damaged)), SINGLE)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "has"),
+    [
+        (("plans/train/128.json", "plans/train/512-0.9-1.0.json"), "has examples of 128, 512-0.9-1.0 (length-document"),
+        (
+            ("plans/train/16-0.0-0.9.json",),
+            "has examples of 16-0.0-0.9 (length-document_range), but this phase needs 16;",
+        ),
+        (("labelled/facts.json",), "has labelled texts, but no examples for pre-training"),
+        (
+            ("imported/0/ids", "plans/heldout/16.json"),
+            "was made without a corpus, so it has only the examples of other",
+        ),
+    ],
+)
+def test_examples_of_another_run_are_of_the_phases_length_and_documents(
+    files: tuple[str, ...], has: str, tmp_path: Path
+) -> None:
+    ((key, text),) = found(train(*phases(examples(tmp_path / "examples", SINGLE, *files))), SINGLE)
+    assert key == "train.phases.0.data" and has in text
+
+
+def test_examples_of_another_run_have_the_given_vocabulary(tmp_path: Path) -> None:
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
+    folder = examples(tmp_path / "run" / "examples", SINGLE, vocabulary=VocabConfig().hash_of(entries))
+    theirs, other = tmp_path / "run" / "vocab" / "vocab.txt", tmp_path / "vocab.txt"
+    for file, last in (theirs, "a"), (other, "b"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join([*entries[:-1], last]) + "\n")
+    phase = train(*phases(folder))
+    assert found(phase, SINGLE, VocabConfig(file=theirs, size=None)) == []
+    for vocab in VocabConfig(file=other, size=None), VocabConfig(file=theirs, size=None, lower_case=True):
+        ((key, text),) = found(phase, SINGLE, vocab)
+        assert key == "train.phases.0.data" and f"set vocab.file={theirs} and the text settings" in text
 
 
 def test_training_starts_from_a_training_or_a_checkpoint(tmp_path: Path) -> None:
     for stage, accepted in (("train", True), ("checkpoint", True), ("examples", False), ("export", False)):
         folder = artifact(tmp_path / stage, stage)
-        assert keys(wrong_folders(train(init_from=folder), SINGLE)) == ([] if accepted else ["train.init_from"])
-        assert keys(wrong_folders(train(init_from=folder, init_layers=(1,)), SINGLE)) == [], "a teacher's folder"
+        assert keys(found(train(init_from=folder), SINGLE)) == ([] if accepted else ["train.init_from"])
+        assert keys(found(train(init_from=folder, init_layers=(1,)), SINGLE)) == [], "a teacher's folder"
 
 
 def test_why_a_folder_will_not_do(tmp_path: Path) -> None:
