@@ -15,21 +15,22 @@ script pairs it with a random segment.
 
 *Segments without pairs* (Liu et al. 2019 §4.2, RoBERTa): as many consecutive sentences as fit. `doc-sentences` end with
 their document; with `short_seq_prob` all of a document's rows are shorter. `full-sentences` continue in the next
-document of the shard after a [SEP]; with `short_seq_prob` a row is shorter, and the first row of each stretch always
-draws a shorter target, so that the rows of two passes are cut at different positions. A sentence longer than an example
-continues in the next row.
+document of the shard after a [SEP], without those outside the document range of the phase; with `short_seq_prob` a row
+is shorter, and the first row of a shard always draws a shorter target, so that the rows of two passes are cut at
+different positions. A sentence longer than an example continues in the next row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import below, fold, key, uniform
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import subset
 from bertwright.examples.plans import ROW
 from bertwright.examples.rows import Indices, rows
 from bertwright.examples.store import Documents
@@ -71,12 +72,13 @@ def plan_passes(
     documents: Documents, member: NDArray[np.bool_], length: int, config: ExamplesConfig, passes: int
 ) -> list[NDArray[np.void]]:
     """[R] `ROW` for each pass over the documents selected by `member` [D]; random segments come from these as well."""
+    if config.plan == "full-sentences" and not member.all():
+        return _as_if_alone(documents, member, length, config, passes)
     starts = np.concatenate([[0], np.cumsum(documents.sentences, dtype=np.int64)])
     bounds = documents.documents.astype(np.int64)
     first = np.flatnonzero(member)
-    last = first
-    if config.plan == "full-sentences":  # consecutive documents form one stretch
-        first, last = first[np.diff(first, prepend=-2) > 1], first[np.diff(first, append=len(member) + 1) > 1]
+    # All documents form one stretch of full sentences.
+    first, last = (first[:1], first[-1:]) if config.plan == "full-sentences" else (first, first)
     # Keyed by the document's text, so that it is cut the same way in any shard and in the next dump.
     keys = [fold(key(config.seed, "plan", number), documents.hashes[first]) for number in range(passes)]
     own = np.tile(np.arange(len(first)), passes)
@@ -87,6 +89,20 @@ def plan_passes(
     else:
         chunks = _segments(builder, starts, bounds, length, config)
     return _by_pass(chunks, len(first), passes)
+
+
+def _as_if_alone(
+    documents: Documents, member: NDArray[np.bool_], length: int, config: ExamplesConfig, passes: int
+) -> list[NDArray[np.void]]:
+    """The plans of the selected documents as if there were no others, so that rows continue from one to the next."""
+    alone = subset(replace(documents, tokens=documents.tokens[:0]), member)
+    starts, moved = alone.token_starts()[:-1], documents.token_starts()[:-1][member]
+    plans = plan_passes(alone, np.ones(len(moved), np.bool_), length, config, passes)
+    for plan in plans:
+        document = np.searchsorted(starts, plan["a_start"], side="right") - 1
+        plan["a_start"] += (moved - starts).astype(np.uint32)[document]
+        plan["b_start"] = plan["a_start"]
+    return plans
 
 
 def _by_pass(chunks: Iterator[Chunk], stretches: int, passes: int) -> list[NDArray[np.void]]:

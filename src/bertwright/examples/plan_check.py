@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import ArtifactError
+from bertwright.examples.documents import documents_inside, followed_by
 from bertwright.examples.plans import ROW, UNLABELLED, Plans
 from bertwright.examples.store import Store
 
@@ -32,7 +33,7 @@ def check_plans(plans: Plans, store: Store) -> None:
             # Read instead of mapped, so that plans do not count as memory of the process.
             some = np.fromfile(path, ROW, _AT_ONCE, offset=first * ROW.itemsize)
             shards = np.searchsorted(ends, np.arange(first, first + len(some)), side="right")
-            wrong = _beyond(some, room[shards]) | _breaks_elsewhere(some, store, store.shard_tokens[shards])
+            wrong = _beyond(some, room[shards]) | _breaks_elsewhere(some, store, shards)
             if wrong.any():
                 raise _unfit(f"row {first + int(wrong.argmax()):,} of {path} refers to text outside its shard")
 
@@ -46,14 +47,20 @@ def _beyond(rows: NDArray[np.void], room: NDArray[np.int64]) -> NDArray[np.bool_
     return wrong
 
 
-def _breaks_elsewhere(rows: NDArray[np.void], store: Store, shift: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """[N] whether fewer documents begin inside A than the row states; rows are relative to token `shift` [N]."""
-    wrong = np.zeros(len(rows), np.bool_)
+def _breaks_elsewhere(rows: NDArray[np.void], store: Store, shards: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[N] whether A is not in the documents that begin inside it, by the row; `shards` [N] are those of the rows."""
     broken = np.flatnonzero(rows["breaks"])
-    if len(broken):
-        first = rows["a_start"][broken].astype(np.uint64) + shift[broken].astype(np.uint64)
-        begun = np.searchsorted(store.starts, first, side="right")
-        wrong[broken] = np.searchsorted(store.starts, first + rows["a_count"][broken]) - begun < rows["breaks"][broken]
+    start = rows["a_start"][broken].astype(np.int64) + store.shard_tokens[shards[broken]]
+    count, breaks = rows["a_count"][broken].astype(np.int64), rows["breaks"][broken].astype(np.int64)
+    wrong = np.zeros(len(rows), np.bool_)
+    wrong[broken] = lacking = followed_by(store, start) < breaks
+    there = np.flatnonzero(~lacking)
+    inside = documents_inside(store, start[there], count[there], breaks[there])
+    last = np.cumsum(breaks[there]) - 1
+    starts, stops = inside.starts[last], inside.starts[last] + inside.sizes[last]
+    ends = store.starts[np.searchsorted(store.starts, starts.astype(np.uint64), side="right")].astype(np.int64)
+    elsewhere = (stops <= starts) | (stops > ends) | (ends > store.shard_tokens[shards[broken[there]] + 1])
+    wrong[broken[there]] = elsewhere
     return wrong
 
 

@@ -6,6 +6,8 @@ micro-batch size.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bertwright.core.artifact import Artifact
@@ -13,6 +15,7 @@ from bertwright.core.rng import fold, key
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.collate import Rows, collate, concatenate, rows_of, split
 from bertwright.examples.config import PlanSet
+from bertwright.examples.documents import members_of
 from bertwright.examples.loader import LoaderSettings, StepCounts, together
 from bertwright.examples.masking import Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
@@ -122,5 +125,7 @@ def open_loader(
     Raises `ArtifactError` if it was made with another vocabulary than `vocab`. `within` as for `Store.open`.
     """
     store, plans = Store.open(examples, vocab=vocab, within=within), Plans.open(examples, plan_set, within=within)
+    if plan_set.document_range != (0.0, 1.0) and examples.manifest["config"]["examples"]["plan"] == "full-sentences":
+        store = replace(store, members=members_of(store.hashes, plan_set.document_range))
     check_plans(plans, store)
     return PlanLoader(store, plans, settings)

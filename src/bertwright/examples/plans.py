@@ -31,7 +31,8 @@ ROW = np.dtype([
     ("a_start", "<u4"), ("b_start", "<u4"), ("a_count", "<u2"), ("b_count", "<u2"), ("breaks", "<u2"), ("label", "u1"),
 ])  # fmt: skip
 """One example: the start of its segments in the shard's tokens, their token counts before truncation (at most 65,535;
-without a second segment `b_count` is 0), the number of documents that begin inside A, and the label of a pair."""
+without a second segment `b_count` is 0), the number of documents that begin inside A, and the label of a pair. A
+continues in the next document of the document range, so documents outside the range are skipped."""
 UNLABELLED = 2
 """Label of a held-out pair without one: it was imported, the plan has no pairs, or there is only one document."""
 

@@ -77,6 +77,8 @@ class Store(Documents):
     shard_tokens: NDArray[np.int64]
     """[shards + 1] shard s holds the tokens `shard_tokens[s] : shard_tokens[s + 1]`."""
     vocabulary: Vocabulary
+    members: NDArray[np.int64] | None = None
+    """[M] indices of the documents that the plans are of; None: all of them."""
 
     @classmethod
     def open(cls, examples: Artifact, split: Split = "train", vocab: Artifact | None = None, within: str = "") -> Store:

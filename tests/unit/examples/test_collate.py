@@ -1,4 +1,5 @@
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,7 +90,7 @@ def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> 
     starts = (0, 10, 20, 21, 50)
     columns = ([1, 2, 3, 4], [3, 10, 18, 49], [7, 10, 12, 3], [0, 0, 0, 30], [0, 0, 0, 4], [0, 0, 2, 1], [0] * 4)
     across = Rows(*(np.array(column) for column in columns))
-    batch = collate(across, 64, store(60, starts), Masking(MaskingConfig(), 0.1, 1, VOCABULARY))
+    batch = collate(across, 64, store(60, (*starts, 60)), Masking(MaskingConfig(), 0.1, 1, VOCABULARY))
     original = batch.token_ids.copy()
     original[batch.prediction_positions] = batch.labels
     pieces = [(range(3, 10),), (range(10, 20),), (range(18, 20), range(20, 21), range(21, 30))]
@@ -99,6 +100,19 @@ def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> 
     assert np.diff(batch.cu_seqlens).tolist() == list(map(len, sequences)) == across.lengths(64).tolist()
     assert batch.segment_ids.tolist() == [0] * (len(original) - 5) + [1] * 5
     assert not np.isin(batch.labels, [2, 3]).any()
+
+
+def test_a_segment_goes_on_in_the_next_document_that_the_plans_are_of() -> None:
+    ids = replace(store(60, (0, 10, 20, 21, 50, 60)), members=np.array([0, 2, 4]))
+    columns = ([1, 2, 3], [3, 8, 0], [8, 5, 21], [0] * 3, [0] * 3, [1, 2, 2], [0] * 3)
+    across = Rows(*(np.array(column) for column in columns))
+    batch = collate(across, 64, ids, Masking(MaskingConfig(), 0.1, 1, VOCABULARY))
+    original = batch.token_ids.copy()
+    original[batch.prediction_positions] = batch.labels
+    pieces = [(range(3, 10), range(20, 21)), (range(8, 10), range(20, 21), range(50, 52))]
+    pieces.append((range(10), range(20, 21), range(50, 60)))
+    sequences = [[2, *(token for piece in parts for token in [*(i + 7 for i in piece), 3])] for parts in pieces]
+    assert original.tolist() == [token for sequence in sequences for token in sequence]
 
 
 def test_looking_for_documents_does_not_copy_where_they_begin() -> None:

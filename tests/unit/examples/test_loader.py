@@ -11,9 +11,13 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
+from bertwright.core.stage_context import StageContext
+from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet
+from bertwright.examples.documents import in_range, text_hash
 from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
@@ -44,6 +48,23 @@ def test_a_step_holds_its_global_batch(examples: Artifact) -> None:
             pairs = sum(int(batch.sequence_weights.sum()) for batch in batches)
             tokens = sum(batch.counts.tokens for batch in batches)
             assert loader.counts(4, rank, world)[:3] == (predictions, pairs, tokens)
+
+
+def test_full_sentences_of_a_share_are_those_of_a_corpus_of_its_documents_alone(tmp_path: Path) -> None:
+    share, shards = PlanSet(length=32, document_range=(0.5, 0.8)), [made.text(60, seed) for seed in (1, 2)]
+    hashes = [np.array([text_hash(document) for document in shard], np.uint64) for shard in shards]
+    members = [in_range(each, share.document_range) for each in hashes]
+    alone = [[shard[i] for i in np.flatnonzero(member)] for shard, member in zip(shards, members, strict=True)]
+    sources = [made.corpus(tmp_path / name, each) for name, each in (("all", shards), ("alone", alone))]
+    vocab, found = made.vocabulary(tmp_path / "vocab", sources[0]), []
+    config = ExamplesConfig(plan="full-sentences", passes=2, heldout=0.1, workers=1)
+    for source, plan_set in zip(sources, (share, PlanSet(length=32)), strict=True):
+        context = StageContext(tmp_path / f"{source.path.name}-examples")
+        artifact = examples_stage.run(config, (plan_set,), Inputs(source, vocab), context)
+        loader = open_loader(artifact, plan_set, changed(length=32), vocab)
+        found.append(batch_hash(loader.examples(0, loader.total)))
+        assert Plans.open(artifact, plan_set).rows[0]["breaks"].max() > 0
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.reference import pairs
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.documents import subset
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import Documents
 
@@ -145,17 +146,22 @@ def full_rows(documents: Documents, stretches: list[list[int]], targets: Iterato
     return found
 
 
-def test_full_sentences_go_on_in_the_next_document() -> None:
+@pytest.mark.parametrize("left_out", [(), (3,), (0, 3, 4, 7), range(8)])
+def test_full_sentences_go_on_in_the_next_document_as_if_those_left_out_were_not_there(left_out: list[int]) -> None:
     documents, config = made([1, 7, 30, 2, 9, 1, 1, 5], longest=90), ExamplesConfig(plan="full-sentences")
-    member = np.array([True, True, True, False, True, True, True, True])
+    member = ~np.isin(np.arange(8), left_out)
+    alone, begins = subset(documents, member), documents.token_starts()[:-1].astype(int)[member].tolist()
+    bounds = alone.token_starts().astype(int)
     config = config.model_copy(update={"short_seq_prob": 0.0})
     for number, plan in enumerate(plan_passes(documents, member, 64, config, 3)):
-        keys = [int(fold(key(config.seed, "plan", number), documents.hashes[d])[0]) for d in (0, 4)]
         rows: list[tuple[int, int, int]] = []
-        for stretch, walk in zip(([0, 1, 2], [4, 5, 6, 7]), keys, strict=True):
-            first = 2 + int(below(np.uint64(walk), 1, 61)[0])
-            rows += full_rows(documents, [stretch], iter([first, *[62] * 10_000]))
-        assert [tuple(map(int, row)) for row in plan[["a_start", "a_count", "breaks"]]] == rows
+        if len(alone.hashes):
+            walk = fold(key(config.seed, "plan", number), alone.hashes[:1])
+            first = 2 + int(below(walk, 1, 61)[0])
+            rows = full_rows(alone, [list(range(len(alone.hashes)))], iter([first, *[62] * 10_000]))
+        owners = [int(np.searchsorted(bounds, at, side="right")) - 1 for at, _, _ in rows]
+        moved = [(begins[d] + at - int(bounds[d]), n, breaks) for d, (at, n, breaks) in zip(owners, rows, strict=True)]
+        assert [tuple(map(int, row)) for row in plan[["a_start", "a_count", "breaks"]]] == moved
         assert (plan["a_count"].astype(int) + plan["breaks"] + 2 <= 64).all() and not plan["b_count"].any()
 
 
