@@ -18,6 +18,8 @@ from torch.nn.utils import clip_grad_norm_
 from bertwright.core.errors import CheckpointError, RecipeError
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.objectives.pretraining import PreTraining
+from bertwright.objectives.scores import score
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.train.engine.config import DeepSpeedConfig, EngineConfig, SingleConfig
@@ -84,6 +86,19 @@ def test_an_update_is_that_of_plain_torch(config: Any) -> None:
     weights, _ = engine.gather()
     for name, tensor in plain.state_dict().items():  # DeepSpeed keeps a float32 copy of these
         torch.testing.assert_close(weights[name], tensor, rtol=1e-4, atol=1e-6, check_dtype=not is_deepspeed(config))
+
+
+@pytest.mark.parametrize("config", ENGINES)
+def test_a_network_that_is_scored_before_its_first_step_trains_the_same(config: Any) -> None:
+    model, other = network(), network()
+    scored, plain = (build_engine(config(), each, AdamWConfig(), Ranks()) for each in (model, other))
+    score(PreTraining(True), model, [random_batch([4, 7], 9)])
+    for each, its_model in ((scored, model), (plain, other)):
+        each.root(loss_of(its_model, 0)).backward()
+        each.reduce()
+        each.update(1e-2)
+    for one, same in zip(scored.gather(), plain.gather(), strict=True):
+        assert one.keys() == same.keys() and all(torch.equal(tensor, same[name]) for name, tensor in one.items())
 
 
 @pytest.mark.parametrize("config", ENGINES)

@@ -20,7 +20,8 @@ def score(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]
     return scores_of(objective, score_sums(objective, model, batches))
 
 
-@torch.inference_mode()
+# Not inference mode: an engine that shards weights allocates memory in its first forward pass that backward passes use.
+@torch.no_grad()
 def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> list[Tensor]:
     """For each batch [terms, 3]: sums of the losses, of the weights of correct predictions, and of all weights.
 

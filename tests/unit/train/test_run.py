@@ -195,6 +195,15 @@ def test_a_phase_ended_early_is_the_beginning_of_the_whole_one_and_the_next_foll
     assert early.counts["phase_ends"] == [8, 6] and early.counts["extensions"] == []
 
 
+def test_a_start_whose_first_pass_scores_trains_on_where_tensors_are_sharded(train: Train) -> None:
+    """The phase has just ended at the step of the checkpoint, so scores come before any backward pass."""
+    ended = [{**PHASES[0], "end_after": 8}, PHASES[1]]
+    with pytest.raises(RuntimeError):
+        train("run", engine="fsdp", log=Notes(kill_at_row=5, error=RuntimeError))
+    done, fresh = train("run", engine="fsdp", phases=ended), train("fresh", engine="fsdp", phases=ended)
+    assert same(weights(done), weights(fresh)) and done.counts["steps"] == 8 + 6
+
+
 @pytest.mark.parametrize("end", [8, 10])
 def test_a_phase_may_be_ended_while_it_is_under_way(train: Train, end: int) -> None:
     ended = [{**PHASES[0], "end_after": end}, PHASES[1]]
