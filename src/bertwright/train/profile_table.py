@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+
 STEP, FORWARD, BACKWARD, REDUCE, UPDATE = (
     f"bertwright: {part}" for part in ("step", "forward", "backward", "sum and clip", "update")
 )
@@ -21,27 +23,35 @@ _GROUPS = (
 )
 """Operator groups by purpose: the first group matches whose substring occurs in the name of the operator or a
 caller."""
+_REST = {
+    "cpu": "the rest (losses, reading the batch, sums over ranks)",
+    "cuda": "the rest (waiting for the GPU, sums over ranks)",
+}
+"""What the host does outside the labelled parts of a step, by device."""
 
 
 def table(events: list[Any], steps: int, waited: float, device: str) -> str:
     """Return a table of milliseconds per step and shares, by part of a step and by purpose of operators.
 
     Parts are measured by host clock. Operators are measured by self time, without the operators they call; on a GPU, by
-    the self time of their kernels.
+    the time of the kernels that they start.
     """
+    # A GPU's own events repeat what these hold: each kernel that an operator started, and each labelled range.
+    events = [event for event in events if event.device_type == DeviceType.CPU]
     spans = [event.time_range for event in events if event.name == STEP]
     whole = sum(span.end - span.start for span in spans) / 1e3 + waited * 1e3
     parts = {"waiting for data": waited * 1e3}
     for name in (FORWARD, BACKWARD, REDUCE, UPDATE):
         inside = sum(event.time_range.end - event.time_range.start for event in events if event.name == name)
         parts[name.removeprefix("bertwright: ")] = inside / 1e3
-    parts["the rest (losses, reading the batch, sums over ranks)"] = whole - sum(parts.values())
+    parts[_REST[device]] = whole - sum(parts.values())
     operators: Counter[str] = Counter()
     for event in events:
         # Matched by time, not by caller: on a GPU the backward pass runs on a separate thread.
         if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
             own = event.self_device_time_total if device == "cuda" else event.self_cpu_time_total
             operators[_group(event)] += own / 1e3
+    operators = +operators  # without the groups that took no time: on a GPU, Python starts no kernels
     total = sum(operators.values())
     lines = [f"{steps} steps, {whole / steps:,.1f} ms each", *_lines("part of a step", parts, whole, steps)]
     lines += _lines("operators", dict(operators.most_common()), total, steps)

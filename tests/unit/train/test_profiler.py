@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
+from torch.autograd import DeviceType
 
 from bertwright.core.artifact import Artifact
 from bertwright.train.profile_table import BACKWARD, FORWARD, STEP, UPDATE, table
@@ -93,11 +94,22 @@ def profiler(folder: Path, log: Any) -> StepProfiler:
     return StepProfiler(1, folder / "profile", torch.device("cpu"), log)
 
 
-def event(name: str, start: float, end: float, own: float, parent: Any = None) -> Any:
+def event(name: str, start: float, end: float, own: float, parent: Any = None, kernels: float = 0.0) -> Any:
+    """An event of the host: `own` is its self time, `kernels` that of the kernels that it started (microseconds)."""
     span = SimpleNamespace(start=start, end=end)
     return SimpleNamespace(
-        name=name, time_range=span, self_cpu_time_total=own, self_device_time_total=0.0, cpu_parent=parent
-    )
+        name=name, time_range=span, self_cpu_time_total=own, self_device_time_total=kernels, cpu_parent=parent,
+        device_type=DeviceType.CPU,
+    )  # fmt: skip
+
+
+def on_gpu(name: str, start: float, end: float) -> Any:
+    """An event of a GPU, as torch gives it: a kernel, or the span of the kernels of a labelled range."""
+    span = SimpleNamespace(start=start, end=end)
+    return SimpleNamespace(
+        name=name, time_range=span, self_cpu_time_total=0, self_device_time_total=end - start, cpu_parent=None,
+        device_type=DeviceType.CUDA,
+    )  # fmt: skip
 
 
 def test_the_table_by_hand() -> None:
@@ -122,6 +134,28 @@ def test_the_table_by_hand() -> None:
     assert told["matrix products"] == ["6.00", "60.0%"] and told["attention"] == ["1.00", "10.0%"]
     assert told["clipping and optimizer"] == ["1.50", "15.0%"] and told["loss"] == ["0.50", "5.0%"]
     assert told["between operators (Python)"] == ["1.00", "10.0%"]
+
+
+def test_the_table_of_a_gpu_by_hand() -> None:
+    """Each kernel is listed at its operator and by itself, each labelled range for the host and for the GPU."""
+    step = event(STEP, 0, 10_000, 200)
+    forward, update = event(FORWARD, 0, 1000, 300, step), event(UPDATE, 2000, 2500, 100, step)
+    events = [
+        step, forward, event(BACKWARD, 1000, 2000, 900, step), update,
+        event("aten::addmm", 100, 400, 300, forward, kernels=3000),
+        event("aten::mm", 1100, 1200, 100, kernels=4000),  # the backward pass has a thread of its own
+        event("aten::mul_", 2000, 2400, 400, update, kernels=1000),
+        event("cudaDeviceSynchronize", 2500, 10_000, 7500, step),
+        on_gpu(STEP, 500, 9900), on_gpu(FORWARD, 500, 3600), on_gpu(BACKWARD, 3700, 8000), on_gpu(UPDATE, 8100, 9900),
+        on_gpu("sm90_gemm", 500, 3500), on_gpu("sm90_gemm", 3700, 7700), on_gpu("vectorized_elementwise", 8100, 9100),
+    ]  # fmt: skip
+    lines = table(events, steps=1, waited=0.0, device="cuda").splitlines()
+    assert lines[0] == "1 steps, 10.0 ms each"
+    told = {line[:54].rstrip(): line[54:].split() for line in lines[1:]}
+    assert [told[part][0] for part in ("forward", "backward", "update")] == ["1.00", "1.00", "0.50"]
+    assert told["the rest (waiting for the GPU, sums over ranks)"] == ["7.50", "75.0%"]
+    assert told["matrix products"] == ["7.00", "87.5%"] and told["clipping and optimizer"] == ["1.00", "12.5%"]
+    assert not {"between operators (Python)", "other"} & told.keys(), "they started no kernels"
 
 
 @pytest.mark.parametrize("steps", [-1, 1001])
