@@ -98,6 +98,37 @@ def test_linters_find_nothing() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("variant", "done"),
+    [
+        ("cpu", []),
+        (
+            "cuda",
+            [
+                "apt-get update",
+                "apt-get install --yes --no-install-recommends gcc libc6-dev",
+                "rm -rf /var/lib/apt/lists/*",
+            ],
+        ),
+    ],
+)
+def test_the_image_for_gpus_alone_has_a_compiler(variant: str, done: list[str], programs: Path) -> None:
+    """Its shell runs with programs that only say how they were called."""
+    _, _, last = DOCKERFILE.read_text().rpartition("\nFROM ")
+    (command,) = re.findall(r"^RUN ((?:.*\\\n)*.*)$", last, re.MULTILINE)
+    for name in ("apt-get", "rm"):
+        (programs / name).write_text('#!/bin/sh\necho "$(/usr/bin/basename "$0") $*"\n')
+        (programs / name).chmod(0o755)
+    ran = subprocess.run(
+        ["/bin/sh", "-efc", command],  # -f: or what the pattern names here would be listed
+        env={"PATH": str(programs), "VARIANT": variant},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines() == done
+
+
 def test_its_user_is_not_root_and_nothing_of_ours_is_left_out_of_it() -> None:
     lines = DOCKERFILE.read_text().splitlines()
     assert "USER 10001:10001" in lines and not [line for line in lines if line.startswith("USER root")]

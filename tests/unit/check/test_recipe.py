@@ -179,6 +179,11 @@ def test_what_compiles_must_be_there(
     (verdict,) = found(recipe, tmp_path / "run", "train.graph")
     assert "train.graph = compiled needs Triton, which torch for GPUs comes with" in verdict.text
     monkeypatch.setattr(compiler, "find_spec", lambda name: object())
+    monkeypatch.delenv("CC", raising=False)
+    (verdict,) = found(recipe, tmp_path / "run", "train.graph")
+    assert verdict.text == "train.graph = compiled needs a C compiler (gcc or clang)."
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: name)
+    monkeypatch.setattr(compiler, "python_header", lambda: Path(__file__))
     assert not found(recipe, tmp_path / "run", "train.graph")
 
 

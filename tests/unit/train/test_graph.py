@@ -119,8 +119,7 @@ def test_passes_are_replayed_as_recorded_graphs_on_a_gpu_unless_that_is_turned_o
     settings: dict[str, Any], device: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole and of fixed shape in each case. That replays compute the same only a GPU shows: `tests/gpu`."""
-    monkeypatch.setattr(compiler, "find_spec", lambda name: object())
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: name)
+    monkeypatch.setattr("bertwright.train.graph.graph.missing_compiler", lambda device: "")
     model, asked = torch.nn.Linear(2, 2), list[dict[str, Any]]()
     monkeypatch.setattr(model, "compile", lambda **settings: asked.append(settings))
     config = TypeAdapter[CompiledConfig](GraphConfig).validate_python(settings)
@@ -134,12 +133,52 @@ def test_what_is_not_compiled_has_no_graphs_to_record() -> None:
 
 
 def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("CC", "CXX"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
     with pytest.raises(RecipeError, match=r"train\.graph = compiled needs a C\+\+ compiler \(g\+\+\)\. Install it"):
         run_as(torch.nn.Linear(2, 2), CompiledConfig(), CPU)
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
     with pytest.raises(RecipeError, match=r"needs Triton.*train\.graph=eager"):
         run_as(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))
+
+
+@pytest.mark.parametrize(
+    ("device", "environment", "programs", "header", "missing"),
+    [
+        ("cuda", {}, {"gcc"}, True, ""),
+        ("cuda", {}, {"clang"}, True, ""),
+        ("cuda", {}, {"g++"}, True, "a C compiler (gcc or clang)"),
+        ("cuda", {"CC": "icx"}, {"gcc"}, True, "a C compiler (icx)"),
+        ("cuda", {"CC": "icx"}, {"icx"}, True, ""),
+        ("cuda", {}, {"gcc"}, False, "Python's header file {header} (Debian: python3-dev)"),
+        ("cpu", {}, {"g++"}, True, ""),
+        ("cpu", {}, {"gcc", "clang++"}, True, "a C++ compiler (g++)"),
+        ("cpu", {"CXX": "icpx"}, {"icpx"}, True, ""),
+        ("cpu", {}, {"g++"}, False, "Python's header file {header} (Debian: python3-dev)"),
+    ],
+)
+def test_what_a_compiler_needs_is_that_of_its_device(
+    device: str,
+    environment: dict[str, str],
+    programs: set[str],
+    header: bool,
+    missing: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """As Triton's `runtime/build.py` and torch's `_inductor/cpp_builder.py` look for them."""
+    for variable in ("CC", "CXX"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, program in environment.items():
+        monkeypatch.setenv(variable, program)
+    path = tmp_path / "Python.h"
+    if header:
+        path.touch()
+    monkeypatch.setattr(compiler, "find_spec", lambda name: object())
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: name if name in programs else None)
+    monkeypatch.setattr(compiler, "python_header", lambda: path)
+    assert compiler.missing_compiler(device) == missing.format(header=path)
 
 
 class Small(torch.nn.Module):
@@ -189,6 +228,7 @@ def test_a_graph_that_cannot_be_had_is_never_another_one(monkeypatch: pytest.Mon
         wrap_graph(torch.nn.Sequential(Small()), "compiled")
     with pytest.raises(RecipeError, match=r"no graph 'onnx'\. Use one of eager, compiled, ortmodule\."):
         wrap_graph(Small(), "onnx")  # type: ignore[arg-type]
+    monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
     with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or use"):
         wrap_graph(Small(), "compiled")

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import sysconfig
 from importlib.util import find_spec
+from pathlib import Path
 
 
 def missing_compiler(device_type: str) -> str:
     """Return what is missing on this machine to compile for a device, cuda or cpu; "" if nothing."""
-    if device_type == "cuda":
-        return "" if find_spec("triton") else "Triton, which torch for GPUs comes with (pip install triton)"
-    compiler = os.environ.get("CXX", "g++")
-    return "" if shutil.which(compiler) or shutil.which("clang++") else f"a C++ compiler ({compiler})"
+    if device_type == "cuda" and not find_spec("triton"):
+        return "Triton, which torch for GPUs comes with (pip install triton)"
+    # For a GPU, Triton compiles a module of Python in C that loads and starts kernels; for a CPU, torch compiles one in
+    # C++ that computes. Both look only for these programs.
+    language, variable, usual = ("C", "CC", ("gcc", "clang")) if device_type == "cuda" else ("C++", "CXX", ("g++",))
+    programs = (os.environ[variable],) if variable in os.environ else usual
+    if not any(map(shutil.which, programs)):
+        return f"a {language} compiler ({' or '.join(programs)})"
+    return "" if (header := python_header()).is_file() else f"Python's header file {header} (Debian: python3-dev)"
+
+
+def python_header() -> Path:
+    """Return where the header file of this Python must be."""
+    # Not the default scheme: Debian's names a folder for local packages, without these files.
+    return Path(sysconfig.get_path("include", "posix_prefix"), "Python.h")

@@ -18,7 +18,8 @@ class EagerConfig(Section):
 
 class CompiledConfig(Section):
     """The network is compiled by torch.compile, for batches of fixed shape: every row is padded to the phase's length,
-    so packing pays off. Needs a C++ compiler on a CPU (where it gains little), Triton on a GPU."""
+    so packing pays off. Needs a C++ compiler on a CPU (where it gains little), Triton and a C compiler on a GPU, and
+    Python's header files."""
 
     kind: Literal["compiled"] = "compiled"
     """Selects this mode."""
