@@ -155,12 +155,12 @@ class Recipe(Section):
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return [("vocab.file", f"{self.vocab.file} cannot be read ({reason}); give the path of a vocab.txt")]
-        mistakes = list(without_kernel(self.train, self.model))
-        mistakes += () if self.labels else pairs_unseen(self.model, self.examples)
+        mistakes = [] if self.labels else list(pairs_unseen(self.model, self.examples))
         try:
             network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs, self.labels)
         except RecipeError as error:
             return [*mistakes, ("model", str(error))]
+        mistakes += without_kernel(self.train, network)
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
         if self.labels:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from bertwright.check.device import training_gpus
+from bertwright.check.machine import gpu_capability, torch_build
 from bertwright.check.verdict import Verdict, error
-from bertwright.core.errors import MissingExtraError
+from bertwright.core.errors import BertwrightError, MissingExtraError
 from bertwright.examples.batch_sizes import BatchSizes
+from bertwright.model.config import VARLEN_CAPABILITY
+from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.phase_config import PhaseConfig
+
+_WINDOWS = (2, 12)
+"""First version of torch whose FlashAttention over sequences of any length has windows."""
 
 
 def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
@@ -24,10 +31,8 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     train = recipe.train
     device = "cuda" if training_gpus(recipe) else "cpu"
     yield from _graph(train.graph, device)
-    # What the kernel needs besides a GPU is checked on the recipe itself (`contradictions`).
-    if train.attention == "varlen" and device == "cpu":
-        text = "train.attention = varlen is a kernel for GPUs, but this training runs on a CPU."
-        yield error("train.attention", text, "Set train.attention=auto.")
+    if train.attention == "varlen":
+        yield from _varlen(recipe, device)
     most = [_most_steps(phase) for phase in train.phases]
     steps = None if None in most else sum(filter(None, most))
     if isinstance(train.averaging, LastConfig) and steps is not None and train.averaging.every > steps:
@@ -36,6 +41,38 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
             "together: there would be nothing to average."
         )
         yield error("train.averaging", text, "Lower train.averaging.every, or set train.averaging=none.")
+
+
+def _varlen(recipe: Recipe, device: str) -> Iterator[Verdict]:
+    """Yield what this machine lacks for the kernel; whether it supports the networks is checked on the recipe itself
+    (`contradictions`)."""
+    key = "train.attention"
+    if device == "cpu":
+        text = f"{key} = varlen is a kernel for GPUs, but this training runs on a CPU."
+        yield error(key, text, "Set train.attention=auto.")
+        return
+    if (has := gpu_capability()) is not None and has < VARLEN_CAPABILITY:
+        text = f"{key} = varlen needs compute capability 8.0 (NVIDIA Ampere), but this GPU has {has[0]}.{has[1]}."
+        yield error(key, text, f"Set {key}=padded.")
+    version = torch_build().version
+    if (whose := _windowed(recipe)) and tuple(map(int, re.findall(r"\d+", version)[:2])) < _WINDOWS:
+        text = f"{key} = varlen needs torch 2.12 for the attention windows of {whose}, but this is torch {version}."
+        yield error(key, text, f"Install torch 2.12 or newer, or set {key}=padded.", MissingExtraError)
+
+
+def _windowed(recipe: Recipe) -> str:
+    """Return which network of a training has attention windows; "" if none."""
+    if any(recipe.network().windows):
+        return "[model]"
+    if not isinstance(recipe.train.objective, DistillationConfig):
+        return ""
+    from bertwright.objectives.teacher_config import read_teacher  # reads folders of other programs
+
+    try:
+        teacher = read_teacher(recipe.train.objective.teacher)
+    except BertwrightError:
+        return ""  # another verdict reports it
+    return "train.objective.teacher" if any(teacher.network.windows) else ""
 
 
 def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:

@@ -11,7 +11,7 @@ from bertwright.contradictions.folders import wrong_folder
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError
-from bertwright.model.config import NetworkConfig, network_of
+from bertwright.model.config import NetworkConfig, network_of, varlen_heads
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import (
     NO_HEAD,
@@ -77,6 +77,9 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
     lengths = {f"train.phases.{i}.length": phase.length for i, phase in enumerate(train.phases)}
     segments = 2 if pairs or train.imported_data() else 1
     yield from misfits(config, teacher, network, lengths, segments)
+    # The teacher computes with the network's kernel.
+    if train.attention == "varlen" and (text := varlen_heads(teacher.network, "train.objective.teacher")):
+        yield "train.attention", f"varlen {text}"
     if difference:
         yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
 

@@ -11,7 +11,7 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import RecipeError
 from bertwright.examples.config import ExamplesConfig
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.config import ModelConfig, NetworkConfig
+from bertwright.model.config import ModelConfig, NetworkConfig, varlen_heads
 from bertwright.objectives.config import ClassificationConfig, DistillationConfig
 from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
@@ -121,19 +121,18 @@ def _unexported(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
         yield "model.kind", f"{text}; set train.graph=eager, or model.kind=bert"
 
 
-def without_kernel(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
-    """Yield what the attention kernel for GPUs does not support."""
+def without_kernel(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
+    """Yield what the attention kernel for GPUs does not support, of the recipe and of its network."""
     if train.attention != "varlen":
         return
     if train.precision.kind in ("fp32", "tf32", "bf32"):
         text = f"varlen computes only in bf16 or fp16, but train.precision={train.precision.kind}"
         yield "train.attention", f"{text}; set train.precision=bf16, or train.attention=padded"
-    if model.attention_dropout:
-        text = (
-            "varlen does not support dropout of attention weights, but "
-            f"model.attention_dropout={model.attention_dropout:g}"
-        )
+    if dropout := network.attention_probs_dropout_prob:
+        text = f"varlen does not support dropout of attention weights, but that of [model] is {dropout:g}"
         yield "train.attention", f"{text}; set model.attention_dropout=0, or train.attention=padded"
+    if text := varlen_heads(network, "[model]"):
+        yield "train.attention", f"varlen {text}"
 
 
 def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:

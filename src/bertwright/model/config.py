@@ -22,12 +22,26 @@ from bertwright.model.modern.network import ModernConfig
 
 Kernel = Literal["sequences", "padded", "varlen"]
 """How attention is computed; `model.attention` has a module for each kernel."""
+VARLEN_CAPABILITY = (8, 0)
+"""Lowest compute capability of an NVIDIA GPU that the kernel `varlen` supports (Ampere)."""
 
 
 def kernel_for(device_type: str) -> Kernel:
     """Return the kernel to use: `sequences` on a CPU, where it is fastest; `padded` on a GPU, because `sequences` would
     synchronise with the GPU at every batch."""
     return "sequences" if device_type == "cpu" else "padded"
+
+
+def varlen_heads(network: NetworkConfig, whose: str) -> str:
+    """Return why the kernel `varlen` does not support the attention heads of a network, which `whose` names, and what
+    to do; "" if it does."""
+    width = network.hidden_size // network.num_attention_heads
+    if width % 8 == 0 and width <= 256:
+        return ""
+    return (
+        f"supports heads whose width is a multiple of 8 and at most 256, but those of {whose} are {width} wide; set "
+        "train.attention=padded"
+    )
 
 
 def _bert_unless_said(value: Any) -> Any:

@@ -10,7 +10,6 @@ import torch
 from bertwright.core.errors import RecipeError
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.model import Model, build_model
-from bertwright.model.modern.network import ModernConfig
 from bertwright.objectives.objective import build_objective
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
@@ -94,7 +93,6 @@ def _kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -
     if kernel == "varlen":
         from bertwright.model.attention import varlen
 
-        windows = isinstance(network, ModernConfig)
-        if reason := varlen.refusal(precision.device, precision.low, network.attention_probs_dropout_prob, windows):
+        if reason := varlen.refusal(precision.device, precision.low, network):
             raise RecipeError(f"train.attention = varlen {reason}.")
     return kernel

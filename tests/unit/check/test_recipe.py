@@ -1,11 +1,13 @@
 """What is told of a recipe before it runs: sources, codes, devices, packages, files that it names."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bertwright import Recipe, run
+from bertwright.check import computing as computing_module
 from bertwright.check import device, environment, resources
 from bertwright.check.computing import computing
 from bertwright.check.machine import TorchBuild, torch_build
@@ -28,7 +30,8 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> OnGpu:
     def have(capability: tuple[int, int] | None) -> None:
         monkeypatch.setattr(device, "torch_build", lambda: TorchBuild("2.13.0+cu128", True))
         monkeypatch.setattr(device, "gpu_memory", lambda: (80 * 10**9,))
-        monkeypatch.setattr(device, "gpu_capability", lambda: capability)
+        for module in (device, computing_module):
+            monkeypatch.setattr(module, "gpu_capability", lambda: capability)
 
     return have
 
@@ -209,16 +212,51 @@ def test_onnx_runtime_must_be_one_that_trains(
 def test_a_kernel_for_gpus_needs_one(
     load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys = ("train.attention=varlen", "train.precision={kind='bf16', allow_slow=true}", "model.attention_dropout=0")
+    keys = ("train.attention=varlen", "train.precision={kind='bf16', allow_slow=true}", "model={size='tiny'}")
     monkeypatch.setattr(device, "gpu_memory", lambda: ())
     (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert verdict.level == "error"
     assert verdict.sentence == (
         "train.attention = varlen is a kernel for GPUs, but this training runs on a CPU. Set train.attention=auto."
     )
-    on_gpu((9, 0))
-    assert not found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
+    for capability in ((8, 0), (9, 0), None):
+        on_gpu(capability)
+        assert not found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert found(load(*keys, "train.device=cpu"), tmp_path / "run", "train.attention")
+    on_gpu((7, 5))
+    (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
+    assert verdict.level == "error" and verdict.sentence == (
+        "train.attention = varlen needs compute capability 8.0 (NVIDIA Ampere), but this GPU has 7.5. Set "
+        "train.attention=padded."
+    )
+
+
+@pytest.mark.parametrize("whose", ["[model]", "train.objective.teacher"])
+def test_windows_on_a_gpu_need_a_newer_torch(
+    whose: str, load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modern = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    teacher = tmp_path / "teacher"
+    teacher.mkdir()
+    (teacher / "config.json").write_text(json.dumps({**modern, "vocab_size": 160, "model_type": "modernbert"}))
+    (teacher / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) + "\n")
+    (teacher / "model.safetensors").touch()
+    keys = ["train.attention=varlen", "train.precision=bf16", "train.device=auto", "examples.plan=full-sentences"]
+    if whose == "[model]":
+        keys += ["model={kind='modern', size='tiny'}"]
+    else:
+        objective = f"{{kind='distillation', teacher='{teacher}', hidden_weight=0}}"
+        keys += [f"train.objective={objective}", "model={size='tiny'}"]
+    on_gpu((9, 0))
+    recipe = load(*keys)
+    assert not found(recipe, tmp_path / "run", "train.attention")
+    monkeypatch.setattr(computing_module, "torch_build", lambda: TorchBuild("2.11.1+cu128", True))
+    (verdict,) = found(recipe, tmp_path / "run", "train.attention")
+    assert verdict.kind is MissingExtraError and verdict.sentence == (
+        f"train.attention = varlen needs torch 2.12 for the attention windows of {whose}, but this is torch "
+        "2.11.1+cu128. Install torch 2.12 or newer, or set train.attention=padded."
+    )
+    assert not list(computing(load(*keys, "train.attention=padded"), ("train",)))
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,18 @@ def test_a_micro_batch_that_is_searched_for_does_not_count_the_teacher(tmp_path:
     assert keys(wrong_teacher(given, BertConfig(**BERT), VocabConfig(), True)) == ["train.phases.1.micro_batch"]
 
 
+def test_a_teacher_computes_with_the_networks_kernel(tmp_path: Path) -> None:
+    narrow, wide = stock(tmp_path / "narrow"), stock(tmp_path / "wide", hidden_size=36)
+    objective = {"kind": "distillation", "hidden_weight": 0}
+    for folder, wrong in ((narrow, []), (wide, ["train.attention"])):
+        given = train(objective={**objective, "teacher": folder}, attention="varlen")
+        found = list(wrong_teacher(given, BertConfig(**BERT), VocabConfig(), pairs=True))
+        assert keys(found) == wrong
+        assert not wrong or "those of train.objective.teacher are 12 wide" in found[0][1]
+    unread = train(objective={**objective, "teacher": wide})
+    assert keys(wrong_teacher(unread, BertConfig(**BERT), VocabConfig(), pairs=True)) == []
+
+
 def test_a_teacher_reads_each_length_and_both_segments(tmp_path: Path) -> None:
     network = BertConfig(**{**BERT, "max_position_embeddings": 64})
     folder = stock(tmp_path / "teacher", type_vocab_size=1)

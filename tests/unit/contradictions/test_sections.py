@@ -200,8 +200,29 @@ def test_onnx_runtime_trains_the_families_that_have_biases_in_their_norms() -> N
 def test_the_kernel_for_gpus_takes_half_precision_and_keeps_all_attention_weights(
     attention: str, precision: str, dropout: float | None, wrong: int
 ) -> None:
-    found = without_kernel(train(attention=attention, precision=precision), model(attention_dropout=dropout))
+    network = model(attention_dropout=dropout).resolve(40)
+    found = without_kernel(train(attention=attention, precision=precision), network)
     assert keys(found) == ["train.attention"] * wrong
+
+
+def test_the_kernel_for_gpus_takes_the_dropout_of_a_file_for_what_it_is() -> None:
+    """`model.attention_dropout` is not set there."""
+    network = BertConfig(**{**NETWORK, "hidden_size": 16})
+    ((key, text),) = without_kernel(train(attention="varlen", precision="bf16"), network)
+    assert key == "train.attention" and "that of [model] is 0.1; set model.attention_dropout=0, or train." in text
+
+
+@pytest.mark.parametrize(
+    ("hidden", "heads", "right"),
+    [(64, 8, True), (768, 12, True), (512, 2, True), (528, 2, False), (40, 2, False), (36, 9, False)],
+)
+def test_the_kernel_for_gpus_takes_heads_of_some_widths(hidden: int, heads: int, right: bool) -> None:
+    size = {"hidden_size": hidden, "num_attention_heads": heads, "attention_probs_dropout_prob": 0.0}
+    network = BertConfig(**{**NETWORK, **size})
+    found = list(without_kernel(train(attention="varlen", precision="bf16"), network))
+    assert keys(found) == ([] if right else ["train.attention"])
+    assert right or f"those of [model] are {hidden // heads} wide; set train.attention=padded" in found[0][1]
+    assert not keys(without_kernel(train(attention="padded", precision="bf16"), network))
 
 
 ZERO3 = {"kind": "deepspeed", "stage": 3}

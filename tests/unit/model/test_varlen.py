@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from tests.reference.attention import attention
+from tests.reference.batches import NUMBERS
 from tests.reference.sequences import sequences
 from torch import Tensor
 from torch.nn.attention import varlen as torch_varlen
@@ -12,6 +13,8 @@ from torch.nn.attention import varlen as torch_varlen
 from bertwright.core.errors import MissingExtraError
 from bertwright.model.attention.kernel import bind
 from bertwright.model.attention.varlen import refusal
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.modern.network import ModernConfig
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
@@ -44,15 +47,37 @@ def test_it_is_asked_for_the_sequences_of_the_batch(monkeypatch: pytest.MonkeyPa
     assert bind("varlen", sequences([0]), window)(*empty, 0.0).shape == (0, 2, 4)
 
 
-def test_what_it_cannot_do_is_refused() -> None:
-    assert refusal(CPU, True, 0.0, windows=False).startswith("is a kernel for GPUs")
-    assert refusal(GPU, False, 0.0, windows=False).startswith("computes only in bf16 or fp16")
-    assert refusal(GPU, True, 0.1, windows=False).startswith("does not support dropout of attention weights")
-    assert refusal(GPU, True, 0.0, windows=True) == ""
+@pytest.fixture
+def ampere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU of compute capability 8.0."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
 
 
+def bert(**values: Any) -> BertConfig:
+    return BertConfig(**{**NUMBERS, **values})
+
+
+def modern(layers: int = 2) -> ModernConfig:
+    return ModernConfig(
+        vocab_size=61, hidden_size=24, num_hidden_layers=layers, num_attention_heads=3, intermediate_size=40
+    )
+
+
+@pytest.mark.usefixtures("ampere")
+def test_what_it_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refusal(CPU, True, bert()).startswith("is a kernel for GPUs")
+    assert refusal(GPU, False, bert()).startswith("computes only in bf16 or fp16")
+    assert refusal(GPU, True, bert(attention_probs_dropout_prob=0.1)).startswith("does not support dropout of att")
+    assert refusal(GPU, True, bert(num_attention_heads=2)).startswith("supports heads whose width is a multiple of 8 ")
+    assert refusal(GPU, True, bert()) == refusal(GPU, True, modern()) == ""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    said = "needs compute capability 8.0, but this GPU has 7.5; set train.attention=padded"
+    assert refusal(GPU, True, bert()) == said
+
+
+@pytest.mark.usefixtures("ampere")
 def test_an_older_torch_has_no_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_varlen, "varlen_attn", lambda query, key, value, is_causal=False: query)
-    assert refusal(GPU, True, 0.0, windows=False) == ""
+    assert refusal(GPU, True, bert()) == "" and refusal(GPU, True, modern(layers=1)) == "", "its layer is global"
     with pytest.raises(MissingExtraError, match=r"Install torch 2\.12 or newer, or set train\.attention=padded"):
-        refusal(GPU, True, 0.0, windows=True)
+        refusal(GPU, True, modern())

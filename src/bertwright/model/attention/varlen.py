@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bertwright.core.errors import MissingExtraError
 from bertwright.examples.batch import Batch
+from bertwright.model.config import VARLEN_CAPABILITY, NetworkConfig, varlen_heads
 
 
 class Varlen:
@@ -41,24 +42,28 @@ class Varlen:
         return attended_TAD
 
 
-def refusal(device: torch.device, low_precision: bool, dropout_p: float, windows: bool) -> str:
-    """Return why this kernel cannot be used, and what to do; "" if it can.
+def refusal(device: torch.device, low_precision: bool, network: NetworkConfig) -> str:
+    """Return why this kernel cannot compute the attention of a network, and what to do; "" if it can.
 
-    Raises `MissingExtraError` if torch has no such attention, or if it lacks the requested windows.
+    Raises `MissingExtraError` if torch has no such attention, or if it lacks the network's windows.
     """
     if device.type != "cuda":
         return "is a kernel for GPUs, but this training runs on a CPU; set train.attention=auto"
+    if not torch.version.hip and (has := torch.cuda.get_device_capability(device)) < VARLEN_CAPABILITY:
+        return f"needs compute capability 8.0, but this GPU has {has[0]}.{has[1]}; set train.attention=padded"
     if not low_precision:
         return "computes only in bf16 or fp16; set train.precision=bf16, or train.attention=padded"
-    if dropout_p:
+    if network.attention_probs_dropout_prob:
         return "does not support dropout of attention weights; set model.attention_dropout=0, or train.attention=padded"
+    if wrong := varlen_heads(network, "[model]"):
+        return wrong
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         raise MissingExtraError(
             "train.attention = varlen needs torch 2.11 or newer. Install it, or set train.attention=padded."
         ) from None
-    if windows and "window_size" not in inspect.signature(varlen_attn).parameters:
+    if any(network.windows) and "window_size" not in inspect.signature(varlen_attn).parameters:
         raise MissingExtraError(
             "model.kind = modern with train.attention = varlen needs attention windows, which torch "
             f"{torch.__version__} does not support there. Install torch 2.12 or newer, or set train.attention=padded."
