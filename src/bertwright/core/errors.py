@@ -17,6 +17,7 @@ The command line prints only the message; a traceback always means a bug in bert
 from __future__ import annotations
 
 import errno
+import re
 
 _NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a file system that cannot be written to: read-only, no permission, full, or over a size limit."""
@@ -81,7 +82,9 @@ _NO_MEMORY = (
     "failed to map segment",
     "can't start new thread",
 )
-"""Phrases for it in errors other than `MemoryError`: torch, CUDA, the shared-object loader, threads."""
+"""Phrases for it in errors other than `MemoryError`: torch, the shared-object loader, threads."""
+_NO_GPU_MEMORY = re.compile(r"\b(cuda|hip)\b[^\n]*out of memory", re.IGNORECASE)
+"""The same of a GPU, in torch's words."""
 
 
 def of_the_system(error: OSError) -> DataError | None:
@@ -101,6 +104,8 @@ def of_the_system(error: OSError) -> DataError | None:
 def of_memory(error: Exception) -> DataError | None:
     """Convert an out-of-memory error of any library to one sentence; None for any other error."""
     text = str(error).lower()
+    if _NO_GPU_MEMORY.search(text):
+        return _of_gpu_memory(str(error))
     short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
     if not short and not any(words in text for words in _NO_MEMORY):
         return None
@@ -108,4 +113,16 @@ def of_memory(error: Exception) -> DataError | None:
         "this process has run out of memory (a limit may be set: ulimit -v, a container, a Slurm job). Run the same "
         "command again with more memory, fewer workers (corpus.workers=1, examples.workers=1), or a smaller "
         "train.phases.0.micro_batch: what is finished is kept."
+    )
+
+
+def _of_gpu_memory(text: str) -> DataError:
+    """Return the error for a GPU without memory left, of which torch says `text`."""
+    # Torch goes on with a paragraph on its allocator; its first two sentences say what could not be allocated.
+    said = ". ".join(text.partition("\n")[0].split(". ")[:2]).rstrip(".")
+    return DataError(
+        f"{said}. What is finished is kept. Run the same command again when no other program uses this GPU "
+        "(nvidia-smi), or with train.phases.N.micro_batch=auto or a smaller number, or, if that is auto or 1 already, "
+        "with train.checkpoint_activations=true, train.precision=bf16 or (on several GPUs) train.engine=zero, or, if "
+        "it was evaluating, with a smaller evaluate.batch."
     )

@@ -111,7 +111,7 @@ def _agreed_sums(
         full = str(error)
     # Before the first all-reduce of gradients, in which a rank without gradients would leave the others waiting.
     if trained.ranks.any(sums is None) or sums is None:
-        raise MicroBatchTooLargeError(full or "another rank is out of memory")
+        raise MicroBatchTooLargeError(full or "CUDA out of memory on another rank.")
     return sums
 
 

@@ -122,6 +122,37 @@ def test_no_memory_left_is_one_sentence(
     assert "corpus.workers=1" in err and err.count("\n") == 1
 
 
+TORCHS = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which 1.12 GiB is "
+    "free. Of the allocated memory 13.2 GiB is allocated by PyTorch, and 1.2 GiB is reserved by PyTorch but "
+    "unallocated. If reserved but unallocated memory is large try setting "
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TORCHS, "CUDA out of memory. Tried to allocate 2.00 GiB. What is finished is kept."),
+        ("HIP out of memory. Tried to allocate 2.00 MiB. GPU 0", "HIP out of memory. Tried to allocate 2.00 MiB. What"),
+        ("CUDA error: out of memory\nCUDA kernel errors might", "CUDA error: out of memory. What is finished is kept."),
+        ("CUDA out of memory on another rank.", "CUDA out of memory on another rank. What is finished is kept."),
+    ],
+)
+def test_a_gpu_without_memory_is_not_the_memory_of_the_process(
+    text: str, said: str, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(standalone_mode: bool) -> None:
+        raise RuntimeError(text)  # of which torch's own errors are subclasses
+
+    monkeypatch.setattr(app, "app", fail)
+    code, out, err = failing("run")
+    assert (code, out) == (3, "") and err.startswith(f"bertwright: {said}") and err.count("\n") == 1
+    for remedy in ("micro_batch=auto", "checkpoint_activations=true", "precision=bf16", "engine=zero"):
+        assert remedy in err
+    assert "ulimit" not in err and "workers" not in err
+
+
 def test_no_memory_to_wait_for_signals_is_the_same_sentence(
     failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
