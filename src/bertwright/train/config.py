@@ -40,7 +40,7 @@ class TrainConfig(Section):
     """Layers of a deeper network to start from, numbered from 1, for example every second one (Sanh et al. 2019).
     `init_from` must then be a finished training of the same width, or a folder in the transformers format. Empty: the
     network in `init_from` has the same layers as this one."""
-    seed: int = 42
+    seed: int = Field(42, ge=0, le=2**63 - 1)
     """Seed for the initial weights, the order of examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
     """Maximum number of held-out sequences scored during training, spread evenly over the held-out split."""

@@ -1,10 +1,14 @@
 """A phase's own arithmetic."""
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 from bertwright.examples.masking_config import MaskingConfig
+from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
+
+PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-3, "steps": 3}
 
 
 @pytest.mark.parametrize(
@@ -31,3 +35,15 @@ def test_a_given_limit_stands() -> None:
 def test_a_forward_pass_is_sized_in_one_way(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         PhaseConfig.model_validate({"length": 128, "batch": 8, "learning_rate": 1e-3, "steps": 1, **wrong})
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1])
+def test_a_seed_is_one_that_torch_takes(seed: int) -> None:
+    assert TrainConfig.model_validate({"phases": [PHASE], "seed": seed}).seed == seed
+    torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**64])
+def test_any_other_seed_is_refused_with_the_recipe(seed: int) -> None:
+    with pytest.raises(ValidationError, match=r"seed\s+Input should be (greater|less) than or equal to"):
+        TrainConfig.model_validate({"phases": [PHASE], "seed": seed})
