@@ -94,6 +94,27 @@ def test_ranks_share_the_batches_that_are_scored_and_the_scores_are_those_of_one
         assert last[f"heldout_{name}"] == pytest.approx(value, rel=1e-6), name
 
 
+def two_threads() -> None:
+    """Set what torch would choose by itself."""
+    torch.set_num_threads(2)
+
+
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def test_ranks_compute_with_the_smallest_number_of_threads_of_all(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    keys = ("train.phases.0.steps=2", "train.phases.1.steps=2", "train.device=cpu", "train.threads=0")
+    ranks = start_two(small_recipe, folder, *keys, before=(two_threads, one_thread))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+    assert json.loads((folder / "train" / "manifest.json").read_text())["counts"]["threads"] == 1
+
+
 def test_two_ranks_log_the_hash_that_inspect_prints(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call
 ) -> None:

@@ -59,9 +59,10 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     engine.load(start.moments)
     trained = network.trained(engine, ranks, job.pair_task)
     state = check_phase_lengths(start.state, job.phases)
-    if threads := threads_for(job.config, state.sessions):
-        # Each rank measures its free cores; all ranks use the minimum.
-        torch.set_num_threads(min(ranks.each(threads)))
+    # All ranks use the minimum, of free cores or of torch's own choices: with different numbers they would add in
+    # different orders, and their weights would drift apart.
+    threads = threads_for(job.config, state.sessions) or torch.get_num_threads()
+    torch.set_num_threads(min(ranks.each(threads)))
     phases = job.phases
     if any(phase.finds_micro_batch for phase in phases):
         from bertwright.train.found_size import sized_phases

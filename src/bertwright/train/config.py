@@ -124,8 +124,9 @@ class TrainConfig(Section):
     """Whether each layer keeps only its input and recomputes the rest in the backward pass: much less memory, a third
     more computation, bit-identical results. On a CPU, freed memory also returns to the system, which takes time."""
     threads: Annotated[int, Field(ge=0)] | Literal["auto"] = runtime_only(0)
-    """CPU threads for torch; 0: torch's own choice; `auto`: as many as there are free cores at the first start. How
-    threads wait is chosen by measurement in any case, unless the environment sets it (OMP_WAIT_POLICY)."""
+    """CPU threads for torch; 0: torch's own choice; `auto`: as many as there are free cores at the first start. Several
+    ranks all use the smallest of their numbers. How threads wait is chosen by measurement in any case, unless the
+    environment sets it (OMP_WAIT_POLICY)."""
 
     @model_validator(mode="after")
     def _a_mirror_without_secrets(self) -> TrainConfig:

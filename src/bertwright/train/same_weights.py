@@ -32,9 +32,11 @@ def check_same_weights(ranks: Ranks, model: nn.Module, step: int) -> None:
     hashes = [high * 2**32 + low for high, low in zip(sums[::2], sums[1::2], strict=True)]
     if len(set(hashes)) > 1:
         raise RankError(
-            f"after step {step:,} the ranks no longer have the same weights: {_who(hashes)}. The memory, a link or a "
-            "processor of one of them may be faulty. Run the same command again: training goes on from its newest "
-            "checkpoint, which was saved when all were the same. If it happens again, do not use that machine."
+            f"after step {step:,} the ranks no longer have the same weights: {_who(hashes)}. Processors or GPUs of "
+            "different kinds add in different orders (train.cpu_isa gives all processors the same instructions); if "
+            "all are of one kind, the memory, a link or a processor of one of them may be faulty. Run the same command "
+            "again: training goes on from its newest checkpoint, which was saved when all were the same. If it happens "
+            "again, do not use that machine."
         )
 
 
