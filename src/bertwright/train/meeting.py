@@ -78,7 +78,10 @@ def _open_store(rank: int, until: float) -> Store:
 
 def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
     store, secret, peers = _open_store(0, until), secrets.token_hex(16), dict[int, Peer]()
-    with socket.create_server(("", 0)) as listener:
+    # The others may reach this rank by an address of either kind.
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    with socket.create_server(("", 0), family=family, dualstack_ipv6=both) as listener:
         store.set(_KEY, f"{listener.getsockname()[1]} {secret} {our_name(0, world)}")
         while len(peers) < world - 1:
             listener.settimeout(_left(until).total_seconds())

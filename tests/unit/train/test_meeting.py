@@ -40,7 +40,15 @@ def test_a_port_that_is_none_is_an_error(port: int, monkeypatch: pytest.MonkeyPa
         meet(0, 2, 1.0)
 
 
-def test_every_rank_is_a_peer_of_the_first_and_the_store_is_empty(port: int) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_every_rank_is_a_peer_of_the_first_and_the_store_is_empty(
+    address: str, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
+    except OSError as error:
+        pytest.skip(f"this machine has no address {address}: {error}")
+    monkeypatch.setenv("MASTER_ADDR", address)
     with ThreadPoolExecutor(3) as pool:
         first, *others = (met.result() for met in [pool.submit(meet, rank, 3, 20.0) for rank in range(3)])
     assert sorted(peer.name for peer in first.peers) == [our_name(1, 3), our_name(2, 3)]
