@@ -5,9 +5,10 @@
 Needs numpy, pydantic, safetensors and transformers besides torch; bertwright itself need not be installed. First checks
 that both sides compute the same loss, then times both: our complete step, including loader, clipping and optimizer, in
 bfloat16 and in float8 (which needs torchao), and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches
-that are already on the device. Examples that fill half their length are trained both packed and padded. `--side fp8`
-measures only the sides with that text in their names. `--device cpu --tiny` runs everything at a size that a CPU can
-handle; its figures mean nothing.
+that are already on the device. Examples that fill half their length are trained both packed and padded, and eager also
+without cuDNN's attention, which torch prefers on an H100 and which plans its work for each new shape of a batch; such
+batches have many. `--side fp8` measures only the sides with that text in their names. `--device cpu --tiny` runs
+everything at a size that a CPU can handle; its figures mean nothing.
 """
 
 import argparse
@@ -80,6 +81,7 @@ class Case:
 
 CASES = [
     Case("base", 128, True, 512),
+    Case("base", 128, False, 512),
     Case("base", 512, True, 128),
     Case("base", 512, False, 128),
     Case("large", 128, True, 256),
@@ -98,10 +100,14 @@ class Side:
     layout: Literal["full", "packed", "padded"]
     """What a row holds: one example of full length, several shorter ones, or one shorter one and padding."""
     compiled: bool = True
+    cudnn: bool = True
+    """Whether torch may choose cuDNN's attention. If not, it chooses as with TORCH_CUDNN_SDPA_DEPRIORITIZED=1: its
+    memory-efficient attention, because FlashAttention takes no mask."""
 
     @property
     def name(self) -> str:
         parts = ["bertwright", self.precision, self.layout, "" if self.compiled else "eager"]
+        parts += [] if self.cudnn else ["without cuDNN"]
         return ", ".join(part for part in parts if part not in ("", "full"))
 
     @property
@@ -110,12 +116,13 @@ class Side:
 
 
 def sides_of(case: Case, gpu: bool) -> list[Side]:
-    """Our sides of a case: compiled in both precisions, plus one eager for comparison; only eager ones on a CPU."""
+    """Our sides of a case: compiled in both precisions, plus eager ones for comparison; only eager ones on a CPU."""
     layouts: tuple[Literal["full", "packed", "padded"], ...] = ("full",) if case.filled else ("packed", "padded")
     if not gpu:
         return [Side("fp32", layout, compiled=False) for layout in layouts]
     compiled = [Side(precision, layout) for layout in layouts for precision in ("bf16", "fp8")]
-    return [*compiled, Side("bf16", layouts[0], compiled=False)]
+    eager = [Side("bf16", layout, compiled=False) for layout in layouts]
+    return [*compiled, *eager, *([] if case.filled else [Side("bf16", "padded", compiled=False, cudnn=False)])]
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,7 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
         from bertwright.train.precision.fp8 import to_float8  # needs torchao
 
         to_float8(model, emulate=device.type == "cpu")
+    torch.backends.cuda.enable_cudnn_sdp(side.cudnn)
     graph = CompiledConfig() if side.compiled else EagerConfig()
     run_as(model, graph, device)
     trained = Trained(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
@@ -257,8 +265,9 @@ def main(arguments: list[str]) -> None:
 
 
 def _cleared(gpu: bool) -> None:
-    """Free everything a side leaves behind: networks, compiled code and recorded graphs."""
+    """Undo everything a side leaves behind: networks, compiled code, recorded graphs, and the choice of attention."""
     gc.collect()
+    torch.backends.cuda.enable_cudnn_sdp(True)
     if gpu:
         torch.compiler.reset()
         torch.cuda.empty_cache()

@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from gpu import CASES, Measured, main, sides_of, table
+from gpu import CASES, Measured, Side, main, our_steps, sides_of, table
+from gpu import TINY as TINY_CASES
 
 TINY = ["--device", "cpu", "--tiny", "--steps", "1"]
 
@@ -29,9 +31,9 @@ def test_one_side_is_measured_alone(tmp_path: Path) -> None:
 
 
 def test_on_a_gpu_every_case_is_trained_in_both_precisions_and_half_filled_ones_in_both_layouts() -> None:
-    assert [case.name for case in CASES[:3]] == ["base-128-full", "base-512-full", "base-512-half"]
+    assert [case.name for case in CASES[:4]] == ["base-128-full", "base-128-half", "base-512-full", "base-512-half"]
     assert {case.size for case in CASES} == {"base", "large"}
-    full, half = ([(side.name, side.kernel) for side in sides_of(case, gpu=True)] for case in CASES[1:3])
+    full, half = ([(side.name, side.kernel) for side in sides_of(case, gpu=True)] for case in CASES[2:4])
     assert full == [
         ("bertwright, bf16", "varlen"),
         ("bertwright, fp8", "varlen"),
@@ -43,7 +45,16 @@ def test_on_a_gpu_every_case_is_trained_in_both_precisions_and_half_filled_ones_
         ("bertwright, bf16, padded", "padded"),
         ("bertwright, fp8, padded", "padded"),
         ("bertwright, bf16, packed, eager", "padded"),
+        ("bertwright, bf16, padded, eager", "padded"),
+        ("bertwright, bf16, padded, eager, without cuDNN", "padded"),
     ]
+
+
+def test_a_side_without_cudnns_attention_leaves_the_others_theirs() -> None:
+    for cudnn in (False, True):
+        side = Side("fp32", "padded", compiled=False, cudnn=cudnn)
+        next(our_steps(TINY_CASES[1], side, torch.device("cpu")))
+        assert torch.backends.cuda.cudnn_sdp_enabled() is cudnn
 
 
 def test_the_table_says_how_many_times_the_peer() -> None:
