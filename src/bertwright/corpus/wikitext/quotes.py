@@ -9,10 +9,10 @@ _ITALIC, _BOLD, _BOTH = 2, 3, 5
 def without_quotes(line: str) -> str:
     """The line without its marks of bold and italic text; a quote mark that MediaWiki reads as an apostrophe is kept.
 
-    The first of four quotes is an apostrophe, and so are all but the last five of six or more. A line with an odd
-    number of both kinds of marks has an apostrophe before an italic mark, which looks like a bold one: "l'''amour''",
-    "''Faust'''s". MediaWiki would show one wherever the marks are a slip; here a letter must stand on both sides, or
-    an s before it.
+    The first of four quotes is an apostrophe, and so is one of six or more (MediaWiki: all but the last five). A line
+    with an odd number of both kinds of marks has an apostrophe before an italic mark, which looks like a bold one:
+    "l'''amour''", "''Faust'''s". MediaWiki would show one wherever the marks are a slip; here a letter must stand on
+    both sides, or an s before it.
     """
     # Nearly all lines: no quote is an apostrophe.
     if "''''" not in line and line.count("'''") % 2 == 0:
@@ -21,7 +21,7 @@ def without_quotes(line: str) -> str:
     texts, lengths = pieces[::2], [len(mark) for mark in pieces[1::2]]
     for place, length in enumerate(lengths):
         kept = _BOLD if length == 4 else min(length, _BOTH)
-        texts[place] += "'" * (length - kept)
+        texts[place] += "'" * (length > kept)
         lengths[place] = kept
     both = lengths.count(_BOTH)
     if (lengths.count(_BOLD) + both) % 2 and (lengths.count(_ITALIC) + both) % 2:
@@ -33,7 +33,7 @@ def without_quotes(line: str) -> str:
 
 
 def _may_have_apostrophe(before: str, after: str) -> bool:
-    return bool(before[-1:].strip()) and (after[:1].isalnum() or before[-1].lower() in "sxz")
+    return bool(before[-1:].strip(" '")) and (after[:1].isalnum() or before[-1].lower() in "sxz")
 
 
 def _rank(before: str) -> int:
