@@ -16,7 +16,8 @@ import torch
 from bertwright.model.allocator import keep_freed_memory, return_freed_memory
 
 def faults():
-    torch.ones(10_000_000)  # small blocks settle beside the large one first
+    for _ in range(10):  # small blocks settle beside the large one first, which takes some rounds
+        torch.ones(10_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):
         torch.ones(10_000_000)
