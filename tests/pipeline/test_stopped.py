@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import forked
+from tests.processes import gone
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 75, signal.SIGHUP: 75, signal.SIGUSR1: 75, signal.SIGUSR2: 75}
 
@@ -48,19 +49,7 @@ def test_workers_and_the_programs_they_run_are_gone(number: signal.Signals, smal
     assert process.exitcode == CODES[number], log.read_text()
     says_one_sentence(log, number)
     for pid in begun.read_text().split():
-        assert ends(int(pid)), "a worker, or a program it ran, is left"
-
-
-def ends(pid: int) -> bool:
-    """Whether the process ends within a few seconds: a signal takes a moment, longer on a busy machine."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False
+        assert gone(int(pid)), "a worker, or a program it ran, is left"
 
 
 def pause(module: str, function: str, here: Path) -> None:

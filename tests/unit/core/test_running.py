@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.processes import gone
 
 from bertwright.core.running import running
 from bertwright.core.signals import LEAVE, Stopped, end_on_signals
@@ -19,18 +20,6 @@ DEAF = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)",
 )
 FAMILY = ("/bin/sh", "-c", "sleep 600 & echo $!")
-
-
-def gone(pid: int) -> bool:
-    """Whether the process ends within a few seconds, as the kernel has time for it."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_a_program_that_ends_by_itself_has_its_exit_code() -> None:
