@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bertwright.core.config import Section
 
-VERSION = 4
+VERSION = 5
 """Incremented when a code change alters the stage's result."""
 
 
