@@ -12,6 +12,8 @@ from bertwright.translate.program import Program
 
 PHASE = "train.phases.0."
 """Prefix of the keys of the phase that a command trains, whichever phase of the recipe it becomes."""
+ASSUMED = "assumed."
+"""Prefix of the keys of the vocabulary that a training assumes. Only the commands that make its data know it."""
 
 
 class Key(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertwright.translate.command import PHASE, Key
+from bertwright.translate.command import ASSUMED, PHASE, Key
 from bertwright.translate.draft import Draft
 
 UNSAID = "not set by the commands"
@@ -10,6 +10,7 @@ UNSAID = "not set by the commands"
 PUBLISHED = {128: (65536, 6e-3, 0.2843, 7038), 512: (32768, 4e-3, 0.128, 1563)}
 
 DROPPED = {
+    ASSUMED: "the vocabulary is that of the commands that make the data",
     "vocab.file": "the commands train the vocabulary",
     "vocab.": "no command trains a vocabulary",
     "train.init_": "a phase goes on from the one before it",
@@ -63,7 +64,8 @@ def _set(draft: Draft, key: str, value: object) -> None:
 
 
 def _vocabulary(draft: Draft) -> None:
-    """Prefer a given vocabulary over a trained one, unless the commands train it themselves."""
+    """Prefer a given vocabulary over a trained one, unless the commands train it themselves; without either, take the
+    one that the training assumes."""
     trained = [
         key for key in draft.keys if key.startswith("vocab.") and key.split(".")[1] in ("size", "trainer", "unused")
     ]
@@ -72,6 +74,15 @@ def _vocabulary(draft: Draft) -> None:
     else:
         for key in trained:
             draft.keys.pop(key)
+    assumed = [draft.keys.pop(name) for name in [*draft.keys] if name.startswith(ASSUMED)]
+    if not {"vocab.size", "vocab.file"} & set(draft.keys):
+        for each in assumed:
+            name = each.key.removeprefix(ASSUMED)
+            draft.keys.setdefault(name, each._replace(key=name))
+        draft.accounts = [
+            account._replace(keys=tuple(name.removeprefix(ASSUMED) for name in account.keys))
+            for account in draft.accounts
+        ]
 
 
 def _phases(draft: Draft) -> None:

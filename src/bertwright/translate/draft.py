@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.command import PHASE, Command, Key
+from bertwright.translate.command import ASSUMED, PHASE, Command, Key
 from bertwright.translate.conversions import networks, phases, running, texts
 
 Conversion = Callable[[Command, str], Iterator[Key]]
@@ -137,16 +137,23 @@ def _joined(before: Key, key: Key) -> Key | None:
 
 def _of_program(command: Command) -> Iterator[Key]:
     for name, value in command.program.recipe.items():
-        yield Key(name, *value) if isinstance(value, list) else Key(name, value)
+        key = Key(name, *value) if isinstance(value, list) else Key(name, value)
+        yield _assumed(command, key)
 
 
 def _keys(command: Command, name: str) -> Iterator[Key]:
     """Yield the keys that an option of a command becomes."""
     option, original = command.program.options[name], command.program.original(name)
     if option.becomes:
-        yield from conversion(option.becomes)(command, name)
+        yield from (_assumed(command, key) for key in conversion(option.becomes)(command, name))
     elif original and original.keys:
-        yield Key(original.keys[0], command[name], command.source(name))
+        yield _assumed(command, Key(original.keys[0], command[name], command.source(name)))
+
+
+def _assumed(command: Command, key: Key) -> Key:
+    """Mark the vocabulary of a training as assumed; other keys are returned as they are."""
+    assumed = command.program.phase == "training" and key.key.startswith("vocab.")
+    return key._replace(key=f"{ASSUMED}{key.key}") if assumed else key
 
 
 def conversion(name: str) -> Conversion:

@@ -32,7 +32,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     hidden, layers, heads, inner = SIZES["large"]
     numbers = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads}
-    config = json.dumps({**numbers, "intermediate_size": inner, "vocab_size": 30522})
+    config = json.dumps({**numbers, "intermediate_size": inner, "vocab_size": 32101})
     for name in ("bert_config.json", "bert_configs/large.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(config)

@@ -88,6 +88,22 @@ def test_a_vocabulary_is_trained_or_given() -> None:
     assert not {"vocab.trainer", "vocab.unused"} & set(completed({**given, "vocab.unused": 2}).keys)
 
 
+def test_the_vocabulary_that_a_training_assumes_yields_to_that_of_its_data() -> None:
+    assumed = {"assumed.vocab.file": "english.txt", "assumed.vocab.lower_case": True}
+    accounts = [Account("--model", tuple(assumed), "as it is")]
+
+    alone = completed(assumed, accounts=[*accounts])
+    assert values(alone.keys)["vocab.file"] == "english.txt" and values(alone.keys)["vocab.lower_case"] is True
+    assert alone.accounts == [Account("--model", ("vocab.file", "vocab.lower_case"), "as it is")]
+    for given in ({"vocab.size": 9}, {"vocab.file": "hungarian.txt"}):
+        made = completed({**assumed, **given}, accounts=[*accounts])
+        assert {name: value for name, value in values(made.keys).items() if "vocab" in name} == given
+        ((option, keys, note),) = made.accounts
+        assert (option, keys) == ("--model", ()) and note == "the vocabulary is that of the commands that make the data"
+    cased = completed({**assumed, "vocab.lower_case": False})
+    assert values(cased.keys)["vocab.lower_case"] is False and "vocab.file" in cased.keys
+
+
 def test_a_network_is_a_size_or_a_file() -> None:
     made = completed({"model.size": "base", "model.config": "c.json"})
     assert "model.size" not in made.keys and made.keys["model.config"].value == "c.json"

@@ -49,8 +49,16 @@ def test_of_a_value_for_the_whole_run_the_first_command_counts_and_the_contradic
     assert drafted(command(recipe=first), command(recipe=first)).remarks == [], "it says the same"
     prepared = drafted(command(phase="data", recipe=first), command(recipe=second))
     assert (prepared.value("train.seed"), prepared.remarks) == (2, []), "no phase was trained with the first"
-    other = drafted(command(recipe={"vocab.size": 1}), command(recipe={"vocab.size": 2}))
-    assert (other.value("vocab.size"), other.remarks) == (2, [])
+    other = drafted(command(recipe={"model.size": 1}), command(recipe={"model.size": 2}))
+    assert (other.value("model.size"), other.remarks) == (2, [])
+
+
+def test_only_the_commands_that_make_data_know_its_vocabulary() -> None:
+    keys = {"vocab.file": "v.txt", "vocab.lower_case": True, "train.seed": 1}
+    training = drafted(command(recipe=keys)).keys
+    assert set(training) == {"assumed.vocab.file", "assumed.vocab.lower_case", "train.seed"}
+    assert training["assumed.vocab.file"].key == "assumed.vocab.file"
+    assert set(drafted(command(phase="data", recipe=keys)).keys) == set(keys)
 
 
 @pytest.mark.parametrize("key", ["train.init_from", "train.init_layers"])
