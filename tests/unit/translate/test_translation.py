@@ -102,6 +102,27 @@ def test_the_11th_argument_of_the_onnx_runtime_script_is_that_of_both_phases() -
     assert any("11th argument" in remark for remark in translation.remarks)
 
 
+@pytest.mark.parametrize(
+    ("program", "options", "scale"),
+    [
+        ("run_pretraining_ort.py", "--fp16 --loss_scale 128", None),
+        ("run_pretraining.py", "--fp16 --loss_scale 128", 128.0),
+        ("run_pretraining.py", "--fp16 --loss_scale 0", 2.0**20),
+        ("run_pretraining.py", "--amp --init_loss_scale 512", 512.0),
+        ("run_pretraining.py", "--fp16 --loss_scale 128 --init_loss_scale 512", 128.0),
+        ("run_pretraining.py", "--fp16 --loss_scale 65536", None),
+        ("run_pretraining.py", "--loss_scale 128", "float32"),
+    ],
+)
+def test_a_loss_scale_counts_where_the_program_reads_it(program: str, options: str, scale: float | str | None) -> None:
+    made = translated(f"python {program} {NEEDED} {options}")
+    precision = {"kind": "fp16", "initial_scale": scale} if isinstance(scale, float) else "fp16"
+    assert made.recipe["train"].get("precision") == (None if scale == "float32" else precision)
+    said = {account.option: account.keys for account in made.accounts if "scale" in account.option}
+    read = program == "run_pretraining.py" and scale != "float32"
+    assert all(keys == (("train.precision",) if read else ()) for keys in said.values()) and said
+
+
 def test_tensorflow_options_mean_the_program_of_that_name_in_tensorflow() -> None:
     line = (
         "python run_pretraining.py --input_file=tf/*.tfrecord --output_dir=o --bert_config_file=c.json --do_train=True"

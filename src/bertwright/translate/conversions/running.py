@@ -10,20 +10,34 @@ from bertwright.core.errors import RecipeError
 from bertwright.translate.command import Command, Key
 
 _BETAS = {"beta_1", "beta_2", "adam_beta1", "adam_beta2"}
+_SCALES = ("loss_scale", "init_loss_scale")
+"""Options for the loss scale of fp16; the first that is given counts."""
 
 
 def precision(command: Command, name: str) -> Iterator[Key]:
-    """A switch of this name, as `train.precision`; for fp16 with its initial loss scale."""
+    """A switch of this name, as `train.precision`; for fp16 with its initial loss scale, if the original reads one."""
     if not command[name]:
         return
     kind = "fp16" if name == "amp" else name
-    scale = command.number("init_loss_scale") or command.number("loss_scale") or 2.0**16
-    if kind == "fp16" and "init_loss_scale" in command.settings and scale != 2.0**16:
-        yield Key("train.precision", {"kind": kind, "initial_scale": scale}, command.source(name, "init_loss_scale"))
-    elif kind == "fp16" and command.number("loss_scale"):
-        yield Key("train.precision", {"kind": kind, "initial_scale": scale}, command.source(name, "loss_scale"))
+    # A scale of 0 means that the original chooses it.
+    read = [option for option in _SCALES if _reads_scale(command, option) and command.number(option)]
+    if kind == "fp16" and read and (scale := command.number(read[0])) != 2.0**16:
+        yield Key("train.precision", {"kind": kind, "initial_scale": scale}, command.source(name, read[0]))
     else:
         yield Key("train.precision", kind, command.source(name))
+
+
+def loss_scale(command: Command, name: str) -> Iterator[Key]:
+    """The initial loss scale of fp16; no key if the command sets another precision or leaves the scale at its default,
+    which the switch for fp16 names."""
+    switch = next((switch for switch in ("fp16", "amp") if command[switch]), "")
+    if switch and command.settings[name].said:
+        yield from precision(command, switch)
+
+
+def _reads_scale(command: Command, name: str) -> bool:
+    option = command.program.options.get(name)
+    return option is not None and option.becomes == loss_scale.__name__
 
 
 def instructions(command: Command, name: str) -> Iterator[Key]:
