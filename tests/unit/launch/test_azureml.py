@@ -122,6 +122,20 @@ def test_a_rank_knows_how_many_share_its_machine(nodes: int, ranks: int, here: s
     assert jobs["data"]["environment_variables"] == jobs["evaluate"]["environment_variables"] == {"A": "1"}
 
 
+@pytest.mark.parametrize(
+    ("observer", "folder"),
+    [
+        ('"tensorboard"', "run/train/observers/tensorboard"),
+        ('{kind="tensorboard"}', "run/train/observers/tensorboard"),
+        ('{kind="tensorboard",folder="/outputs/runs/"}', "/outputs/runs/"),
+    ],
+)
+def test_tensorboard_shows_the_folder_that_the_recipe_writes_to(observer: str, folder: str) -> None:
+    made = described(GPUS, 'services=["tensorboard"]', overrides=(f'train.observers=["mlflow",{observer}]',))
+    train = yaml.safe_load(made.files["pipeline.yml"])["jobs"]["train"]
+    assert train["services"] == {"tensorboard": {"type": "tensor_board", "log_dir": folder}}
+
+
 def test_a_reference_in_setup_is_part_of_the_command() -> None:
     line = 'export A="${{outputs.run}}/a"'
     jobs = yaml.safe_load(described(GPUS, f"setup=['{line}']").files["pipeline.yml"])["jobs"]

@@ -14,9 +14,9 @@ from bertwright.core.log import Log
 from bertwright.launch.azureml import client, jobs
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
-from bertwright.launch.azureml.recipe_checks import check_inputs, unseen_files, writes_events
+from bertwright.launch.azureml.recipe_checks import check_inputs, events_folder, unseen_files
 from bertwright.launch.azureml.sizes import between_machines, has_infiniband, ranks_of
-from bertwright.launch.azureml.steps import IGNORE, SERVICES, Service, Shared, Step, job, pipeline
+from bertwright.launch.azureml.steps import IGNORE, Service, Shared, Step, job, pipeline, services
 from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job
@@ -138,7 +138,7 @@ class AzuremlPlace(Section):
                 f"infiniband = true: vm_size {self.vm_size!r} is not known to have InfiniBand. Remove infiniband, "
                 "or choose another size, such as Standard_ND96asr_v4."
             )
-        if "tensorboard" in self.services and not writes_events(job):
+        if "tensorboard" in self.services and not events_folder(job):
             raise RecipeError(
                 "services has tensorboard, but the recipe writes no data for it. Add "
                 'train.observers=["tensorboard"], or remove the service.'
@@ -179,12 +179,12 @@ class AzuremlPlace(Section):
         return Shared(environment, output, self.inputs, self.setup, self.environment)
 
     def _train(self, run: Job) -> Step:
-        services = {str(name): SERVICES[name] for name in self.services}
         machine = self._machine(self.compute, self.vm_size, self.nodes)
         # A recipe that sets spot_notice, even to none, takes precedence.
         asks = self.spot and "spot_notice" not in run.values.get("train", {})
         words = ("train", "train.spot_notice=azure") if asks else ("train",)
-        return Step("train", words, machine, self._ranks(), services, self._between_machines())
+        shown = services(self.services, events_folder(run))
+        return Step("train", words, machine, self._ranks(), shown, self._between_machines())
 
     def _ranks(self) -> int:
         """Return the number of ranks on each machine."""

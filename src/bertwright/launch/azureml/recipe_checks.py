@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import apply_overrides, validate
 from bertwright.launch.azureml.assets import Input
-from bertwright.launch.azureml.steps import AFTER
+from bertwright.launch.azureml.steps import AFTER, RUN
 from bertwright.launch.job import Job, listed
 from bertwright.launch.secrets import texts
 from bertwright.recipe import Recipe
@@ -47,7 +47,9 @@ def _same(key: str, given: str) -> bool:
     return f"{key}.".startswith(f"{given}.") or f"{given}.".startswith(f"{key}.")
 
 
-def writes_events(job: Job) -> bool:
-    """Whether TensorBoard's events are written where the service of that name looks for them."""
+def events_folder(job: Job) -> str:
+    """Return the folder of TensorBoard's events as the job that trains sees it; "" if the recipe writes none."""
     observers = job.values.get("train", {}).get("observers", [])
-    return any(each in ("tensorboard", {"kind": "tensorboard"}) for each in observers)
+    sections = [{"kind": each} if isinstance(each, str) else each for each in observers]
+    own = f"{RUN}/train/observers/tensorboard"
+    return next((str(each.get("folder", own)) for each in sections if each["kind"] == "tensorboard"), "")

@@ -23,12 +23,7 @@ _REFERENCE = re.compile(r"\$\{\{(.*?)\}\}")
 
 
 Service = Literal["tensorboard", "jupyter", "vscode"]
-SERVICES: dict[Service, dict[str, str]] = {
-    "tensorboard": {"type": "tensor_board", "log_dir": f"{RUN}/train/observers/tensorboard"},
-    "jupyter": {"type": "jupyter_lab"},
-    "vscode": {"type": "vs_code"},
-}
-"""Services that can be opened while training runs, with their documents."""
+"""A service that can be opened while training runs."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +92,16 @@ class Shared:
         # exec replaces the shell, so that bertwright receives SIGTERM. Each rank creates the link.
         last = " ".join(["exec", shlex.join(words), *overrides])
         return "\n".join(["set -e", *self.setup, _ENTER, last, ""])
+
+
+def services(names: Sequence[Service], events: str) -> Document:
+    """Return the documents of services by name; `events` is the folder that TensorBoard shows."""
+    every = {
+        "tensorboard": {"type": "tensor_board", "log_dir": events},
+        "jupyter": {"type": "jupyter_lab"},
+        "vscode": {"type": "vs_code"},
+    }
+    return {name: every[name] for name in names}
 
 
 def job(name: str, experiment: str, document: Document) -> Document:
