@@ -10,13 +10,14 @@ from typing import Any
 import yaml
 
 from bertwright.core.errors import RecipeError
+from bertwright.translate.azure_machine import statements
+from bertwright.translate.azure_pipeline import REFERENCE, mapping, within_pipeline
 from bertwright.translate.launchers import Launch
 from bertwright.translate.shell import ShellCommand, of_script
 
 AZUREML = "azureml"
 """The launcher's name if a job file starts the processes."""
 SUFFIXES = (".yml", ".yaml")
-_REFERENCE = re.compile(r"\$\{\{\s*([\w.]+)\s*\}\}")
 _OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
 """Words that are kept only if every input in them has a value."""
 _PROCESSES = {"pytorch", "mpi"}
@@ -37,13 +38,12 @@ def of_job(text: str) -> list[ShellCommand]:
         return _commands(job, node, "the job", {})
     if not isinstance(job["jobs"], dict):
         raise RecipeError("`jobs` is not a section. Write each job of the pipeline below it, by its name.")
-    steps = _mapping(job, "jobs")
+    steps = mapping(job, "jobs")
     nodes = dict(_children(dict(_children(node)).get("jobs")))
-    above = {f"parent.inputs.{name}": value for name, value in _inputs(job, {}).items()}
     return [
         command
         for name, step in steps.items()
-        for command in _commands(step if isinstance(step, dict) else {}, nodes.get(name), f"the job {name}", above)
+        for command in _commands(step if isinstance(step, dict) else {}, nodes.get(name), f"the job {name}", job)
     ]
 
 
@@ -70,16 +70,19 @@ def _read(text: str) -> tuple[Any, Any]:
         raise RecipeError(f"this YAML cannot be read: {text}.") from None
 
 
-def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str, str]) -> list[ShellCommand]:
+def _commands(job: Mapping[str, Any], node: Any, title: str, pipeline: Mapping[str, Any]) -> list[ShellCommand]:
     if not isinstance(job.get("command"), str):
         other = job.get("component") or job.get("trial")
         where = f"its command is in {other}; translate that file" if isinstance(other, str) else "give a command job"
         raise RecipeError(f"{title} has no `command`: {where}.")
-    known = {f"inputs.{name}": value for name, value in _inputs(job, above).items()}
-    known |= {f"outputs.{name}": name for name in _mapping(job, "outputs")} | dict(above)
+    above = {f"parent.inputs.{name}": value for name, value in _inputs(pipeline, {}).items()}
+    values = _inputs(job, above)
+    known = {f"inputs.{name}": value for name, value in values.items()}
+    known |= {f"outputs.{name}": name for name in mapping(job, "outputs")} | above
     value = dict(_children(node)).get("command")
     first = value.start_mark.line + (1 if value.style in ("|", ">") else 0) if value else 0
-    launch, variables = _launch(job, title), {k: str(v) for k, v in _mapping(job, "environment_variables").items()}
+    launch = _launch(within_pipeline(job, pipeline, values), title)
+    variables = {k: str(v) for k, v in mapping(job, "environment_variables").items()}
     return [
         command._replace(variables=variables | dict(command.variables), line=first + command.line, launch=launch)
         for command in of_script(_filled(job["command"], known, title))
@@ -89,7 +92,7 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, above: Mapping[str,
 def _inputs(job: Mapping[str, Any], above: Mapping[str, str]) -> dict[str, str]:
     """Return the inputs that have a value: the value itself, or the path of the data."""
     found = {}
-    for name, given in _mapping(job, "inputs").items():
+    for name, given in mapping(job, "inputs").items():
         if isinstance(given, Mapping):
             given = next((given[key] for key in ("value", "path", "default") if given.get(key) is not None), None)
         if given is not None:
@@ -106,12 +109,12 @@ def _filled(text: str, known: Mapping[str, str], title: str) -> str:
             raise RecipeError(f"{title}: {found[0]} does not name a known value (known: {has}). Correct it.")
         return known[found[1]]
 
-    there = _OPTIONAL.sub(lambda found: found[1] if set(_REFERENCE.findall(found[1])) <= set(known) else "", text)
-    return _REFERENCE.sub(value, there)
+    there = _OPTIONAL.sub(lambda found: found[1] if set(REFERENCE.findall(found[1])) <= set(known) else "", text)
+    return REFERENCE.sub(value, there)
 
 
 def _launch(job: Mapping[str, Any], title: str) -> Launch:
-    resources, distribution = _mapping(job, "resources"), _mapping(job, "distribution")
+    resources, distribution = mapping(job, "resources"), mapping(job, "distribution")
     kind = str(distribution.get("type", "pytorch")).lower()
     if kind not in _PROCESSES:
         raise RecipeError(
@@ -119,31 +122,13 @@ def _launch(job: Mapping[str, Any], title: str) -> Launch:
         )
     nodes = _count(title, "instance_count", resources.get("instance_count", 1))
     processes = _count(title, "process_count_per_instance", distribution.get("process_count_per_instance", 1))
-    return Launch(nodes, processes, AZUREML, tuple(_machine(job, resources)))
-
-
-def _machine(job: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what the file states about the machine."""
-    given = {
-        "compute": str(job.get("compute") or "").removeprefix("azureml:"),
-        "vm_size": resources.get("instance_type"),
-        "shm_size": resources.get("shm_size"),
-        "timeout": _mapping(job, "limits").get("timeout"),
-        "experiment": job.get("experiment_name"),
-        "environment_variables": ", ".join(_mapping(job, "environment_variables")),
-    }
-    yield from ((name, str(value)) for name, value in given.items() if value)
+    return Launch(nodes, processes, AZUREML, stated=tuple(statements(job)))
 
 
 def _count(title: str, name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise RecipeError(f"{title}: {name} {value} is not a number of processes. Give a number from 1.")
     return value
-
-
-def _mapping(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = job.get(key)
-    return {str(name): inner for name, inner in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _children(node: Any) -> Iterator[tuple[str, Any]]:
@@ -157,5 +142,4 @@ def within(own: Launch, outer: Launch) -> Launch:
         return own if own.by or not outer.by else outer
     nodes = own.nodes if own.nodes > 1 else outer.nodes
     processes = own.processes if own.processes > 1 else outer.processes
-    machine = (*outer.machine, *own.machine)
-    return replace(outer, nodes=nodes, processes=processes, machine=machine, uncounted=own.uncounted)
+    return replace(outer, nodes=nodes, processes=processes, machine=own.machine, uncounted=own.uncounted)

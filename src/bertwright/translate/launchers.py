@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.launcher_table import SRUN, Launcher, dashed, launchers, plain
+from bertwright.translate.stated import Statement
 
 
 class Uncounted(NamedTuple):
@@ -32,11 +33,17 @@ class Launch:
     """Options of launchers that describe the machine, without dashes, each with its value."""
     uncounted: Uncounted | None = None
     """Set if the command does not determine the number of processes."""
+    stated: tuple[Statement, ...] = ()
+    """What is stated about the machines outside of the command."""
 
     @property
     def ranks(self) -> int | None:
         """Number of processes on all nodes; None if only the machine knows it."""
         return None if self.uncounted else self.nodes * self.processes
+
+    def after(self, earlier: Launch) -> Launch:
+        """Return this launch with what is stated about the machines of an earlier one of the same script."""
+        return replace(self, stated=(*earlier.stated, *self.stated))
 
 
 def strip_launchers(words: tuple[str, ...], job: tuple[str, ...] = ()) -> tuple[Launch, tuple[str, ...]]:

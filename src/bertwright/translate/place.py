@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bertwright.translate.azure_job import AZUREML
+from bertwright.translate.azure_place import azure_keys, needs_machine, unheld
 from bertwright.translate.command import Key
 from bertwright.translate.launcher_table import SRUN, dashed
 from bertwright.translate.launchers import Launch
@@ -26,15 +28,6 @@ OF_SLURM = {
 """Options of srun, and the keys of a Slurm place that correspond to them."""
 OF_TORCHRUN = {"max_restarts": "restarts"}
 """The same of torchrun."""
-OF_AZUREML = {
-    "compute": re.compile(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]"),
-    "vm_size": re.compile(r"\w+"),
-    "shm_size": re.compile(r"[1-9]\d*[bkmg]"),
-    "timeout": re.compile(r"\d+"),
-    "experiment": re.compile(r"[\w-]+"),
-}
-"""Settings of an Azure job file that an Azure place takes over if they have this form: published files contain
-placeholders such as "<Enter the name of your compute here>" instead."""
 ADDRESS = {"master_addr", "main_process_ip"}
 PORT = {"master_port", "main_process_port"}
 MEETING = {*ADDRESS, *PORT, "rdzv_endpoint"}
@@ -44,9 +37,9 @@ _MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 """Slurm reads 180GB and 180g like 180G."""
 
 
-def place_of(launch: Launch, gpus: bool) -> dict[str, Key]:
-    """Return the settings of a place that starts as many processes, on GPUs if `gpus`; empty for a single process, and
-    for a number that only the machine knows."""
+def place_of(launch: Launch, gpus: bool, recipe: Mapping[str, Any]) -> dict[str, Key]:
+    """Return the settings of a place that starts as many processes, on GPUs if `gpus`, and has the data that `recipe`
+    reads; empty for a single process, and for a number that only the machine knows."""
     if not _placed(launch):
         return {}
     if launch.by == SRUN:
@@ -57,7 +50,14 @@ def place_of(launch: Launch, gpus: bool) -> dict[str, Key]:
     keys = {name: Key(name, value) for name, value in counts.items()} | {key.key: key for key in _held(launch)}
     if counts["kind"] == "torchrun" and launch.nodes > 1:
         keys |= {key.key: key for key in _rendezvous(launch)}
-    return keys
+    return keys | (azure_keys(launch.stated, recipe) if launch.by == AZUREML else {})
+
+
+def open_keys(launch: Launch) -> dict[str, str]:
+    """Return the keys that a place needs and nothing states, each with the form of its value."""
+    rendezvous = open_rendezvous(launch)
+    machine = launch.by == AZUREML and _placed(launch) and needs_machine(launch.stated)
+    return ({"rendezvous": rendezvous} if rendezvous else {}) | ({"compute": "CLUSTER"} if machine else {})
 
 
 def open_rendezvous(launch: Launch) -> str:
@@ -88,15 +88,17 @@ def _port(launch: Launch) -> str:
     return next((text for option, text in launch.machine if option in PORT and "$" not in text), "29500")
 
 
-def unplaced(launch: Launch) -> list[str]:
-    """Return the launcher options that no key of the place takes over."""
+def unplaced(launch: Launch, recipe: Mapping[str, Any]) -> list[str]:
+    """Return what no key of the place takes over: options of launchers, and what is stated outside of the command, each
+    with the reason."""
     held = {key.why for key in _held(launch)} if _placed(launch) else set()
     known = set() if launch.by == AZUREML else MEETING
     # The nodes of a torchrun place always meet by c10d.
     left = [pair for pair in launch.machine if pair[0] not in known and pair != ("rdzv_backend", "c10d")]
     if launch.by == SRUN and _placed(launch):
         left = [pair for pair in left if _gpus(*pair) != _per_node(launch, gpus=True)["gpus"]]
-    return [" ".join(pair).rstrip() for pair in left if _typed(launch, *pair) not in held]
+    options = [" ".join(pair).rstrip() for pair in left if _typed(launch, *pair) not in held]
+    return [*options, *dict.fromkeys(unheld(launch.stated, recipe))]
 
 
 def _placed(launch: Launch) -> bool:
@@ -121,17 +123,15 @@ def _gpus(option: str, text: str) -> int | None:
 
 def _held(launch: Launch) -> Iterator[Key]:
     """Yield the keys that options of the launcher become, each with the option that it comes from."""
-    names = {SRUN: OF_SLURM, AZUREML: dict(zip(OF_AZUREML, OF_AZUREML, strict=True))}.get(launch.by, OF_TORCHRUN)
+    names = {SRUN: OF_SLURM, AZUREML: {}}.get(launch.by, OF_TORCHRUN)
     for option, text in launch.machine:
         name = names.get(option)
-        if name and (value := _value(launch.by, name, text)) is not None:
+        if name and (value := _value(name, text)) is not None:
             yield Key(name, value, _typed(launch, option, text))
 
 
-def _value(by: str, name: str, text: str) -> str | int | None:
+def _value(name: str, text: str) -> str | int | None:
     """Return the value of a key that stands for the text of an option; None if the place cannot hold it."""
-    if by == AZUREML:
-        return None if not OF_AZUREML[name].fullmatch(text) else int(text) if name == "timeout" else text
     if "$" in text:  # only the job knows the value of a variable
         return None
     if name in ("cpus", "restarts"):
@@ -143,7 +143,7 @@ def _value(by: str, name: str, text: str) -> str | int | None:
 
 def _typed(launch: Launch, option: str, text: str) -> str:
     """Return an option and its value as typed."""
-    name = option if launch.by == AZUREML else dashed(option)
+    name = dashed(option)
     return f"{name.replace('_', '-') if launch.by == SRUN else name} {text}"
 
 

@@ -9,7 +9,7 @@ from bertwright.translate.command import Command
 from bertwright.translate.draft import Draft
 from bertwright.translate.launcher_table import SRUN
 from bertwright.translate.launchers import Launch
-from bertwright.translate.place import open_rendezvous, unknown_address
+from bertwright.translate.place import open_keys, open_rendezvous, unknown_address
 
 
 def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]:
@@ -18,6 +18,12 @@ def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[
         unset = unknown_address(launch)
         why = f"the variable in {unset} is not set here" if unset else "no option states the address of the first one"
         yield f"rendezvous of the {launch.nodes} nodes: {why}. Add it to the place: --set rendezvous={meeting}."
+    if "compute" in open_keys(launch):
+        unset = next((f"has {each.said}" for each in launch.stated if each.key == "compute"), "names no compute")
+        yield (
+            f"The job file {unset}. Add a cluster of your workspace to the place, --set compute=CLUSTER, or the size "
+            "of serverless machines, such as --set vm_size=Standard_ND96asr_v4."
+        )
     if launch.uncounted:
         # A Slurm place starts one rank for each GPU.
         target, number = ("slurm", "gpus") if launch.by == SRUN else ("torchrun", "ranks")

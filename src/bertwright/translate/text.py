@@ -10,7 +10,7 @@ from typing import Any
 
 from bertwright.translate.command import Key
 from bertwright.translate.complete import UNSAID
-from bertwright.translate.place import open_rendezvous, unplaced
+from bertwright.translate.place import open_keys
 from bertwright.translate.translation import Translation
 
 WIDTH = 120
@@ -39,6 +39,7 @@ def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str
         lines += _section(translation, section)
     without = [account for account in translation.accounts if not account.keys]
     lines += _listed("Without effect here:", (_accounted(account.option, account.note) for account in without))
+    lines += _listed("Set for the machines, but not part of the place:", translation.unplaced)
     lines += _listed("Commands that are no part of a recipe:", translation.left)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -50,8 +51,8 @@ def place_text(translation: Translation) -> str:
         return ""
     first = f"# The original was started with: {translation.commands[-1]}"
     lines = [*_wrapped("", first, "# "), "", *(f"{key} = {value_text(value)}" for key, value in values.items())]
-    if meeting := open_rendezvous(translation.launch):
-        lines.append(f"# rendezvous = {value_text(meeting)} # to be decided by you")
+    for name, form in open_keys(translation.launch).items():
+        lines.append(f"# {name} = {value_text(form)} # to be decided by you")
     return "\n".join(lines) + "\n"
 
 
@@ -60,12 +61,17 @@ def start_line(translation: Translation, recipe: str, place: str = "") -> str:
     out = f" --out {shlex.quote(translation.out)}" if translation.out and "$" not in translation.out else ""
     if values := translation.place:
         kind, *settings = values.items()
-        said = "".join(f" --set {key}={shlex.quote(str(value))}" for key, value in settings)
+        said = "".join(f" --set {key}={shlex.quote(_typed(value))}" for key, value in settings)
         where = f" --place {shlex.quote(place)}" if place else said
         return f"bertwright launch {kind[1]} {shlex.quote(recipe)}{where}{out}"
     steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
     data_alone = steps and all(why.startswith(UNSAID) for why in steps)
     return f"bertwright run {shlex.quote(recipe)}{out}{' --until examples' if data_alone else ''}"
+
+
+def _typed(value: Any) -> str:
+    """Return the value of a place as the option --set takes it."""
+    return value if isinstance(value, str) else value_text(value)
 
 
 def _head(translation: Translation, name: str, place: str) -> Iterator[str]:
@@ -74,8 +80,6 @@ def _head(translation: Translation, name: str, place: str) -> Iterator[str]:
     for i, command in enumerate(translation.commands):
         yield from _wrapped("#   from       " if not i else "#              ", command)
     yield from _wrapped("#   here       ", start_line(translation, name, place))
-    if unheld := unplaced(translation.launch):
-        yield from _wrapped("#   machine    ", f"{', '.join(unheld)}: set for the launcher, but not part of the place")
     yield from _listed("Faults and contradictions in the original:", translation.remarks, "#")
     yield from _listed("To be decided by you:", translation.open, "#")
 

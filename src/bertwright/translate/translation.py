@@ -17,7 +17,7 @@ from bertwright.translate.complete import complete
 from bertwright.translate.draft import OPEN_BATCH, Account, Draft, merged
 from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
-from bertwright.translate.place import open_rendezvous, place_of
+from bertwright.translate.place import open_keys, place_of, unplaced
 from bertwright.translate.program import called, programs
 from bertwright.translate.questions import questions
 from bertwright.translate.secrets import LEFT_OUT, without_secrets
@@ -75,7 +75,8 @@ class Translation:
     def place_keys(self) -> dict[str, Key]:
         """The settings of the place to start it at, for `bertwright launch`, each with the option that it comes from;
         empty for a single process, and for a number of processes that only the machine knows."""
-        return place_of(self.launch, gpus=self.sections.get("train.device", Key("", "auto")).value != "cpu")
+        gpus = self.sections.get("train.device", Key("", "auto")).value != "cpu"
+        return place_of(self.launch, gpus, self.recipe)
 
     @property
     def place(self) -> dict[str, Any]:
@@ -85,8 +86,12 @@ class Translation:
     @property
     def filled_place(self) -> dict[str, Any]:
         """The place with an example of what is left open, so that all else in it can be checked."""
-        meeting = open_rendezvous(self.launch)
-        return self.place | ({"rendezvous": meeting} if meeting else {})
+        return self.place | open_keys(self.launch)
+
+    @property
+    def unplaced(self) -> list[str]:
+        """What is set for the machines and is not part of the place, with the reason where one is known."""
+        return unplaced(self.launch, self.recipe)
 
     def facts(self) -> dict[str, Any]:
         """Return everything besides the recipe, as JSON values."""
@@ -97,6 +102,7 @@ class Translation:
             "commands": list(self.commands),
             "left": list(self.left),
             "place": self.place,
+            "unplaced": self.unplaced,
         }
 
 
@@ -121,7 +127,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         for command in _commands(shell, shell.launch, draft):
             draft.add(command)
             trained += [command] if command.program.phase == "training" else []
-            launch = command.launch if command.launch.by else launch
+            launch = command.launch.after(launch) if command.launch.by else launch
             out = out or str(command["output_dir"] or "")
     if not done:
         raise RecipeError("there is no command to translate. Give the command of a known program after --.")

@@ -1,20 +1,22 @@
-"""The command lines of the original programs' documents, and the recipes that they become.
+"""The command lines of the original programs' documents, and the recipes and places that they become.
 
-`BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden/translate` writes the recipes anew.
+`BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden/translate` writes the recipes and the places anew.
 """
 
 import json
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 from tests.reference.teachers import SPECIALS
 
 from bertwright import Recipe
+from bertwright.launch.config import TARGETS
 from bertwright.model.bert.config import SIZES
 from bertwright.translate.azure_job import of_job
 from bertwright.translate.shell import of_script
-from bertwright.translate.text import text, value_text
+from bertwright.translate.text import place_text, start_line, text, value_text
 from bertwright.translate.translation import Translation, translate
 
 HERE = Path(__file__).parent
@@ -43,13 +45,30 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def kept(file: Path, made: str) -> str:
+    """The text of a kept file, after writing it anew if that is asked for; without a text there is no file."""
+    if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
+        file.unlink(missing_ok=True)
+        if made:
+            file.write_text(made, encoding="utf-8")
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_it_becomes_the_recipe_that_is_kept(script: Path) -> None:
     made = text(translated(script))
-    kept = script.with_suffix(".toml")
-    if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
-        kept.write_text(made, encoding="utf-8")
-    assert made == kept.read_text(encoding="utf-8")
+    assert made == kept(script.with_suffix(".toml"), made)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_it_starts_at_the_place_that_is_kept(script: Path) -> None:
+    translation = translated(script)
+    made = place_text(translation)
+    assert made == kept(script.with_suffix(".place.toml"), made)
+    if made:
+        filled = translation.filled_place
+        assert TARGETS[filled["kind"]](**filled)
+        assert tomllib.loads(made) == translation.place and start_line(translation, "r").startswith("bertwright launch")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -1,14 +1,22 @@
 """The places that `translate` writes, and the files of recipe and place together."""
 
 import json
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.reference.teachers import SPECIALS
 from tests.unit.cli.test_translate import COMMAND, NEEDED, call, unwrapped
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.launch.config import load_place
+from bertwright.launch.job import load_job
+
+JOBS = Path(__file__).parents[2] / "golden" / "translate"
+SERVICES = {"tensorboard", "jupyter", "vscode"}
 
 
 def test_a_job_of_slurm_states_the_processes_and_the_machine(tmp_path: Path) -> None:
@@ -74,7 +82,7 @@ def test_a_value_that_no_place_may_have_is_told_with_its_option(tmp_path: Path) 
     assert time.endswith(" (got 'forever'). It comes from: --time forever.")
     job.write_text(f"command: {NEEDED}\nlimits: {{timeout: 30}}\n")
     with pytest.raises(
-        RecipeError, match=r"place of this command: timeout: 30 must be 60 or .* It comes from: timeout 30"
+        RecipeError, match=r"place of this command: timeout: 30 must be 60 or .* It comes from: limits\.timeout 30"
     ):
         call(*words, "--script", str(job))
     assert not out.exists() and not place.exists()
@@ -100,3 +108,38 @@ def test_a_job_file_of_azure_is_opened(tmp_path: Path) -> None:
     assert "bertwright launch azureml RECIPE" in call("--script", str(job), "--place", str(place))
     assert 'kind = "azureml"\nnodes = 2\nranks = 1\ncompute = "gpus"\n' in place.read_text()
     assert load_place("azureml", str(place))
+
+
+def test_a_published_job_of_azure_starts_once_the_cluster_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("downloads").mkdir()
+    Path("downloads/google-uncased-vocab.txt").write_text("".join(f"{entry}\n" for entry in SPECIALS))
+    call("--script", str(JOBS / "azure-large-deepspeed-job.yml"), "--out", "mine.toml", "--place", "place.toml")
+    assert '# compute = "CLUSTER" # to be decided by you' in Path("place.toml").read_text()
+    assert "The job file has compute <Enter the name of your compute here>" in unwrapped(Path("mine.toml").read_text())
+    job = load_job(Path("mine.toml"), (), Path("outputs"))
+    with pytest.raises(RecipeError, match="neither compute nor vm_size is set"):
+        load_place("azureml", "place.toml").describe(job)
+    made = load_place("azureml", "place.toml", ["compute=gpus"]).describe(job)
+    train = yaml.safe_load(made.files["pipeline.yml"])["jobs"]["train"]
+    assert train["services"]["tensorboard"]["log_dir"] == "/outputs/runs/" and set(train["services"]) == SERVICES
+    assert train["environment_variables"]["AZUREML_COMPUTE_USE_COMMON_RUNTIME"] == "True"
+    assert train["outputs"]["run"]["path"] == "azureml://datastores/workspaceblobstore/paths/outputs/outputs"
+
+
+def test_the_settings_of_a_place_can_be_typed_as_they_are_printed(tmp_path: Path) -> None:
+    """Also lists and sections, which are no plain words."""
+    job = tmp_path / "job.yml"
+    job.write_text(
+        f"command: {NEEDED.replace('--input_dir d', '--input_dir ${{inputs.text}}/128')}\ncompute: gpus\n"
+        "inputs: {text: {path: 'azureml:text:1'}}\nenvironment_variables: {A: 'b c', B: \"it's\"}\n"
+        "services: {a: {type: vs_code}}\n"
+    )
+    start = json.loads(call("--json", "--script", str(job)))["start"]
+    words = shlex.split(start)
+    settings = [word for before, word in pairwise(words) if before == "--set"]
+    place = load_place("azureml", "", settings).model_dump()  # type: ignore[attr-defined]
+    assert place["environment"] == {"A": "b c", "B": "it's"} and place["services"] == ("vscode",)
+    assert place["inputs"]["text"]["key"] == "train.phases.0.data" and place["inputs"]["text"]["below"] == "128"

@@ -7,6 +7,7 @@ import pytest
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_job import AZUREML, of_job, within
 from bertwright.translate.launchers import Launch
+from bertwright.translate.stated import Statement
 from bertwright.translate.text import start_line, text
 from bertwright.translate.translation import Translation, translate
 
@@ -131,11 +132,12 @@ def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
 def test_a_command_says_its_processes_and_the_file_everything_else(
     own: Launch, outer: Launch, nodes: int, processes: int, by: str
 ) -> None:
-    own, outer = replace(own, machine=(("own", "1"),)), replace(outer, machine=(("outer", "2"),))
+    stated = (Statement("code src"),)
+    own, outer = replace(own, machine=(("own", "1"),)), replace(outer, machine=(("outer", "2"),), stated=stated)
     made = within(own, outer)
     assert (made.nodes, made.processes, made.by) == (nodes, processes, by)
-    assert ("own", "1") in made.machine or not own.by
-    assert (("outer", "2") in made.machine) == (by == AZUREML or not own.by)
+    assert made.machine == (own.machine if own.by else outer.machine)
+    assert made.stated == (stated if by == AZUREML or not own.by else ())
 
 
 def test_variables_of_the_file_are_set_before_those_of_the_command() -> None:
@@ -155,12 +157,44 @@ def test_equal_processes_are_of_pytorch_or_mpi(distribution: str, processes: int
             of_job(f"command: run.sh\ndistribution: {{process_count_per_instance: {wrong}}}\n")
 
 
-def test_the_machine_is_what_the_file_says_of_it() -> None:
+def test_what_the_file_says_of_the_machine_is_stated() -> None:
     resources = "{instance_type: Standard_X, shm_size: 8g}"
     job = f"command: run.sh\nexperiment_name: e\nlimits: {{timeout: 60}}\nresources: {resources}\n"
     (command,) = of_job(job)
-    said = {"vm_size": "Standard_X", "shm_size": "8g", "timeout": "60", "experiment": "e"}
-    assert dict(command.launch.machine) == said and dict(of_job("command: run.sh")[0].launch.machine) == {}
+    said = {"vm_size": "Standard_X", "shm_size": "8g", "timeout": 60, "experiment": "e"}
+    assert {each.key: each.value for each in command.launch.stated} == said
+    assert of_job("command: run.sh")[0].launch.stated == ()
+
+
+def test_data_of_each_step_is_an_input_of_the_place_with_the_key_that_reads_it() -> None:
+    """Also what the pipeline says for all steps."""
+    line = COMMAND.replace("inputs.data", "inputs.text").replace("${{outputs.run}}", "o")
+    job = f"""\
+type: pipeline
+experiment_name: both
+settings: {{default_compute: azureml:gpus, force_rerun: false}}
+inputs:
+  far: {{type: uri_folder, path: azureml:short:1, mode: download}}
+jobs:
+  one:
+    inputs: {{text: "${{{{parent.inputs.far}}}}"}}
+    command: python {line}
+  two:
+    inputs: {{text: {{path: "azureml://datastores/d/paths/long"}}, unread: {{path: "azureml:other:1"}}}}
+    command: python {line.replace("inputs.text}}", "inputs.text}}/512")} --phase2
+"""
+    made = translated(job)
+    assert [phase["data"] for phase in made.recipe["train"]["phases"]] == [
+        "azureml:short:1", "azureml://datastores/d/paths/long/512",
+    ]  # fmt: skip
+    data = {"type": "uri_folder", "mode": "ro_mount"}
+    assert made.place["inputs"] == {
+        "text": {"key": "train.phases.0.data", **data, "path": "azureml:short:1", "mode": "download"},
+        "text_2": {"key": "train.phases.1.data", **data, "path": "azureml://datastores/d/paths/long", "below": "512"},
+    }
+    assert made.place["compute"] == "gpus" and made.place["experiment"] == "both"
+    assert "inputs.unread azureml:other:1: nothing in the recipe reads it" in made.unplaced
+    assert any(each.startswith("settings.force_rerun False: always on") for each in made.unplaced)
 
 
 @pytest.mark.parametrize("style", ["|", ">"])

@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
-from bertwright.translate.launchers import strip_launchers
-from bertwright.translate.place import open_rendezvous, place_of, unknown_address, unplaced
+from bertwright.translate.azure_job import AZUREML
+from bertwright.translate.launchers import Launch, strip_launchers
+from bertwright.translate.place import open_keys, open_rendezvous, place_of, unknown_address, unplaced
+from bertwright.translate.stated import Statement
 
 
 def place(line: str, gpus: bool = True) -> dict[str, Any]:
-    return {name: key.value for name, key in place_of(strip_launchers(tuple(line.split()))[0], gpus).items()}
+    return {name: key.value for name, key in place_of(strip_launchers(tuple(line.split()))[0], gpus, {}).items()}
 
 
 def left(line: str) -> list[str]:
-    return unplaced(strip_launchers(tuple(line.split()))[0])
+    return unplaced(strip_launchers(tuple(line.split()))[0], {})
 
 
 @pytest.mark.parametrize("line", ["python x.py", "torchrun --nproc_per_node 1 x.py", "mpirun -n 1 x.py", "bash x.sh"])
@@ -46,7 +48,8 @@ def test_several_machines_meet_at_the_address_that_was_said() -> None:
 def test_where_machines_meet_is_left_open_if_nothing_says_it(options: str, wanted: str, unset: str) -> None:
     launch = strip_launchers(tuple(f"torchrun --nnodes 2 --nproc_per_node 4 {options} x.py".split()))[0]
     assert open_rendezvous(launch) == wanted and unknown_address(launch) == unset
-    assert ("rendezvous" in place_of(launch, gpus=True)) == (not wanted)
+    assert ("rendezvous" in place_of(launch, True, {})) == (not wanted)
+    assert open_keys(launch) == ({"rendezvous": wanted} if wanted else {})
 
 
 @pytest.mark.parametrize("line", ["torchrun --nproc_per_node 4 x.py", "srun -N 2 x.py", "mpirun x.py", "python x.py"])
@@ -115,3 +118,19 @@ def test_an_option_that_no_key_takes_is_left_over() -> None:
     assert left("srun -N 2 --gpus-per-node=8 x.py") == left("srun -N 2 -n 16 --gres=gpu:8 x.py") == []
     assert left("srun -N 2 -n 8 --gres=gpu:8 x.py") == ["gres gpu:8"]
     assert left("mpirun -n 2 python x.py") == left("python x.py") == []
+
+
+@pytest.mark.parametrize("key", ["compute", "vm_size"])
+def test_a_place_of_azure_needs_machines(key: str) -> None:
+    known, unset = Statement(f"{key} gpus", key, "gpus"), Statement("compute <name>", "compute", None)
+    for stated in ((), (unset,)):
+        launch = Launch(2, 8, AZUREML, stated=stated)
+        assert open_keys(launch) == {"compute": "CLUSTER"} and "compute" not in place_of(launch, True, {})
+    launch = Launch(2, 8, AZUREML, stated=(unset, known))
+    assert open_keys(launch) == {} and place_of(launch, True, {})[key].value == "gpus"
+
+
+def test_what_a_job_file_states_and_no_place_has_is_left_over_once_with_the_reason() -> None:
+    code = Statement("code src", why="no place has it")
+    launch = Launch(1, 1, AZUREML, machine=(("role", "x"),), stated=(code, code))
+    assert unplaced(launch, {}) == ["role x", "code src: no place has it"]

@@ -1,0 +1,156 @@
+"""What a job file of Azure ML says besides its command, as settings of a place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from bertwright.core.redact import is_secret
+from bertwright.core.secrets import hidden_value, hidden_words, secret_in
+from bertwright.translate.azure_data import inputs, outputs
+from bertwright.translate.stated import Statement
+
+Reader = Callable[[str, Any], Iterator[Statement]]
+"""Returns what a setting of a name and a value states."""
+_READ = {"$schema", "type", "command", "jobs"}
+"""Keys of a job that only the file's form needs, or that are read elsewhere."""
+_WHY = {
+    "code": "a job receives only the recipe, and its environment has the program",
+    "environment": "it has the packages of the original; here the environment has bertwright and what the recipe "
+    "needs, unless image.registered names another that has them",
+    "name": "the run folder names the job: --out DIR",
+    "display_name": "the run folder names the job: --out DIR",
+    "description": "it describes the original",
+    "tags": "they describe the original",
+    "default_datastore": "output names the folder that holds the run folders",
+    "continue_on_step_failure": "a step starts only if the one before it has succeeded",
+    "force_rerun": "always on: a run that goes on has the same inputs",
+    "job_tier": "machines are of the standard tier, except for spot ones",
+    "nodes": "a service runs on the first machine",
+    "logDir": "TensorBoard shows the folder that the recipe writes its events to",
+    "log_dir": "TensorBoard shows the folder that the recipe writes its events to",
+}
+"""Why no place has a setting, by the last part of its name."""
+_SERVICES = {"tensorboard": "tensorboard", "jupyterlab": "jupyter", "vscode": "vscode"}
+"""Types of services, in lower case and without underscores, and the names of a place for them."""
+_IDENTITIES = {"managed": "managed", "managed_identity": "managed", "user_identity": "user_identity"}
+
+
+def statements(job: Mapping[str, Any]) -> Iterator[Statement]:
+    """Yield what a job says besides its command, in the order of the file."""
+    clustered = [*_compute("compute", job.get("compute"))]
+    for name, value in job.items():
+        if name in _READ or value is None:
+            continue
+        for found in _READERS.get(name, _left)(name, value):
+            if found.key == "spot" and clustered:
+                why = "it is for serverless machines; a cluster has a setting of its own"
+                found = Statement(found.said, why=why)
+            yield found
+
+
+def _compute(name: str, value: Any) -> Iterator[Statement]:
+    """Yield the cluster; published files contain "<Enter the name of your compute here>" instead of its name."""
+    text = str(value or "").removeprefix("azureml:")
+    if text not in ("", "serverless"):
+        known = text != "local" and re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", text)
+        yield Statement(f"{name} {text}", "compute", text if known else None)
+
+
+def _left(name: str, value: Any) -> Iterator[Statement]:
+    """Yield a setting that no place has; of sections and lists only the name, because they may be long."""
+    last = name.rpartition(".")[2]
+    if isinstance(value, bool | int | float | str):
+        name = f"{name} {hidden_value(last, ' '.join(hidden_words(str(value).split())))}"
+    yield Statement(name, why=_WHY.get(last, "no key of the place is like it"))
+
+
+def _nothing(name: str, value: Any) -> Iterator[Statement]:
+    """Yield nothing: the setting is read elsewhere."""
+    yield from ()
+
+
+def _as(key: str, form: str) -> Reader:
+    """Return the reader of a setting that is a key of the place if it has this form."""
+
+    def read(name: str, value: Any) -> Iterator[Statement]:
+        text = str(value)
+        if re.fullmatch(form, text):
+            yield Statement(f"{name} {text}", key, int(text) if text.isdecimal() else text)
+        else:
+            yield from _left(name, value)
+
+    return read
+
+
+def _section(**readers: Reader) -> Reader:
+    """Return the reader of a section, with the reader of each of its keys that a place has."""
+
+    def read(name: str, value: Any) -> Iterator[Statement]:
+        for inner, given in value.items() if isinstance(value, Mapping) else ():
+            yield from readers.get(inner, _left)(f"{name}.{inner}", given)
+
+    return read
+
+
+def _tier(name: str, value: Any) -> Iterator[Statement]:
+    if str(value).lower() == "spot":
+        yield Statement(f"{name} {value}", "spot", True)
+    else:
+        yield from _left(name, value)
+
+
+def _identity(name: str, value: Any) -> Iterator[Statement]:
+    if ours := _IDENTITIES.get(str(value).lower()):
+        yield Statement(f"{name} {value}", "identity", ours)
+    else:
+        yield Statement(f"{name} {value}", why="without the key identity, jobs use the keys that the datastore stores")
+
+
+def _variables(name: str, value: Any) -> Iterator[Statement]:
+    held = {}
+    for variable, given in value.items() if isinstance(value, Mapping) else ():
+        text, said = str(given), f"{name}.{variable}"
+        if is_secret(str(variable)) or secret_in(text):
+            yield Statement(said, why="a place contains no secrets; set it on the machines")
+        elif "${{" in text or not re.fullmatch(r"[A-Za-z_]\w*", str(variable), re.ASCII):
+            yield Statement(said, why="Azure inserts values only into commands; export it in the place's setup")
+        else:
+            held[str(variable)] = text
+    if held:
+        yield Statement(name, "environment", held)
+
+
+def _services(name: str, value: Any) -> Iterator[Statement]:
+    held = []
+    for label, service in value.items() if isinstance(value, Mapping) else ():
+        said = dict(service) if isinstance(service, Mapping) else {}
+        kind = str(said.pop("type", said.pop("job_service_type", "")))
+        more = said.pop("properties", None)
+        if ours := _SERVICES.get(kind.lower().replace("_", "")):
+            held.append(ours)
+            said |= more if isinstance(more, Mapping) else {}
+            yield from _section()(f"{name}.{label}", said)
+        else:
+            yield from _left(f"{name}.{label}", kind)
+    if held:
+        yield Statement(name, "services", sorted(set(held)))
+
+
+_READERS: Mapping[str, Reader] = {
+    "compute": _compute,
+    "resources": _section(
+        instance_count=_nothing, instance_type=_as("vm_size", r"\w+"), shm_size=_as("shm_size", r"[1-9]\d*[bkmg]")
+    ),
+    "distribution": _section(type=_nothing, process_count_per_instance=_nothing),
+    "settings": _section(default_compute=_nothing),
+    "limits": _section(timeout=_as("timeout", r"\d+")),
+    "experiment_name": _as("experiment", r"[\w-]+"),
+    "queue_settings": _section(job_tier=_tier),
+    "identity": _section(type=_identity),
+    "environment_variables": _variables,
+    "services": _services,
+    "inputs": inputs,
+    "outputs": outputs,
+}

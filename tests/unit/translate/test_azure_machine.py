@@ -1,0 +1,115 @@
+"""What a job file of Azure ML says besides its command: no key of it is lost without a word."""
+
+from typing import Any
+
+import pytest
+
+from bertwright.translate.azure_machine import statements
+
+
+def keys(**job: Any) -> dict[str, Any]:
+    return {each.key: each.value for each in statements(job) if each.key}
+
+
+def left(**job: Any) -> list[str]:
+    return [each.left for each in statements(job) if not each.key]
+
+
+def test_every_key_of_a_job_is_a_key_of_the_place_or_is_left_with_a_reason() -> None:
+    """The keys of Azure's schema for command jobs, each with a value that is not the default."""
+    job = {
+        "name": "n",
+        "display_name": "d",
+        "description": "why",
+        "tags": {"a": "b"},
+        "properties": {"a": "b"},
+        "code": "src",
+        "environment": "azureml:E@latest",
+        "experiment_name": "e",
+        "compute": "azureml:gpus",
+        "resources": {"instance_count": 2, "shm_size": "8g", "docker_args": "--ipc=host"},
+        "distribution": {"type": "pytorch", "process_count_per_instance": 8},
+        "environment_variables": {"A": 1},
+        "identity": {"type": "managed", "client_id": "x"},
+        "limits": {"timeout": 60},
+        "queue_settings": {"job_tier": "spot", "priority": "low"},
+        "services": {"a": {"type": "vs_code"}, "b": {"type": "ssh", "ssh_public_keys": "x"}},
+        "inputs": {"text": {"path": "azureml:text:1", "mode": "direct"}},
+        "outputs": {"o": {"path": "azureml://datastores/d/paths/o", "mode": "upload", "name": "asset"}},
+        "parent_job_name": "p",
+    }
+    found = keys(**job)
+    wanted = {"experiment": "e", "compute": "gpus", "shm_size": "8g", "environment": {"A": "1"}, "identity": "managed"}
+    wanted |= {"timeout": 60, "services": ["vscode"], "output": "azureml://datastores/d/paths/o"}
+    assert found.pop("inputs")["text"]["path"] == "azureml:text:1" and found == wanted
+    names = [text.split()[0].rstrip(":") for text in left(**job)]
+    assert names == [
+        *("name", "display_name", "description", "tags", "properties", "code", "environment"),
+        *("resources.docker_args", "identity.client_id", "queue_settings.job_tier", "queue_settings.priority"),
+        *("services.b", "inputs.text.mode", "outputs.o.mode", "outputs.o.name", "parent_job_name"),
+    ]
+    assert all(len(text.partition(": ")[2]) > 20 for text in left(**job))
+
+
+def test_a_placeholder_for_the_cluster_is_open_and_serverless_is_none() -> None:
+    assert keys(compute="<Enter the name of your compute here>") == {"compute": None}
+    assert keys(compute="local") == {"compute": None}
+    assert keys(compute="serverless") == keys(compute=None) == keys() == {}
+
+
+@pytest.mark.parametrize(("tier", "spot"), [("spot", True), ("Spot", True), ("Standard", None), ("Premium", None)])
+def test_spot_machines_are_serverless_ones(tier: str, spot: bool | None) -> None:
+    settings = {"job_tier": tier}
+    assert keys(queue_settings=settings).get("spot") is spot
+    assert "spot" not in keys(queue_settings=settings, compute="gpus")
+    assert len(left(queue_settings=settings, compute="gpus")) == 1
+    if spot:
+        assert "a cluster has a setting of its own" in left(queue_settings=settings, compute="<name>")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [("managed", "managed"), ("managed_identity", "managed"), ("user_identity", "user_identity"), ("aml_token", None)],
+)
+def test_an_identity_is_one_that_a_place_has(kind: str, wanted: str | None) -> None:
+    assert keys(identity={"type": kind}).get("identity") == wanted
+    assert bool(left(identity={"type": kind})) == (wanted is None)
+
+
+def test_services_are_known_by_both_of_their_spellings() -> None:
+    new = {"a": {"type": "tensor_board", "log_dir": "logs"}, "b": {"type": "jupyter_lab"}, "c": {"type": "vs_code"}}
+    old = {
+        "a": {"job_service_type": "TensorBoard", "properties": {"logDir": "logs"}},
+        "b": {"job_service_type": "JupyterLab", "nodes": "all"},
+        "c": {"job_service_type": "VSCode"},
+    }
+    for services in (new, old):
+        assert keys(services=services) == {"services": ["jupyter", "tensorboard", "vscode"]}
+        assert left(services=services)[0].endswith("TensorBoard shows the folder that the recipe writes its events to")
+    assert left(services=old)[1] == "services.b.nodes all: a service runs on the first machine"
+
+
+def test_a_place_gets_no_secret_and_no_variable_that_azure_would_not_replace() -> None:
+    planted = {"HF_TOKEN": "planted", "A": "https://me:planted@host", "B": "--password planted", "C": "${{inputs.x}}"}
+    planted |= {"not a name": "planted"}
+    found = keys(environment_variables={**planted, "OMP_NUM_THREADS": 4})
+    assert found == {"environment": {"OMP_NUM_THREADS": "4"}}
+    said = left(environment_variables=planted, resources={"docker_args": "-e TOKEN=planted"})
+    assert len(said) == 6 and "planted" not in " ".join(said)
+    assert "contains no secrets" in said[0] and "export it in the place's setup" in said[3]
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ({"resources": {"shm_size": "8 GB"}}, "resources.shm_size 8 GB: no key of the place is like it"),
+        ({"experiment_name": "my experiment"}, "experiment_name my experiment: no key of the place is like it"),
+        ({"limits": {"timeout": "long"}}, "limits.timeout long: no key of the place is like it"),
+        ({"environment": {"image": "x"}}, "environment: it has the packages of the original; here the environment"),
+        ({"services": {"a": None}}, "services.a : no key of the place is like it"),
+        ({"limits": 3, "services": 3, "environment_variables": 3, "inputs": 3, "outputs": 3}, None),
+    ],
+)
+def test_a_value_that_no_place_takes_is_left(job: dict[str, Any], said: str | None) -> None:
+    assert keys(**job) == {}
+    assert [text.startswith(said) for text in left(**job)] == [True] if said else left(**job) == []
