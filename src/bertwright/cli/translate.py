@@ -142,7 +142,7 @@ def _commands(words: list[str], script: str, environment: bool) -> list[ShellCom
     if script and (words or environment):
         raise RecipeError("--script gives the commands; leave out the command line and --environment.")
     if script:
-        return (of_job if script.endswith(SUFFIXES) else of_script)(_read(script))
+        return of_job(_read(script), Path(script).parent) if script.endswith(SUFFIXES) else of_script(_read(script))
     if environment:
         return [
             command._replace(variables={**os.environ, **command.variables}) for command in of_words(words or ["run.sh"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -24,16 +25,22 @@ _PROCESSES = {"pytorch", "mpi"}
 """Kinds of distribution that start identical processes, one rank each."""
 
 
-def of_job(text: str) -> list[ShellCommand]:
+def of_job(text: str, folder: Path = Path()) -> list[ShellCommand]:
     """Return the commands of a job file in order, with inputs substituted and the number of processes to start.
 
-    Raises `RecipeError` for other files, for commands in a separate file, and for a reference to nothing.
+    `folder` is that of the file. Raises `RecipeError` for other files, for commands in a separate file, and for a
+    reference to nothing.
     """
     job, node = _read(text)
     if not isinstance(job, dict):
         raise RecipeError(
             "this is not a job file of Azure ML: it has no `command`. Give a job file, or a shell script (.sh)."
         )
+    found = _of_jobs(job, node)
+    return [command._replace(folder=folder / command.folder) for command in found]
+
+
+def _of_jobs(job: dict[Any, Any], node: Any) -> list[ShellCommand]:
     if "jobs" not in job:
         return _commands(job, node, "the job", {})
     if not isinstance(job["jobs"], dict):
@@ -84,7 +91,12 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, pipeline: Mapping[s
     launch = _launch(within_pipeline(job, pipeline, values), title)
     variables = {k: str(v) for k, v in mapping(job, "environment_variables").items()}
     return [
-        command._replace(variables=variables | dict(command.variables), line=first + command.line, launch=launch)
+        command._replace(
+            variables=variables | dict(command.variables),
+            line=first + command.line,
+            launch=launch,
+            folder=Path(str(job.get("code") or "")),
+        )
         for command in of_script(_filled(job["command"], known, title))
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.translate.arguments import Setting, Value
@@ -33,6 +34,8 @@ class Command:
     launch: Launch
     text: str
     """The command as typed."""
+    folder: Path = Path()
+    """The folder that the files it names are in, unless their paths say another."""
 
     def __getitem__(self, name: str) -> Value | None:
         return self.settings[name].value if name in self.settings else None
@@ -41,6 +44,10 @@ class Command:
         """Return the value of a numeric option, or `default`."""
         value = self[name]
         return float(value) if isinstance(value, int | float) else default
+
+    def file(self, name: str) -> Path:
+        """Return the file that an option names."""
+        return self.folder / Path(str(self[name])).expanduser()
 
     def source(self, *names: str) -> str:
         """Return the options that a value comes from as text for a comment."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import RecipeError
 from bertwright.translate.command import ASSUMED, PHASE, Command, Key
 from bertwright.translate.conversions import networks, phases, running, texts
+from bertwright.translate.deepspeed_file import contradictions, missing, unread
 
 Conversion = Callable[[Command, str], Iterator[Key]]
 MODULES = (phases, running, networks, texts)
@@ -58,8 +59,11 @@ class Draft:
                 names = tuple(dict.fromkeys(key.key for key in made))
                 self._tell(Account(setting.text, names, original.note if original else ""))
         self._tell_uncounted(command, phase)
-        for remark in _remarks(command):
+        for remark in (*_remarks(command), *contradictions(command)):
             self.remark(remark)
+        for option, why in unread(command):
+            self._tell(Account(option, (), why))
+        self.open += [question for question in missing(command) if question not in self.open]
         if command.program.phase == "training":
             self.phases.append(phase)
         elif phase:

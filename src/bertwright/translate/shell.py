@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
@@ -29,6 +30,8 @@ class ShellCommand(NamedTuple):
     """What starts it, if that is stated outside the command."""
     job: tuple[str, ...] = ()
     """The options of the Slurm job that the command is in, from the `#SBATCH` lines of its script."""
+    folder: Path = Path()
+    """The folder that the command runs in, if that is stated outside the command."""
 
 
 def of_words(words: list[str]) -> list[ShellCommand]:

@@ -32,7 +32,7 @@ def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[s
                 variables |= {assigned[1]: assigned[2]} if assigned else {}
                 words += [] if assigned else [word]
     # `python run.py --x`: the launcher comes first, then the program's own words.
-    return ShellCommand(tuple(words), variables, shell.line)
+    return ShellCommand(tuple(words), variables, shell.line, folder=shell.folder)
 
 
 def _text(script: Command, name: str, shell: ShellCommand, inside: frozenset[str] = frozenset()) -> str:

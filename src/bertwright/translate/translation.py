@@ -187,7 +187,9 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     errors = []
     for program in candidates:
         try:
-            return Command(program, settings(program, words[1:], shell.variables), launch, shlex.join(words))
+            return Command(
+                program, settings(program, words[1:], shell.variables), launch, shlex.join(words), shell.folder
+            )
         except RecipeError as error:
             errors.append(str(error))
     # Missing options do not suggest that another program is meant; unknown options do.

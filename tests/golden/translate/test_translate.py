@@ -24,8 +24,8 @@ SCRIPTS = sorted([*HERE.glob("*.sh"), *HERE.glob("*.yml")])
 
 
 def translated(script: Path) -> Translation:
-    read = of_job if script.suffix == ".yml" else of_script
-    return translate(read(script.read_text(encoding="utf-8")), strict=False)
+    text = script.read_text(encoding="utf-8")
+    return translate(of_job(text, HERE) if script.suffix == ".yml" else of_script(text), strict=False)
 
 
 @pytest.fixture

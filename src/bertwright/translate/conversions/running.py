@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.command import Command, Key
+from bertwright.translate.deepspeed_file import deepspeed_file
 
 _BETAS = {"beta_1", "beta_2", "adam_beta1", "adam_beta2"}
 _SCALES = ("loss_scale", "init_loss_scale")
@@ -71,21 +70,15 @@ def engine(command: Command, name: str) -> Iterator[Key]:
 
 
 def deepspeed(command: Command, name: str) -> Iterator[Key]:
-    """DeepSpeed's settings: the ZeRO stage in their file, if it can be read; else that of the published file."""
-    file = Path(str(command[name]))
-    stage = 1 if file.name == "ds_config.json" else 0
-    if file.is_file():
-        try:
-            stage = int(json.loads(file.read_text(encoding="utf-8")).get("zero_optimization", {}).get("stage", 0))
-        except (ValueError, AttributeError, TypeError) as error:
-            raise RecipeError(f"{command.source(name)}: the file is not a DeepSpeed configuration: {error}.") from error
-    if stage:
+    """DeepSpeed's settings: the ZeRO stage in their file."""
+    file = deepspeed_file(command)
+    if file and file.stage:
         kinds = {1: "zero", 2: "fsdp", 3: "fsdp"}
-        if not (kind := kinds.get(stage)):
+        if not (kind := kinds.get(file.stage)):
             raise RecipeError(
-                f"{command.source(name)}: ZeRO has no stage {stage}. Set the stage to 0, 1, 2 or 3 in that file."
+                f"{file.option}: ZeRO has no stage {file.stage}. Set the stage to 0, 1, 2 or 3 in that file."
             )
-        yield Key("train.engine", kind, f"{command.source(name)}, whose ZeRO stage is {stage}")
+        yield Key("train.engine", kind, f"{file.option}, whose ZeRO stage is {file.stage}")
 
 
 def compiled(command: Command, name: str) -> Iterator[Key]:
