@@ -51,7 +51,8 @@ def translate(
     from bertwright.translate.translation import translate as translated
 
     _check_files(out, place)
-    translation = translated(_commands(words or [], script, environment), strict=not script)
+    commands, strict = _commands(words or [], script, environment)
+    translation = translated(commands, strict)
     if place and (uncounted := translation.launch.uncounted):
         raise RecipeError(
             f"--place {place}: {uncounted.option} starts {uncounted.starts}, and a place needs their number. Add it to "
@@ -135,23 +136,27 @@ def _with_origin(mistake: str, origins: list[tuple[str, str]]) -> str:
     return f"{mistake.removesuffix('.')}. It comes from: {why}." if why else mistake
 
 
-def _commands(words: list[str], script: str, environment: bool) -> list[ShellCommand]:
+def _commands(words: list[str], script: str, environment: bool) -> tuple[list[ShellCommand], bool]:
+    """Return the commands, with those of the job files that they submit, and whether each has to be a known one."""
+    from bertwright.translate.azure_cli import followed, submission
     from bertwright.translate.azure_job import SUFFIXES, of_job
     from bertwright.translate.shell import of_script, of_words
 
     if script and (words or environment):
         raise RecipeError("--script gives the commands; leave out the command line and --environment.")
     if script:
-        return of_job(_read(script), Path(script).parent) if script.endswith(SUFFIXES) else of_script(_read(script))
+        folder = Path(script).parent
+        job = script.endswith(SUFFIXES)
+        return of_job(_read(script), folder) if job else followed(of_script(_read(script)), folder), False
     if environment:
-        return [
-            command._replace(variables={**os.environ, **command.variables}) for command in of_words(words or ["run.sh"])
-        ]
+        commands = of_words(words or ["run.sh"])
+        return [each._replace(variables={**os.environ, **each.variables}) for each in commands], True
     if not words:
         raise RecipeError(
             "no command is given. Write it after --: bertwright translate -- python run_pretraining.py ..."
         )
-    return of_words(words)
+    commands = of_words(words)
+    return followed(commands, Path()), not any(submission(each.words) for each in commands)
 
 
 def _read(script: str) -> str:

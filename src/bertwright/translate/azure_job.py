@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,19 +25,31 @@ _PROCESSES = {"pytorch", "mpi"}
 """Kinds of distribution that start identical processes, one rank each."""
 
 
-def of_job(text: str, folder: Path = Path()) -> list[ShellCommand]:
+def of_job(text: str, folder: Path = Path(), changes: Sequence[str] = ()) -> list[ShellCommand]:
     """Return the commands of a job file in order, with inputs substituted and the number of processes to start.
 
-    `folder` is that of the file. Raises `RecipeError` for other files, for commands in a separate file, and for a
-    reference to nothing.
+    `folder` is that of the file, and `changes` are values that replace some of it, as `key.key=value`. Raises
+    `RecipeError` for other files, for commands in a separate file, and for a reference to nothing.
     """
     job, node = _read(text)
     if not isinstance(job, dict):
         raise RecipeError(
             "this is not a job file of Azure ML: it has no `command`. Give a job file, or a shell script (.sh)."
         )
+    for change in changes:
+        _change(job, change)
     found = _of_jobs(job, node)
     return [command._replace(folder=folder / command.folder) for command in found]
+
+
+def _change(job: dict[Any, Any], change: str) -> None:
+    """Set a value of the file, as `az` does for `--set`."""
+    dotted, _, value = change.partition("=")
+    *above, last = dotted.split(".")
+    for name in above:
+        inner = job.get(name)
+        job[name] = job = inner if isinstance(inner, dict) else {}
+    job[last] = _read(value)[0]
 
 
 def _of_jobs(job: dict[Any, Any], node: Any) -> list[ShellCommand]:

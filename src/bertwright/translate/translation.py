@@ -11,6 +11,7 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.arguments import settings
+from bertwright.translate.azure_cli import unfollowed
 from bertwright.translate.azure_job import within
 from bertwright.translate.command import Command, Key
 from bertwright.translate.complete import complete
@@ -121,6 +122,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         if not strict and (name in LEFT or _sets_up(shell.words, name)):
             # The words may contain passwords of logins and servers.
             left.append(f"line {shell.line}: {name or shell.words[0]}")
+            draft.open += filter(None, [unfollowed(shell)])
             continue
         done.append(_typed(shell))
         hidden = hidden or done[-1] != _typed(given)
@@ -130,7 +132,8 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
             launch = command.launch.after(launch) if command.launch.by else launch
             out = out or str(command["output_dir"] or "")
     if not done:
-        raise RecipeError("there is no command to translate. Give the command of a known program after --.")
+        nothing = "there is no command to translate. Give the command of a known program after --."
+        raise RecipeError("\n".join(draft.open) or nothing)
     if not draft.keys and not draft.phases:
         raise RecipeError(
             f"{'; '.join(done)}: these commands do not determine any training. Give the command that trains."

@@ -143,3 +143,18 @@ def test_the_settings_of_a_place_can_be_typed_as_they_are_printed(tmp_path: Path
     place = load_place("azureml", "", settings).model_dump()  # type: ignore[attr-defined]
     assert place["environment"] == {"A": "b c", "B": "it's"} and place["services"] == ("vscode",)
     assert place["inputs"]["text"]["key"] == "train.phases.0.data" and place["inputs"]["text"]["below"] == "128"
+
+
+def test_a_job_that_is_submitted_by_a_command_is_that_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job.yml").write_text(f"command: |\n  pip install x\n  {NEEDED}\ncompute: gpus\n")
+    (tmp_path / "submit.sh").write_text("az login\naz ml job create --file job.yml\n")
+    by_script = call("--script", str(tmp_path / "submit.sh"))
+    monkeypatch.chdir(tmp_path)
+    for printed in (by_script, call("--", "az", "ml", "job", "create", "--file", "job.yml")):
+        assert "bertwright launch azureml RECIPE" in printed and "--set compute=gpus" in unwrapped(printed)
+    with pytest.raises(RecipeError, match=r"there is no file none\.yml here.* bertwright translate --script FILE\.yml"):
+        call("--", "az", "ml", "job", "create", "--file", "none.yml")
+    with pytest.raises(RecipeError, match="az is not a program that can be translated"):
+        call("--", "az", "login")
