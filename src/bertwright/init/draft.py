@@ -144,8 +144,8 @@ def _by_muon(asked: Asked, size: str) -> bool:
 
 
 def _is_narrow(asked: Asked, size: str) -> bool:
-    """Whether this is the network for which initial weights and warm-up were measured (docs/results.md, "The
-    ladder")."""
+    """Whether this is the network that learns sooner with wide initial weights, a short warm-up and more masks;
+    `mini` learns later with them (docs/results.md, "The ladder")."""
     return size == "tiny" and _by_muon(asked, size) and not asked.modern
 
 
@@ -163,7 +163,7 @@ def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line
         lines.append(
             ("schedule", '{kind = "wsd", decay = 0.15}', "constant at the peak, then falling in the last part")
         )
-    lines += _masking(asked)
+    lines += _masking(asked, size)
     lines.append(("hours", f"{phase.hours:.3g}", "the learning rate follows the time; without this key, the tokens"))
     lines.append(("tokens", f"{phase.tokens:_}", "maximum, even on a faster machine"))
     return lines
@@ -186,9 +186,9 @@ def _micro_batch(asked: Asked, length: int, batch: int) -> Line:
     return "micro_batch", f"{min(batch, max(1, 4096 // length))}", "sequences at once; more are not faster on a CPU"
 
 
-def _masking(asked: Asked) -> list[Line]:
+def _masking(asked: Asked, size: str) -> list[Line]:
     lines: list[Line] = []
-    if asked.modern:
+    if asked.modern or _is_narrow(asked, size):
         lines.append(("masking.rate", "0.3", "more predictions per sequence than BERT's 0.15"))
     elif asked.quick:
         lines.append(("masking.rate", "0.25", "more predictions per short sequence"))

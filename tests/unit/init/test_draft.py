@@ -68,8 +68,9 @@ def test_what_a_small_network_learns_with_on_a_processor(
     assert (found["vocab.size"], found["optim.kind"], found["train.phases.learning_rate"]) == (entries, optimizer, rate)
     assert keys(10**6, size=size, machine=machine)["vocab.size"] == "4_000", "a small text has fewer in any case"
     narrow = (size, machine) == ("tiny", "2-cores")
-    assert (found.get("model.initializer_range"), found["train.phases.warmup"]) == (
-        ("0.06", "0.02") if narrow else (None, "0.06")
+    masks = found.get("train.phases.masking.rate")
+    assert (found.get("model.initializer_range"), found["train.phases.warmup"], masks) == (
+        ("0.06", "0.02", "0.3") if narrow else (None, "0.06", None)
     )
 
 
