@@ -1,6 +1,8 @@
 """Ranks started with a different recipe, code, vocabulary or data stop before step 0 and report the difference."""
 
+import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from tests.pipeline.command import forked
 from tests.pipeline.test_lost_ranks import free_port
 
 from bertwright import Recipe, run
+from bertwright.train.own_code import PACKAGE
 
 Copy = Callable[[Path], Path]
 ENDED = {
@@ -85,6 +88,27 @@ def test_another_version_is_named(small_recipe: Path, small_examples: Copy, tmp_
     folder = small_examples(tmp_path / "run")
     for error in ended(folder, folder, small_recipe, (), another_version):
         assert "the version of bertwright is 0." in error and " on rank 0 and 0.0.9 on rank 1." in error, error
+
+
+def another_code(package: Path) -> None:
+    from bertwright.train import agreement
+    from bertwright.train.own_code import own_code
+
+    agreement.own_code = partial(own_code, package)
+
+
+def test_other_code_of_the_same_version_is_named_by_its_files(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    """A rank whose loss is half as large again would otherwise train with the others."""
+    folder, other = small_examples(tmp_path / "run"), tmp_path / "bertwright"
+    shutil.copytree(PACKAGE, other, ignore=shutil.ignore_patterns("__pycache__"))
+    step = other / "train" / "step.py"
+    step.write_text(step.read_text().replace("loss", "1.5 * loss", 1))
+    for error in ended(folder, folder, small_recipe, (), partial(another_code, other)):
+        assert "settings: the code of bertwright is " in error and "the version of" not in error.split(". Start")[0]
+        assert "; the file bertwright/train/step.py is " in error and error.count(" is ") == 2, error
+        assert "the same code of bertwright" in error
 
 
 def another_device() -> None:

@@ -19,6 +19,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.device import resolve_device
 from bertwright.train.job import Job
+from bertwright.train.own_code import own_code
 from bertwright.train.ranks import Ranks
 
 OWN = {"device", "timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
@@ -31,7 +32,9 @@ _SHOWN = 8
 
 def assert_same_training(ranks: Ranks, job: Job) -> None:
     """Raise `ArtifactError` on every rank, naming the keys and both values, unless all ranks have the same recipe,
-    bertwright version, vocabulary and data. All ranks must call this together."""
+    code of bertwright, vocabulary and data. All ranks must call this together."""
+    if ranks.world == 1:
+        return
     ours = dict(_training(job))
     if _alike(ranks, json.dumps(ours)):
         return
@@ -44,7 +47,7 @@ def assert_same_training(ranks: Ranks, job: Job) -> None:
     more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
     raise ArtifactError(
         f"the {ranks.world} ranks have different settings: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
-        "same recipe and overrides, the same version of bertwright, the same shared run folder (--out), and either a "
+        "same recipe and overrides, the same code of bertwright, the same shared run folder (--out), and either a "
         "GPU for every rank or none (train.device)."
     )
 
@@ -65,7 +68,9 @@ def assert_equal(ranks: Ranks, value: str, what: str) -> None:
 
 def _training(job: Job) -> Iterator[tuple[str, str]]:
     """Yield everything a training depends on, as dotted keys with values, including how its ranks work together."""
+    code = own_code()
     yield "the version of bertwright", __version__
+    yield "the code of bertwright", sha256_of(code)[:12]
     yield "the version of its training", str(job.identity.version)
     # A rank without its GPU would wait in a different transport than the others, or silently slow them down.
     yield "the kind of device", resolve_device(job.config.device).type
@@ -73,6 +78,9 @@ def _training(job: Job) -> Iterator[tuple[str, str]]:
     for name, fingerprint in job.checkpoint.inputs.items():
         yield f"the fingerprint of {name}", fingerprint
     yield from _flat({f"steps of train.phases.{phase.index}": phase.steps for phase in job.phases})
+    # Last, because another version differs in many files, of which the error then lists only the first.
+    for name, digits in code.items():
+        yield f"the file bertwright/{name}", digits
 
 
 def _settings(value: Any) -> Any:
