@@ -23,7 +23,8 @@ def test_a_search_is_kept_and_goes_on_and_its_best_is_written(tmp_path: Path, ca
     assert again["trials"][0] == first["trials"][0] and len(again["trials"]) == 4
     written = tomllib.loads(file.read_text(encoding="utf-8"))
     assert written["train"]["phases"][0]["micro_batch"] == again["best"]["train.phases.0.micro_batch"]
-    assert written["train"]["engine"] == "auto" and call("check", file).code == 0
+    assert "train.engine" not in again["best"] and "engine" not in written["train"]
+    assert call("check", file).code == 0
 
 
 @pytest.mark.slow
@@ -43,6 +44,24 @@ def test_ranks_try_the_engines_of_several(tmp_path: Path, call: Call) -> None:
     made = json.loads(call(*command, "--ranks", "2", "--engine", "zero", "--engine", "fsdp").out)
     found = [(row["candidate"]["engine"], row["outcome"]) for row in made["trials"]]
     assert found == [(engine, "trained") for engine in ("zero", "zero", "fsdp", "fsdp")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [('{kind="zero", reduction="bf16"}', ()), ('{kind="ddp", reduction="bf16"}', ("--ranks", "2", "--engine", "ddp"))],
+)
+def test_the_recipes_engine_is_tried_and_written_with_its_settings(
+    engine: str, words: tuple[str, ...], tmp_path: Path, call: Call
+) -> None:
+    file = tmp_path / "fast.toml"
+    key = f"train.engine={engine}"
+    command = ("bench", "autotune", "smoke", key, "--steps", "1", "--out", tmp_path / "mine", "--micro-batch", "16")
+    done = call(*command, "--write", file, *words)
+    assert done.code == 0 and "changed: train.phases.0.micro_batch from 0 to 16" in done.out, done.err
+    assert "train.engine" not in done.out
+    written = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert written["train"]["engine"] == tomllib.loads(f"engine={engine}")["engine"]
 
 
 @pytest.mark.slow

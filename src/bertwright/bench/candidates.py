@@ -14,8 +14,11 @@ from bertwright.train.sizes import computing_of, fitting_sequences
 
 
 def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:
-    """The requested engines, or all that suit this number of ranks; `RecipeError` for an unsuitable one."""
-    known = ["auto"] if tried.ranks == 1 else ["ddp", "zero", "fsdp"]
+    """The requested engines, or all that suit this number of ranks; `RecipeError` for an unsuitable one.
+
+    One rank has nothing to share, so its engine is the recipe's: another one would only drop settings of that section.
+    """
+    known: list[str] = [tried.recipe.train.engine.kind] if tried.ranks == 1 else ["ddp", "zero", "fsdp"]
     if tried.ranks > 1 and find_spec("deepspeed") and tried.recipe.optim.kind == "adamw":
         known.append("deepspeed")
     if unknown := [name for name in asked or () if name not in known]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 Outcome = Literal["trained", "out-of-memory", "too-slow", "failed", "left-out"]
 GAIN = 1.02
@@ -24,15 +24,10 @@ class Candidate:
     """One configuration of a training step."""
 
     engine: str
-    """Name as in `train.engine`."""
+    """Name as in `train.engine`; the recipe's own engine has the settings that the recipe gives it."""
     checkpoint_activations: bool
     micro_batch: int
     """Sequences per forward pass on each rank."""
-
-    def keys(self, phase: int) -> dict[str, Any]:
-        """The recipe keys that select this candidate."""
-        keys = {f"train.phases.{phase}.micro_batch": self.micro_batch, "train.engine": self.engine}
-        return keys | {"train.checkpoint_activations": self.checkpoint_activations}
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def _setting(tried: Tried) -> dict[str, Any]:
     examples, and of training also those that only affect its speed."""
     values = tried.recipe.shown(exclude_none=True)
     train = values["train"]
-    for name in ("engine", "checkpoint_activations", "observers", "mirror", "spot_notice"):
+    for name in ("checkpoint_activations", "observers", "mirror", "spot_notice"):
         train.pop(name, None)
     train["phases"][tried.phase].pop("micro_batch", None)
     parts = {name: fingerprinted(getattr(tried.recipe, name)) for name in ("corpus", "vocab", "examples")}

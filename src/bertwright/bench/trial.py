@@ -62,7 +62,9 @@ class Tried:
                 phase.pop("batch_warmup", None)
             for name in LENGTHS:
                 phase.pop(name, None)
-        train |= {"engine": {"kind": candidate.engine}, "checkpoint_activations": candidate.checkpoint_activations}
+        if candidate.engine != self.recipe.train.engine.kind:
+            train["engine"] = {"kind": candidate.engine}
+        train["checkpoint_activations"] = candidate.checkpoint_activations
         train |= {"log_every": 1, "heldout_sequences": 1, "keep_checkpoints": 1, "checkpoint_every": 0, "profile": 0}
         train |= {"memory_limit_gb": 0.0, "evaluate_every": 10**6}
         train["averaging"] = within_few_steps(self.recipe.train.averaging)

@@ -94,13 +94,12 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     from bertwright.recipe import Recipe
     from bertwright.recipe_file import Written
 
-    keys = [f"{key}={json.dumps(value)}" for key, value in fastest.candidate.keys(tried.phase).items()]
-    written = Written.read(of.recipe, [*(of.overrides or []), *keys])
+    written = Written.read(of.recipe, [*(of.overrides or []), *_overrides(fastest, tried)])
     Recipe.validated(written).check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
     head = (
         f"# {of.recipe} with the configuration that bench autotune found for phase {tried.phase} on {tried.ranks} "
-        f"ranks: {speed}.\n\n"
+        f"ranks: {speed}.\n# {_changed(fastest, tried)}\n\n"
     )
     write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
 
@@ -108,13 +107,29 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
 def _print(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:
     batch = tried.recipe.train.phases[tried.phase].batch
     if as_json:
-        keys = fastest.candidate.keys(tried.phase) if fastest else None
+        from bertwright.bench.chosen import keys_of
+
+        keys = keys_of(tried, fastest.candidate) if fastest else None
         print(json_line({"best": keys, "table": str(file), "trials": [asdict(trial) for trial in trials]}))
         return
     rows = [_row(trial, batch, trial is fastest) for trial in trials]
     print(visible("\n".join(columns(HEAD, rows))))
     if fastest:
-        print(" ".join(f"{key}={json.dumps(value)}" for key, value in fastest.candidate.keys(tried.phase).items()))
+        print(visible(_changed(fastest, tried)))
+        print(" ".join(_overrides(fastest, tried)))
+
+
+def _overrides(fastest: Trial, tried: Tried) -> list[str]:
+    from bertwright.bench.chosen import keys_of
+
+    return [f"{key}={json.dumps(value)}" for key, value in keys_of(tried, fastest.candidate).items()]
+
+
+def _changed(fastest: Trial, tried: Tried) -> str:
+    """One line that tells what the fastest configuration changes in the recipe."""
+    from bertwright.bench.chosen import changes_of
+
+    return f"changed: {'; '.join(changes_of(tried, fastest.candidate)) or 'nothing'}"
 
 
 def _row(trial: Trial, batch: int, fastest: bool) -> tuple[str, ...]:
