@@ -25,6 +25,7 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.mirror import mirror as mirroring
 from bertwright.train.mirror import restore as restoring
 from bertwright.train.ranks import Ranks
+from bertwright.train.session import Session
 
 Train = Callable[..., Artifact]
 
@@ -107,6 +108,41 @@ def test_a_lost_folder_is_brought_back_and_goes_on_bit_identical(
     assert any(f"resuming from {before[-1]}" in line for line in notes.lines)
     assert tensors_of(done.path) == tensors_of(undisturbed.path)
     assert metric_lines(done.path) == metric_lines(undisturbed.path)
+
+
+def with_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each phase end with a file, as those that ONNX Runtime trains do."""
+    monkeypatch.setattr(
+        Session,
+        "write_graph",
+        lambda session, phase: (session.folder.parent / f"phase-{phase.index}.onnx").write_bytes(bytes([phase.index])),
+    )
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_network_of_a_finished_phase_is_brought_back_or_said_to_be_lost(
+    train: Train, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    with_graphs(monkeypatch)
+
+    def crash(row: int) -> None:
+        if row == 9:
+            raise RuntimeError("test")
+
+    with pytest.raises(RuntimeError):
+        train("run", mirror=url, log=Notes(crash))
+    assert (tmp_path / "run" / "phase-0.onnx").is_file() and not (tmp_path / "run" / "phase-1.onnx").exists()
+    shutil.rmtree(tmp_path / "run")
+    if damaged:
+        system, root = fsspec.core.url_to_fs(url)
+        system.pipe_file(f"{root}/phase-0.onnx", b"")
+    notes = Notes()
+    done = train("run", mirror=url, log=notes)
+    assert done.names("phase-") == (["phase-1.onnx"] if damaged else ["phase-0.onnx", "phase-1.onnx"])
+    said = [line for line in notes.lines if "onnx" in line]
+    assert len(said) == damaged and all("phase-0.onnx of train.mirror is damaged" in line for line in said)
+    there = brought(url, tmp_path / "there")
+    assert open_artifact(there, "train").verify() and (there / "phase-1.onnx").read_bytes() == bytes([1])
 
 
 def test_a_half_copied_checkpoint_is_never_taken_for_whole(

@@ -23,6 +23,7 @@ from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.checkpoint import worth_keeping
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import rows_until
+from bertwright.train.mirror.graphs import copy_graphs
 from bertwright.train.mirror.restore import refuse_others
 from bertwright.train.mirror.steps import ROWS, steps, whole
 
@@ -93,6 +94,8 @@ class Mirror:
         there = whole(remote)
         refuse_others({name: manifest for name, (manifest, _) in there.items()}, mirrored.identity, mirrored.url)
         names = sorted(path.name for path in folder.glob("step-*"))
+        # Before these checkpoints: none of a later phase is there without the networks of the phases before.
+        copy_graphs(remote, mirrored.out)
         for name in names:
             self._copy(remote, name)
         if mirrored.keep is None:

@@ -21,11 +21,12 @@ from bertwright.core.manifest import read_manifest
 from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.mirror.graphs import bring_graphs
 from bertwright.train.mirror.steps import ROWS, whole
 
 
 def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
-    """Copy the checkpoints at `url`, with their metrics rows, to `out`, the run's `train` folder, unless it has some.
+    """Copy the checkpoints at `url`, with their metrics rows and the ONNX files of finished phases, to `out`, the run's `train` folder, unless it has some.
 
     Raises `ArtifactError` if those at `url` are of other settings, `CheckpointError` if none of them is valid, and
     `DataError` if the content of `url` cannot be determined and `out` has none; if `out` has some, this is only logged.
@@ -37,6 +38,7 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
         refuse_others({name: manifest for name, (manifest, _) in there.items()}, identity, url)
         if there and not has_some:
             _bring_all(remote, url, sorted(there, reverse=True), out, log)
+            bring_graphs(remote, out, log)
     except BertwrightError as error:
         if has_some and isinstance(error, DataError):
             log.say(f"warning: train.mirror: {error}")
