@@ -11,6 +11,7 @@ from bertwright.train.averaging.averaging import Averaging, build_averaging
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.facts import session_facts
+from bertwright.train.instructions import in_use
 from bertwright.train.job import Job
 from bertwright.train.meter import Meter, build_meter
 from bertwright.train.network import build_network
@@ -46,7 +47,9 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     network = build_network(job.network, job.config, device)
     precision, model = network.precision, network.model
     numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
-    log.say(f"train: {numbers} on {device}, attention kernel {network.kernel}")
+    # On a CPU they determine the order of summation, and with it the bits of the result.
+    isa = f", instructions {in_use()}" if device.type == "cpu" and in_use() else ""
+    log.say(f"train: {numbers} on {device}, attention kernel {network.kernel}{isa}")
     if not is_deterministic(job.config):
         log.say(
             "train: not deterministic: another run gives slightly different numbers. With train.deterministic=true "

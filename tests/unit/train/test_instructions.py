@@ -16,7 +16,7 @@ from tests.unit.train.test_run import Notes
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.processor import processor_flags
-from bertwright.train import instructions
+from bertwright.train import build, instructions
 from bertwright.train.config import TrainConfig
 from bertwright.train.instructions import BOUNDS, VARIABLES, bound, in_use, lacking, widest
 
@@ -54,6 +54,20 @@ def test_all_three_libraries_are_bounded_and_it_is_said(machine: Callable[..., N
         assert tuple(os.environ[name] for name in VARIABLES) == values and in_use() == wanted
         assert notes.lines == [f"train: instructions up to {wanted} (train.cpu_isa); the processor has amx"]
         bound(config(cpu_isa=wanted), Notes())  # type: ignore[arg-type] # a rank inherits what its launcher has set
+
+
+def test_intels_name_of_two_keys_is_explained() -> None:
+    with pytest.raises(ValidationError, match=r"set train\.precision=fp32 and train\.cpu_isa=avx512\. .* train\.cpu_isa=amx"):
+        config(precision="avx-fp32")
+
+
+def test_a_training_on_a_cpu_says_its_instructions(train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for known, said in (("avx512", ", instructions avx512"), ("", "")):
+        monkeypatch.setattr(build, "in_use", lambda known=known: known)
+        notes = Notes()
+        train(f"run{known}", log=notes, device="cpu", phases=[{**PHASES[0], "steps": 1}])
+        (line,) = (line for line in notes.lines if "parameters in fp32, eager on cpu" in line)
+        assert line.endswith(f"attention kernel sequences{said}")
 
 
 def test_auto_leaves_all_as_it_is(machine: Callable[..., None]) -> None:
