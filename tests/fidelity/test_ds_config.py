@@ -2,13 +2,15 @@
 best-practices/largescale-deep-learning/Training/Bert-Pretrain/src: ds_config.json, ds_config_bertbase.json and
 ds_config_distilbert.json, without their profiler, TensorBoard and Nebula, which are services and no settings)."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertwright.recipe import Recipe
 from bertwright.train.engine.config import DeepSpeedConfig
-from bertwright.train.engine.ds_config import Step, ds_config, step_of
+from bertwright.train.engine.ds_config import Step, ds_config, step_of, write_ds_config
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "bert-large-deepspeed": {
@@ -62,3 +64,12 @@ def test_a_batch_that_ranks_do_not_divide_is_told_as_the_next_that_they_do(
     assert told["gradient_accumulation_steps"] == accumulation
     assert told["train_batch_size"] == micro_batch * accumulation * ranks >= step.batch
     assert told["zero_optimization"] == {"stage": 3} and "fp16" not in told
+
+
+def test_a_user_can_read_what_deepspeed_is_told(tmp_path: Path) -> None:
+    for engine in ("ddp", '{kind="deepspeed", stage=2}'):
+        recipe = Recipe.load("smoke", [f"train.engine={engine}", 'optim={kind="adamw"}'])
+        write_ds_config(tmp_path, recipe.train, recipe.optim, 2)
+        assert (tmp_path / "ds_config.json").exists() == (engine != "ddp")
+    told = json.loads((tmp_path / "ds_config.json").read_text())
+    assert told["zero_optimization"] == {"stage": 2} and told["train_batch_size"] == recipe.train.phases[0].batch

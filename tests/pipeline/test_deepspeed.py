@@ -1,5 +1,6 @@
 """DeepSpeed's own ZeRO: its stages train like one process, and runs continue with other engines."""
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,6 +41,9 @@ def test_every_stage_trains_as_one_process(
     places = prepared.examples.path, prepared.vocab.path
     train_on(world, [Training("stage", {"engine": deepspeed(stage)}, ADAMW)], *places, tmp_path / "r")
     assert_same(tmp_path / "r" / "stage", alone, rel=1e-5)
+    told = json.loads((tmp_path / "r" / "stage" / "ds_config.json").read_text())
+    assert told["zero_optimization"] == {"stage": stage} and told["train_batch_size"] % world == 0
+    assert "ds_config.json" in open_artifact(tmp_path / "r" / "stage", "train").names("ds_config")
 
 
 @pytest.mark.parametrize("stage", STAGES)

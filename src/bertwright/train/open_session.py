@@ -15,6 +15,7 @@ from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.train.asked import Asked
 from bertwright.train.build import Built
+from bertwright.train.engine.ds_config import write_ds_config
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
@@ -67,6 +68,8 @@ def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Ses
     trained, first = built.trained, built.trained.ranks.first
     device, profile = trained.precision.device, first and job.config.profile
     sharded = trained.ranks.world > 1 and _writes_shards(job, trained.ranks.world)
+    if first:
+        write_ds_config(job.out, job.config, job.optim, trained.ranks.world)
     with (
         Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
         _watched(job, log) if first and job.config.observers else nullcontext() as watch,

@@ -6,8 +6,10 @@ Does not import torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from bertwright.core.files import write_json
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DeepSpeedConfig
@@ -54,3 +56,10 @@ def ds_config(config: DeepSpeedConfig, optim: OptimConfig, step: Step, ranks: in
         "zero_allow_untested_optimizer": True,
         "steps_per_print": 2**31,
     }
+
+
+def write_ds_config(folder: Path, train: TrainConfig, optim: OptimConfig, ranks: int) -> None:
+    """Write what DeepSpeed is given to `ds_config.json` in a folder, for the user to read, if the recipe has that
+    engine; nothing reads the file."""
+    if isinstance(train.engine, DeepSpeedConfig):
+        write_json(folder / "ds_config.json", ds_config(train.engine, optim, step_of(train), ranks))
