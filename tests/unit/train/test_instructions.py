@@ -57,7 +57,9 @@ def test_all_three_libraries_are_bounded_and_it_is_said(machine: Callable[..., N
 
 
 def test_intels_name_of_two_keys_is_explained() -> None:
-    with pytest.raises(ValidationError, match=r"set train\.precision=fp32 and train\.cpu_isa=avx512\. .* train\.cpu_isa=amx"):
+    with pytest.raises(
+        ValidationError, match=r"set train\.precision=fp32 and train\.cpu_isa=avx512\. .* train\.cpu_isa=amx"
+    ):
         config(precision="avx-fp32")
 
 

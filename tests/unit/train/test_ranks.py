@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from bertwright.train import ranks
 from bertwright.train.agreement import assert_equal
 from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
@@ -27,3 +28,19 @@ def test_sums_of_one_rank_are_its_own() -> None:
 
 def test_only_the_first_rank_writes() -> None:
     assert Ranks(0, 4).first and not Ranks(3, 4).first
+
+
+@pytest.mark.parametrize(("gpus", "transport"), [(True, "cpu:gloo,cuda:nccl"), (False, "gloo")])
+def test_gpus_send_over_nccl_and_processors_over_gloo(
+    gpus: bool, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that steer a training stay on the processor, so ranks with GPUs have both."""
+    opened: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        ranks.dist,
+        "init_process_group",
+        lambda kind, store, rank, world_size, timeout: opened.append((kind, store, rank, world_size, timeout)),
+    )
+    store = torch.distributed.HashStore()
+    Ranks(1, 4).connect(store, gpus)
+    assert opened == [(transport, store, 1, 4, ranks.NEVER)]
