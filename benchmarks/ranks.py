@@ -16,8 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from run_recipe import linked, run_recipe
-
 from bertwright import Recipe
 from bertwright.cli.per_socket import train_on
 from bertwright.core.sockets import Processors, _core
@@ -29,6 +27,7 @@ from bertwright.plan.work import phase_work
 from bertwright.shipped import find_recipe
 from bertwright.train.metrics import read_rows
 from bertwright.train.sizes import computing_of
+from run_recipe import linked, run_recipe
 
 KEYS = ("model.size=mini", "train.phases.0.length=64", "train.phases.0.batch=64", "train.phases.0.micro_batch=16")
 QUIET = (

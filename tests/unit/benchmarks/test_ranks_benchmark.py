@@ -1,6 +1,5 @@
 """The benchmark of a second core: which cores it binds to, and its table, which docs/scaling.md has a place for."""
 
-import json
 import sys
 from pathlib import Path
 
