@@ -60,7 +60,9 @@ def assert_same(folder: Path, expected: Path, rel: float = 1e-6) -> None:
     ours, theirs = rows(folder), rows(expected)
     assert [row["batch"] for row in ours] == [row["batch"] for row in theirs] and len(ours) == 20
     for row, other in zip(ours, theirs, strict=True):
-        for key in row.keys() & set(MEASURED):
+        measured = row.keys() & set(MEASURED)
+        assert measured == other.keys() & set(MEASURED), (folder.name, row["step"])
+        for key in measured:
             assert row[key] == pytest.approx(other[key], rel=rel), (folder.name, key, row["step"])
 
 
