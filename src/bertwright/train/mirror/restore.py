@@ -26,7 +26,8 @@ from bertwright.train.mirror.steps import ROWS, whole
 
 
 def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
-    """Copy the checkpoints at `url`, with their metrics rows and the ONNX files of finished phases, to `out`, the run's `train` folder, unless it has some.
+    """Copy the checkpoints at `url`, with their metrics rows and the ONNX files of finished phases, to `out`, the run's
+    `train` folder, unless it has some.
 
     Raises `ArtifactError` if those at `url` are of other settings, `CheckpointError` if none of them is valid, and
     `DataError` if the content of `url` cannot be determined and `out` has none; if `out` has some, this is only logged.

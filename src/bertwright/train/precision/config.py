@@ -89,8 +89,8 @@ def _named(value: Any) -> Any:
     if value == "avx-fp32":
         raise ValueError(
             "Intel's mode avx-fp32 is fp32 with a limit of instructions: set train.precision=fp32 and "
-            "train.cpu_isa=avx512. Intel's mode fp32 is fp32 with train.cpu_isa=amx; with auto, the default, torch uses "
-            "all instructions that the processor has"
+            "train.cpu_isa=avx512. Intel's mode fp32 is fp32 with train.cpu_isa=amx; with auto, the default, torch "
+            "uses all instructions that the processor has"
         )
     return by_kind(value)
 
