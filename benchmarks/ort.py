@@ -17,6 +17,8 @@ import torch
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.train.graph.config import EagerConfig, GraphConfig, OrtModuleConfig
+from bertwright.train.graph.graph import run_as
 
 NETWORK = {
     "vocab_size": 30_522, "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -35,23 +37,19 @@ def main(*arguments: str) -> None:
     given = parser.parse_args(arguments or None)
     torch.set_num_threads(1)
     if given.torch:
-        print(min(seconds(given.steps, step_of("eager"))[0]))
+        print(min(seconds(given.steps, step_of(EagerConfig()))[0]))
         return
-    theirs, ours = (min(each) for each in seconds(given.steps, step_of("ortmodule"), step_of("eager")))
+    theirs, ours = (min(each) for each in seconds(given.steps, step_of(OrtModuleConfig()), step_of(EagerConfig())))
     command = [given.usual, __file__, "--torch", "--steps", str(given.steps)]
     usual = float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(f"ONNX Runtime {theirs:.3f} s, torch {torch.__version__} {ours:.3f} s, torch of {given.usual} {usual:.3f} s")
     print(f"ratios {theirs / ours:.2f} and {theirs / usual:.2f}")
 
 
-def step_of(graph: str) -> Step:
+def step_of(graph: GraphConfig) -> Step:
     """A forward and backward pass of the network, run by torch or by ONNX Runtime."""
     torch.manual_seed(0)
-    network: torch.nn.Module = PreTrainingModel(BertConfig(**NETWORK), "padded")
-    if graph == "ortmodule":
-        from bertwright.train.graph.ortmodule import OrtNetwork  # only its own environment has it
-
-        network = OrtNetwork(network)
+    network = run_as(PreTrainingModel(BertConfig(**NETWORK), "padded"), graph, torch.device("cpu"))
     made = batch()
 
     def step() -> None:
