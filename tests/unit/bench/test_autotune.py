@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bertwright import Recipe
-from bertwright.bench.candidates import engines_to_try, first_size, sizes_to_try
-from bertwright.bench.chosen import changes_of, keys_of
+from bertwright.bench.candidates import first_size, sizes_to_try
+from bertwright.bench.chosen import keys_of
 from bertwright.bench.search import Candidate, Outcome, Sizes, Trial, best, halves, search, sizes, step_seconds
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
@@ -154,43 +154,6 @@ def test_what_is_written_loads_with_the_preset_and_what_was_found(name: str, pre
         name, [*given, *(f"{key}={value}".lower() for key, value in keys_of(tried, trial.candidate).items())]
     )
     assert found == expected and phase.batch == tried.recipe.train.phases[0].batch
-
-
-@pytest.mark.parametrize(
-    ("engine", "ranks"),
-    [
-        ('{kind="zero", reduction="bf16"}', 1),
-        ('{kind="ddp", reduction="fp16", bucket_mb=5.0}', 2),
-        ('{kind="deepspeed", stage=3}', 2),
-    ],
-)
-def test_an_engine_of_the_recipe_keeps_its_other_settings(engine: str, ranks: int, tmp_path: Path) -> None:
-    given = [f"train.engine={engine}", 'optim={kind="adamw"}']
-    tried = Tried(Recipe.load("smoke", given), phase=0, ranks=ranks, steps=1, limit=10.0)
-    own = tried.recipe.train.engine
-    candidate = Candidate(own.kind, False, 16)
-    if own.kind != "deepspeed":
-        assert tried.recipe_for(candidate).train.engine == own
-    assert own.kind in engines_to_try(tried, None) or own.kind == "deepspeed"
-    assert keys_of(tried, candidate).keys() == {"train.phases.0.micro_batch", "train.checkpoint_activations"}
-    file = tmp_path / "mine.toml"
-    if own.kind != "deepspeed":
-        _write(file, Run(Path("smoke"), given), Trial(candidate, "trained", 2, 1.0), tried)
-        assert Recipe.load(file).train.engine == own
-        assert "# changed: train.phases.0.micro_batch from 0 to 16\n" in file.read_text()
-
-
-def test_what_another_engine_drops_is_said() -> None:
-    given = ['train.engine={kind="ddp", reduction="bf16"}', "train.checkpoint_activations=true"]
-    tried = Tried(Recipe.load("smoke", given), phase=0, ranks=2, steps=1, limit=10.0)
-    assert changes_of(tried, Candidate("fsdp", False, 16)) == [
-        "train.phases.0.micro_batch from 0 to 16",
-        'train.engine from ddp reduction="bf16" to fsdp',
-        "train.checkpoint_activations from true to false",
-    ]
-    assert engines_to_try(replace(tried, ranks=1), None) == ["ddp"]
-    with pytest.raises(RecipeError, match="with 1 ranks and this recipe there are ddp"):
-        engines_to_try(replace(tried, ranks=1), ["zero"])
 
 
 def test_failures_are_tried_again_and_what_was_too_slow_where_there_is_more_time(tmp_path: Path, tried: Tried) -> None:
