@@ -16,12 +16,16 @@ _SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
 _WEB = re.compile("https?://", re.IGNORECASE)
 _HIDDEN = "hidden-"
 _QUERY_NAME = re.compile(r"[?&;]([\w.-]+)=")
-# SECRET and the like match anywhere (PGPASSWORD); KEY and TOKEN only as words, unlike TOKENIZERS_PARALLELISM.
+# SECRET and the like match anywhere (PGPASSWORD); KEY and TOKEN only as words, unlike TOKENIZERS_PARALLELISM; PASS and
+# PWD only after what a password is for, unlike SECOND_PASS and OLDPWD.
 _SECRET = re.compile(
-    r"SECRET|PASSWORD|PASSWD|CREDENTIAL|CONNECTION_STRING|"
+    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|CONNECTION_STRING|"
+    r"(?:PG|DB|SQL|REDIS|SMTP|MAIL|FTP|LDAP|PROXY|USER|ADMIN|ROOT|REGISTRY)_?(?:PASS|PWD)(?:_|$)|"
     r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS|SIG(?:NATURE)?)(?:_|$)",
     re.IGNORECASE,
 )
+_ELSEWHERE = re.compile(r"_(?:FILE|PATH|STDIN)$", re.IGNORECASE)
+"""End of a name whose value says where the secret is."""
 
 
 def is_url(path: str) -> bool:
@@ -36,7 +40,8 @@ def is_web(url: str) -> bool:
 
 def is_secret(name: str) -> bool:
     """Whether a variable or option with this name holds a secret."""
-    return _SECRET.search(name.replace("-", "_")) is not None
+    plain = name.replace("-", "_")
+    return _SECRET.search(plain) is not None and not _ELSEWHERE.search(plain)
 
 
 def secret_in_query(url: str) -> bool:

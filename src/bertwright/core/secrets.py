@@ -1,4 +1,5 @@
-"""Finds and hides secrets in text: values assigned to a telling name, HTTP headers, and addresses.
+"""Finds and hides secrets in text: values assigned to a telling name, tokens known by their form, passwords given to
+commands, HTTP headers, and addresses.
 
 The same rules decide what is refused (job descriptions) and what is hidden (commands of other programs). A bare name,
 such as that of a variable or a query parameter, is judged by `core.redact.is_secret`.
@@ -14,8 +15,8 @@ from bertwright.core.redact import has_credentials, is_secret, redact_credential
 HIDDEN = "hidden"
 """Placeholder for a secret that is left out."""
 _NAME = r"[A-Za-z_][\w-]*"
-# A value that begins with $ is a variable, which is expanded only where the line runs.
-_GIVEN = r"(?![\"']?\$)"
+# A value that begins with $ or ` is a variable or a command, which is expanded only where the line runs.
+_GIVEN = r"(?![\"']?[$`])"
 _ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}(?=[^\s;&|])")
 _OPTION = re.compile(rf"(?:^|\s)--({_NAME})\s+{_GIVEN}[^\s;&|-]")
 # Docker's `--env NAME` takes the value from the environment and has none after it, so only `-env` counts in a text.
@@ -30,13 +31,44 @@ _HEADER = re.compile(
     rf"{_GIVEN}(?!\s|{_SCHEME}\b)[^\s\"']+",
     re.IGNORECASE,
 )
+_TOKEN = re.compile(
+    r"()(?<![\w/-])(?:"
+    r"hf_[A-Za-z0-9]{20,}"  # Hugging Face
+    r"|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}"  # GitHub and GitLab
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}\b"  # Amazon
+    r"|sk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{20,}"  # OpenAI and others; a name with hyphens lacks digits or capitals
+    r"|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"  # JSON Web Token
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*"
+    r")",
+    re.DOTALL,
+)
+_OF_COMMAND = r"\b[^;&|\n]*?\s"
+_PASSWORD = re.compile(
+    rf"(\b(?:az|docker|podman|buildah|skopeo|nerdctl|helm|oras)\b[^;&|\n]*?\slogin{_OF_COMMAND}-p[\s=]*"
+    rf"|\bcurl{_OF_COMMAND}(?:-[A-Za-z]*[uU](?=\s)|-[uU]|--(?:proxy-)?user(?=[\s=]))[\s=]*[^\s:;&|]+:"
+    rf"|\bwandb\s+login{_OF_COMMAND}(?=[\"']?(?:[0-9a-f]{{40}}|wandb_v\d_\w{{20}})))"
+    rf"{_GIVEN}[^\s;&|]+"
+)
+_SHAPES = {
+    "an authentication header (Authorization, Bearer)": _HEADER,
+    "a token, known by its form": _TOKEN,
+    "a password or a key that a command is given": _PASSWORD,
+}
+"""Secrets that no name tells, by their description; the first group of each is what stands before the secret."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s'\"]+", re.IGNORECASE)
+_WITHOUT_SCHEME = re.compile(
+    r"(?:(?<=^)|(?<=[\s=\"']))(?!mailto:)[^\s:/@=\"']+:[^\s/@]+@"
+    r"(?=(?:[\w.-]+\.[a-z]{2,}|localhost|\d+(?:\.\d+){3})(?:[:/\s\"']|$))",
+    re.IGNORECASE,
+)
+"""User name and password before a host, as in an image's name: `me:password@registry.org/image`."""
 
 
 def has_address(text: str) -> bool:
     """Whether `text` is or contains an address with a password, a token or a query."""
     addresses = [text, *_ADDRESS.findall(text)]
-    return has_credentials(text) or any(redact_credentials(address) != address for address in addresses)
+    known = has_credentials(text) or _WITHOUT_SCHEME.search(text) is not None
+    return known or any(redact_credentials(address) != address for address in addresses)
 
 
 def secret_in(text: str, before: str = "") -> str:
@@ -50,7 +82,7 @@ def secret_in(text: str, before: str = "") -> str:
     for pattern, form in ((_ASSIGNED, "{}=..."), (_OPTION, "--{} ..."), (_VARIABLE, "-env {} ...")):
         if named := [name for name in pattern.findall(words) if is_secret(name)]:
             return f"{form.format(named[0])}, which is the name of a secret"
-    return "an authentication header (Authorization, Bearer)" if _HEADER.search(text) else ""
+    return next((what for what, shape in _SHAPES.items() if shape.search(text)), "")
 
 
 def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
@@ -81,5 +113,6 @@ def _hidden(word: str) -> str:
     whole = _WHOLE.fullmatch(word)
     if whole:  # in `--env=TOKEN=...` the second name is the one of the secret
         return whole[1] + (HIDDEN if is_secret(whole[2]) else _hidden(whole[3]))
-    word = _HEADER.sub(rf"\g<1>{HIDDEN}", word)
-    return _ADDRESS.sub(lambda found: redact_credentials(found[0]), word)
+    for shape in _SHAPES.values():
+        word = shape.sub(rf"\g<1>{HIDDEN}", word)
+    return _ADDRESS.sub(lambda found: redact_credentials(found[0]), _WITHOUT_SCHEME.sub("", word))

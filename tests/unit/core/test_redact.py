@@ -53,12 +53,21 @@ def test_what_is_an_address() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["HF_TOKEN", "PGPASSWORD", "api-key", "AZURE_STORAGE_CONNECTION_STRING", "SAS", "APIKEY", "X-Amz-Signature", "sig"],
+    [
+        *("HF_TOKEN", "PGPASSWORD", "api-key", "AZURE_STORAGE_CONNECTION_STRING", "SAS", "APIKEY", "X-Amz-Signature"),
+        *("sig", "PGPASS", "MYSQL_PWD", "db_pass", "SSH_PASSPHRASE"),
+    ],
 )
 def test_a_secret_is_known_by_its_name(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MAX_TOKENS", "SASL_MECHANISM", "SIGTERM"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("TOKENIZERS_PARALLELISM", "KEYBOARD", "MAX_TOKENS", "SASL_MECHANISM", "SIGTERM", "OLDPWD", "SECOND_PASS"),
+        *("PGPASSFILE", "HF_TOKEN_PATH", "AWS_SHARED_CREDENTIALS_FILE", "password-stdin"),
+    ],
+)
 def test_words_that_hold_such_a_name_are_none(name: str) -> None:
     assert not is_secret(name)

@@ -7,6 +7,19 @@ from bertwright.core.secrets import HIDDEN, hidden_value, hidden_words, secret_i
 NAMED = "which is the name of a secret"
 ADDRESS = "an address with a password, a token or a query"
 HEADER = "an authentication header (Authorization, Bearer)"
+TOKEN = "a token, known by its form"
+PASSWORD = "a password or a key that a command is given"
+SHAPED = {
+    "Hugging Face": "hf_" + "planted1" * 4,
+    "GitHub": "ghp_" + "Planted1" * 4,
+    "GitHub, fine-grained": "github_pat_" + "Planted_1" * 5,
+    "GitLab": "glpat-" + "planted-1" * 3,
+    "Amazon": "AKIA" + "PLANTED1" * 2,
+    "OpenAI": "sk-proj-" + "Planted_1" * 4,
+    "JSON Web Token": "eyJplanted1.eyJplanted2_-.planted-3",
+    "private key": "-----BEGIN OPENSSH PRIVATE KEY-----\nplanted",
+}
+"""Made-up tokens in the form of each issuer."""
 
 
 @pytest.mark.parametrize(
@@ -26,6 +39,16 @@ HEADER = "an authentication header (Authorization, Bearer)"
         ("say Bearer planted1", HEADER),
         ("curl https://host/a?sig=planted", ADDRESS),
         ("https://me:planted@host/a", ADDRESS),
+        ("me:planted@registry.example.org/bert:1", ADDRESS),
+        ("--container-image=me:planted@localhost:5000/bert", ADDRESS),
+        ("az login --service-principal -u app -p planted --tenant t", PASSWORD),
+        ("set -e; docker login -u me -p 'planted' reg.io && srun -p gpu x", PASSWORD),
+        ("helm registry login reg.io -u me -p=planted", PASSWORD),
+        ("curl -u me:planted https://host/a", PASSWORD),
+        ('curl -fsSLu "$WHO:planted" https://host/a', PASSWORD),
+        ("curl --proxy-user=me:planted https://host/a", PASSWORD),
+        (f"wandb login --relogin {'0123456789' * 4}", PASSWORD),
+        ("export MYSQL_PWD=planted", f"MYSQL_PWD=..., {NAMED}"),
     ],
 )
 def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
@@ -49,10 +72,43 @@ def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
         "bearer certificates",
         "spm --max-tokens 5",
         "--container-image=nvcr.io#nvidia/pytorch:25.01-py3",
+        "export HF_TOKEN=`cat ~/.hf`",
+        "az login --service-principal -u app -p $PASSWORD --tenant t",
+        'docker login -u me -p "$(cat ~/.reg)" reg.io',
+        "docker login --username me --password-stdin reg.io < ~/.reg",
+        "docker login reg.io && srun -p gpu bertwright --help",
+        "ssh -p 2222 login.example.org",
+        "curl -u me https://host:8080/a",
+        'curl -u "$WHO:$PASSWORD" https://host/a',
+        "curl --user-agent=a:b -H 'Accept: text/html' https://host/a",
+        "wandb login --relogin",
+        "wandb login; git checkout 0123456789012345678901234567890123456789",
+        "git checkout 0123456789012345678901234567890123456789",
+        "registry.example.org/bert:cuda@sha256:0123456789abcdef",
+        "bert:cuda@sha256:0123456789abcdef",
+        "azureml:AzureML-acpt-pytorch-2.8-cuda12.6@latest",
+        "npm install npm:words@4.17.21",
+        "git clone git@github.com:me/berts.git",
+        "--mail-user=me@example.org",
+        "mailto:me@example.org",
+        "hf_transfer hf_xet_high_performance_downloads_of_models",
+        "sk-learn-container-image-for-training",
+        "registry/sk-Learn-1-container-image-for-training",
+        "AKIA is a name",
+        "SECOND_PASS=1 run; cd $OLDPWD; export PGPASSFILE=~/.pgpass",
     ],
 )
 def test_what_is_asked_for_elsewhere_or_is_none_is_no_secret(text: str) -> None:
     assert secret_in(text) == ""
+
+
+@pytest.mark.parametrize("issuer", SHAPED)
+def test_a_token_is_known_by_its_form(issuer: str) -> None:
+    token = SHAPED[issuer]
+    for text in (token, f"export X={token}", f"run --name '{token}' now"):
+        assert secret_in(text) == TOKEN
+        assert "lanted" not in "".join(hidden_words((text,))).lower()
+    assert hidden_value("X", token) == HIDDEN
 
 
 def test_the_value_of_an_option_may_be_the_next_word() -> None:
@@ -80,6 +136,12 @@ def test_secrets_of_a_command_are_hidden() -> None:
         *(f"Authorization: Bearer {HIDDEN}", "https://host/a"),
     )
     assert hidden_value("HF_TOKEN", "planted") == HIDDEN and hidden_value("DATA", "a") == "a"
+    lines = ("docker login -u me -p planted reg.io", "curl -u me:planted host", "me:planted@reg.io/bert")
+    assert hidden_words(lines) == (
+        f"docker login -u me -p {HIDDEN} reg.io",
+        f"curl -u me:{HIDDEN} host",
+        "reg.io/bert",
+    )
 
 
 @pytest.mark.parametrize("option", ["-genv", "--genv", "-env", "--env"])
