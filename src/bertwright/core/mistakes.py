@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from bertwright.core.members import field_at, is_model, members
 from bertwright.core.renamed import renamed
+from bertwright.core.secrets import HIDDEN, secret_in
 
 WhereIs = Callable[[type[BaseModel], str], str]
 """Says where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
@@ -102,7 +103,7 @@ def _sentence(
     field: FieldInfo | None,
     where_is: WhereIs | None,
 ) -> str:
-    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    kind, value, context = detail["type"], _without_secret(detail["input"]), detail.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown_key(model, keys, known, where_is)
     if kind == "missing":
@@ -120,7 +121,9 @@ def _sentence(
         return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")
     if kind in _BOUNDS:
         return f"{value!r} must be {_BOUNDS[kind].format(**context)}{_share(value, context)}{_meaning(field)}"
-    if kind in ("model_type", "model_attributes_type", "dataclass_type", "dict_type"):
+    if kind == "dict_type":
+        return f'is a section with names of your own, not {value!r}; write for example {".".join(keys)}.NAME="value"'
+    if kind in ("model_type", "model_attributes_type", "dataclass_type"):
         return _section(keys, value, field)
     if kind in ("tuple_type", "list_type") and field and any(map(is_model, members(field.annotation))):
         return f"is a list of sections, not {value!r}; write [[{'.'.join(keys)}]] before each section"
@@ -181,6 +184,11 @@ def _share(value: Any, context: Mapping[str, Any]) -> str:
 def _meaning(field: FieldInfo | None) -> str:
     text = " ".join((field.description or "").split()) if field else ""
     return f'. It is described as: "{text.split(". ")[0].rstrip(".")}."' if text else ""
+
+
+def _without_secret(value: Any) -> Any:
+    """The value as sentences may cite it."""
+    return HIDDEN if isinstance(value, str) and secret_in(value) else value
 
 
 def _got(value: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.members import members
@@ -12,7 +13,7 @@ from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
 from bertwright.launch.kubeflow import KubeflowPlace
 from bertwright.launch.local import LocalPlace
-from bertwright.launch.secrets import secrets
+from bertwright.launch.secrets import refuse_secrets
 from bertwright.launch.skypilot import SkypilotPlace
 from bertwright.launch.slurm.place import SlurmPlace
 from bertwright.launch.target import Target
@@ -30,7 +31,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     """Load the place that a TOML file, or the name of a place shipped with bertwright, describes.
 
     `settings` are `key=value` overrides applied after the file. Without a file, the target's defaults apply. One
-    `RecipeError` lists every mistake, as `file:line: key: what is wrong`.
+    `RecipeError` lists every mistake, as `file:line: key: what is wrong`; if there are secrets, only these.
     """
     if target not in TARGETS:
         hint = nearest(target, list(TARGETS)) or f"the targets are {', '.join(TARGETS)}."
@@ -39,18 +40,30 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     values, lines = read_toml(path, "place") if path else ({"kind": target}, {})
     apply_overrides(values, settings)
     lines |= {override_key(setting): 0 for setting in settings}
+    file = str(path or target)
+    refuse_secrets(values, file, lines, "Remove it, and set it in the environment of the place.")
     kind = values.get("kind")
     if kind != target:
         other = isinstance(kind, str) and kind in TARGETS
         said = f"is a place of {kind}; use launch {kind}" if other else f'needs kind = "{target}"'
         raise RecipeError(f"{place or target}: {said}, or give another place.")
-    # `plan` uses this section of the file; here only its mistakes matter.
-    hardware_in(values, lines, str(path or target))
-    values.pop("hardware", None)
-    validated: Target = validate(TARGETS[target], values, str(path or target), lines, overrides=settings)
-    for key, secret in secrets(values):
-        raise RecipeError(
-            f"{path or target}: {key} holds {secret}, but job descriptions must not contain secrets. Remove it, and "
-            "set it in the environment of the place."
-        )
-    return validated
+    own = {key: value for key, value in values.items() if key != "hardware"}
+    # `plan` uses the section [hardware] of the file; here only its mistakes matter.
+    _, validated = _all_of(
+        lambda: hardware_in(values, lines, file),
+        lambda: validate(TARGETS[target], own, file, lines, overrides=settings),
+    )
+    return cast(Target, validated)
+
+
+def _all_of(*checks: Callable[[], Any]) -> list[Any]:
+    """Return what the checks return; raise one `RecipeError` with the mistakes of all of them."""
+    results, mistakes = [], []
+    for check in checks:
+        try:
+            results.append(check())
+        except RecipeError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise RecipeError("\n".join(mistakes))
+    return results

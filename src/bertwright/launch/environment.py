@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 
 from bertwright.core.redact import is_secret
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
-    for name in variables:
+def _without_secrets(variables: Any) -> Any:
+    for name in variables if isinstance(variables, dict) else ():
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not a valid name of a variable; use letters, digits and _")
         if is_secret(name):
@@ -26,8 +26,9 @@ def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
     return variables
 
 
-Environment = Annotated[dict[str, str], AfterValidator(_without_secrets)]
-"""Environment variables by name; secrets are rejected."""
+Environment = Annotated[dict[str, str], BeforeValidator(_without_secrets)]
+"""Environment variables by name; secrets are rejected, by their name before the type of their value, which a sentence
+about the type would cite."""
 
 
 def exports(variables: Mapping[str, str]) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import is_url
-from bertwright.launch.secrets import secrets, texts
+from bertwright.launch.secrets import refuse_secrets, texts
 from bertwright.needs import ASKING, needs
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
@@ -116,12 +116,6 @@ def load_job(
     except RecipeError:
         _check_overrides(recipe, of_place, place)
         raise
-    # A description is printed, kept with the run, and shown to others by schedulers.
-    for key, secret in secrets(written.values):
-        raise RecipeError(
-            f"{key} holds {secret}, but job descriptions must not contain secrets. Remove it, and set the "
-            "credentials in the environment of the place."
-        )
     folder = (out or Path("runs") / recipe.stem).as_posix()
     # Scripts name the run in comments and options, which a line break would end.
     if _CONTROL.search(folder):
@@ -131,6 +125,9 @@ def load_job(
 
 def _loaded(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
     written = Written.read(recipe, overrides)
+    # A description is printed, kept with the run, and shown to others by schedulers.
+    remedy = "Remove it, and set the credentials in the environment of the place."
+    refuse_secrets(written.values, written.file, written.lines, remedy)
     loaded = Recipe.validated(written)
     # Skip the check of the starting weights: they may exist only at the place.
     loaded.check(written.file, written.lines, given=False)

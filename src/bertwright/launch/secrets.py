@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bertwright.core.errors import RecipeError
 from bertwright.core.secrets import secret_in
+
+
+def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str) -> None:
+    """Raise one `RecipeError` that lists every secret in TOML values without showing it, followed by `remedy`.
+
+    To be called before the values are validated: sentences about other mistakes cite values. `lines` is as in
+    `core.toml.validate`.
+    """
+    if found := list(secrets(values)):
+        from bertwright.core.mistakes import place  # not needed at every start
+
+        listed = [f"{place(key, file, lines)}: {key} holds {secret}" for key, secret in found]
+        raise RecipeError(
+            "\n".join(f"{each}, but job descriptions must not contain secrets. {remedy}" for each in listed)
+        )
 
 
 def secrets(values: Any) -> Iterator[tuple[str, str]]:

@@ -32,6 +32,12 @@ CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
         ),
         ('kind = "slurm"\n[environment]\nA = 1\n', [], "environment.A: must be a text in quotes"),
         (
+            'kind = "slurm"\nenvironment = "A=b"\n',
+            [],
+            "mine.toml:2: environment: is a section with names of your own, not 'A=b'; write for example "
+            'environment.NAME="value"',
+        ),
+        (
             'kind = "slurm"\n[environment]\nMY_TOKEN = "x"\n',
             [],
             "mine.toml:2: environment: MY_TOKEN is a secret according to its",
@@ -46,6 +52,17 @@ def test_a_mistake_says_where_it_is_and_what_is_right(
     with pytest.raises(RecipeError) as caught:
         load_place("slurm", str(tmp_path / "mine.toml"), settings)
     assert says in str(caught.value)
+
+
+def test_a_mistake_in_hardware_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('kind = "slurm"\ngpu = 4\n\n[hardware]\ncore = 9\n')
+    with pytest.raises(RecipeError) as caught:
+        load_place("slurm", str(tmp_path / "mine.toml"), ["nodes=0"])
+    assert [line.partition("mine.toml:")[2] or line for line in str(caught.value).splitlines()] == [
+        "5: core: unknown key 'core'; did you mean 'cores'?",
+        'command line: nodes: 0 must be 1 or more. It is described as: "Number of nodes that train together."',
+        "2: gpu: unknown key 'gpu'; did you mean 'gpus'?",
+    ]
 
 
 @pytest.mark.parametrize(
