@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,10 +128,11 @@ class Recipe(Section):
         lines: Mapping[str, int] | None = None,
         ranks: int = 1,
         given: bool = True,
+        unread: Container[str] = (),
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, or with the number of training `ranks`,
-        before any work starts."""
-        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given), *unfixed(self.train, self.model)]
+        before any work starts. Checks that read the files of the keys in `unread` are left out."""
+        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given, unread), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
         mistakes += wrong_folders(self.train, self.examples.plan, self.vocab) if given and not self.labels else ()
@@ -149,13 +150,15 @@ class Recipe(Section):
         text = "corpus.language and the licence of each corpus.source already define it; leave the section out"
         return iter([("texts", text)] if self.texts is not None else [])
 
-    def _model_mistakes(self, given: bool) -> list[Mistake]:
+    def _model_mistakes(self, given: bool, unread: Container[str]) -> list[Mistake]:
         try:
-            entries = self._vocabulary_entries()
+            entries = 1 if "vocab.file" in unread else self._vocabulary_entries()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return [("vocab.file", f"{self.vocab.file} cannot be read ({reason}); give the path of a vocab.txt")]
         mistakes = [] if self.labels else list(pairs_unseen(self.model, self.examples))
+        if "model.config" in unread:
+            return mistakes
         try:
             network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs, self.labels)
         except RecipeError as error:

@@ -17,6 +17,7 @@ from bertwright.core.described import described as fields_of
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import TARGETS, load_place
 from bertwright.launch.job import FOLDER, RECIPE, load_job
+from bertwright.launch.submission import describe
 from bertwright.launch.target import DescribedOnly, Scheduler, Submitter, Target
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -29,6 +30,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "skypilot": ("accelerators=H100:8", "cloud=azure", 'environment={NCCL_DEBUG="INFO"}'),
 }
 """Non-default settings of targets."""
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "azureml": ('inputs.dump={key="corpus.source",path="azureml:dump:1",type="uri_file"}',),
+    "kubeflow": (),
+    "skypilot": (),
+}
+"""Targets that cannot see a file of this machine, each with settings that give another in its place, if it has any."""
 PACKAGES: dict[str, tuple[str, ...]] = {"azureml": ("azure.ai.ml", "azure.identity")}
 """Packages of each target; only submitting may import them."""
 each_target = pytest.mark.parametrize("name", TARGETS)
@@ -61,10 +68,29 @@ def test_the_recipe_is_there_in_full(name: str, tmp_path: Path) -> None:
 
 
 @each_target
-def test_nothing_of_this_machine_is_in_it(name: str) -> None:
-    text = described(name)
-    for ours in (Path.cwd(), Path.home(), sys.prefix, Path(__file__).parents[2], os.uname().nodename):
+def test_nothing_of_this_machine_is_in_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of the recipe stand there as its user named them, also those that are on this machine."""
+    monkeypatch.chdir(tmp_path)
+    Path("vocab.txt").write_text("[PAD]\n" * 200)
+    (tmp_path / "data").mkdir()
+    named = ["corpus.source=~/x.xml.bz2", "vocab.size=", "vocab.file=vocab.txt", "train.phases.0.data=data"]
+    description = describe(example(name), load_job(Path("smoke"), named, None))
+    text = "\n".join([*description.files.values(), *description.commands, description.note])
+    for ours in (tmp_path, Path.home(), sys.prefix, Path(__file__).parents[2], os.uname().nodename):
         assert str(ours) not in text
+    assert all(path in text for path in ("~/x.xml.bz2", "vocab.txt", "data"))
+
+
+@each_target
+def test_a_file_of_this_machine_is_submitted_only_where_it_may_be_seen(name: str, tmp_path: Path) -> None:
+    """The one exception: an absolute path that the user gives. Where the place has its own, this one is not said."""
+    job = load_job(Path("smoke"), [f"corpus.source={tmp_path}/x.xml.bz2"], None)
+    described = describe(example(name), job)
+    assert bool(described.refusal) is (name in ELSEWHERE)
+    assert str(tmp_path) in described.refusal or not described.refusal
+    if ELSEWHERE.get(name):
+        given = describe(load_place(name, "", [*EXAMPLES[name], *ELSEWHERE[name]]), job)
+        assert str(tmp_path) not in "\n".join([*given.files.values(), *given.commands, given.note, given.refusal])
 
 
 @each_target
@@ -75,8 +101,9 @@ def test_no_secret_gets_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(RecipeError, match=r"WANDB_API_KEY is a secret according to its name"):
             load_place(name, "", [*EXAMPLES.get(name, ()), 'environment={WANDB_API_KEY="planted"}'])
     for source in ("https://me:planted@example.org/a.bz2", "az://box/a.bz2?sig=planted"):
-        with pytest.raises(RecipeError, match=r"corpus\.source holds an address with a password, a token or a query"):
+        with pytest.raises(RecipeError, match=r"corpus\.source holds an address with a password, a token") as caught:
             load_job(Path("smoke"), [f"corpus.source={source}"], None)
+        assert "planted" not in str(caught.value)
 
 
 @each_target

@@ -17,7 +17,7 @@ from bertwright.cli.options import Json, Run
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.launch.job import Job, load_job
-from bertwright.launch.submission import submit, submitted
+from bertwright.launch.submission import describe, submit, submitted
 from bertwright.launch.target import DescribedOnly, Description, Scheduler, Submitter, Target
 
 TargetName = Annotated[
@@ -83,7 +83,7 @@ def launch(target: TargetName, of: Run, at: Place, action: Action, as_json: Json
     if what == "submit":
         _submit(where, job, as_json)
     elif what == "describe":
-        _describe(where.describe(job), job, as_json)
+        _describe(describe(where, job), job, as_json)
     else:
         _look_after(where, job, what, as_json)
 
@@ -110,7 +110,7 @@ def _print_note(note: str) -> None:
 def _submit(where: Target, job: Job, as_json: bool) -> None:
     with Terminal() as log, _json_alone() if as_json else nullcontext():
         sent = submit(where, job, log)
-    described = where.describe(job)
+    described = describe(where, job)
     # The user submits what bertwright does not submit itself.
     commands = [] if isinstance(where, Submitter) else list(described.commands)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,11 @@ RECIPE = "recipe.toml"
 _SOURCE = re.compile(r"corpus\.source(\.\d+)?(\.path)?")
 """Forms of the key whose files are identified by size and samples instead of a hash of their full content."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_READ_FOR = {
+    "vocab.file": "whether the network has a row for each entry of the vocabulary",
+    "model.config": "whether the network fits the vocabulary, the lengths, the attention kernel and the optimizer",
+}
+"""What the check of a recipe reads a file for, by key."""
 _SHIPPED = ("sample", "sample-small")
 """Sources that are shipped with the package."""
 
@@ -80,6 +86,15 @@ class Job:
         """Extras of bertwright that the recipe's stages need."""
         return {need.extra for need in needs(self.loaded, ASKING)}
 
+    @property
+    def unchecked(self) -> str:
+        """A note on the checks of the recipe that were left out, because files are not here; "" if there are none."""
+        said = [
+            f"{key} = {path} is not on this machine, so it was not checked {_READ_FOR[key]}"
+            for key, path in absent(self.loaded).items()
+        ]
+        return f"{'; '.join(said)}. The run checks this first." if said else ""
+
     def require_relative_out(self, why: str) -> None:
         """Raise `RecipeError`, giving `why` as the reason, unless the run folder is below the place's start folder."""
         if self.out.is_absolute() or ".." in self.out.parts:
@@ -89,7 +104,7 @@ class Job:
         """Raise `RecipeError` if the recipe cannot train with this many ranks: the product of `factors`, the place's
         numbers keyed by the names its users know."""
         try:
-            self.loaded.check(self.written.file, self.written.lines, ranks=prod(factors.values()), given=False)
+            _check(self.written, self.loaded, ranks=prod(factors.values()))
         except RecipeError as error:
             product = " x ".join(f"{name} = {number:,}" for name, number in factors.items())
             raise RecipeError(f"{error}\nThe place has {product}. Change the place or the recipe.") from None
@@ -129,9 +144,22 @@ def _loaded(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
     remedy = "Remove it, and set the credentials in the environment of the place."
     refuse_secrets(written.values, written.file, written.lines, remedy)
     loaded = Recipe.validated(written)
-    # Skip the check of the starting weights: they may exist only at the place.
-    loaded.check(written.file, written.lines, given=False)
+    _check(written, loaded)
     return written, loaded
+
+
+def _check(written: Written, loaded: Recipe, ranks: int = 1) -> None:
+    """Raise `RecipeError` for contradictions in the recipe; files that may exist only at the place are not read."""
+    loaded.check(written.file, written.lines, ranks=ranks, given=False, unread=absent(loaded))
+
+
+def absent(recipe: Recipe) -> dict[str, Path]:
+    """Return the files that the check of a recipe reads and this machine does not have, by key.
+
+    Only absolute paths may be those of another machine: a relative path that is not here is a mistake.
+    """
+    named = {"vocab.file": recipe.vocab.file, "model.config": recipe.model.config}
+    return {key: path for key, path in named.items() if path and path.is_absolute() and not os.path.exists(path)}
 
 
 def _check_overrides(recipe: Path, overrides: Sequence[str], place: str) -> None:
@@ -154,6 +182,11 @@ def _marked(value: Any, key: str = "") -> Iterator[str]:
     elif isinstance(value, tuple):
         for number, element in enumerate(value):
             yield from _marked(element, f"{key}.{number}")
+
+
+def of_this_machine(files: Mapping[str, str]) -> dict[str, str]:
+    """Return those of `Job.files` that name a place in this machine's file system: absolute paths, and `~`."""
+    return {key: path for key, path in files.items() if path.startswith(("/", "~"))}
 
 
 def listed(files: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from pydantic import Field
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job, listed
+from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
 from bertwright.launch.yaml_text import yaml_text
 
@@ -72,11 +73,21 @@ class KubeflowPlace(Section):
                 job, f"{name}-finish", job.command("run", at=RECIPE_FOLDER), gpus=min(self.gpus, 1)
             ),
         }
-        note = (
-            f"The pods see only the volume {self.volume}, as {INSIDE}. Files that the recipe reads must be in the "
-            f"volume, and the recipe must give their path there: {listed(job.files)}"
+        unseen = {
+            key: path
+            for key, path in of_this_machine(job.files).items()
+            if not PurePosixPath(os.path.normpath(path)).is_relative_to(INSIDE)
+        }
+        return Description(files, list(self._commands(job, name)), self._seen(job.files), self._seen(unseen))
+
+    def _seen(self, files: Mapping[str, str]) -> str:
+        """Return where files of the recipe must be for the pods to see them; "" if there are none."""
+        if not files:
+            return ""
+        return (
+            f"The pods see only the volume {self.volume}, as {INSIDE}: {listed(files)} must be in it, and the recipe "
+            "must give the path there."
         )
-        return Description(files, list(self._commands(job, name)), note if job.files else "")
 
     def looked_after(self, job: Job) -> Mapping[str, str]:
         """As `DescribedOnly.looked_after`."""

@@ -13,7 +13,7 @@ from bertwright._version import __version__
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job, listed
+from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
 from bertwright.launch.yaml_text import yaml_text
@@ -68,16 +68,12 @@ class SkypilotPlace(Section):
         # When its machine is preempted, SkyPilot restarts a managed job on another one.
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
-        return Description(files, [shlex.join([*launch, f"{job.folder}/{TASK}"])], self._note(job))
+        lines = [shlex.join([*launch, f"{job.folder}/{TASK}"])]
+        return Description(files, lines, self._note(job), _missing(job, of_this_machine(job.files)))
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
-        said = []
-        if job.files:
-            said.append(
-                f"The machine is new and does not have {listed(job.files)}: give an address (s3://, az://, "
-                f"https://) if the key accepts one, or add the file to file_mounts of {job.folder}/{TASK}."
-            )
+        said = [_missing(job, job.files)] if job.files else []
         if self.spot:
             said.append(
                 "The machine is released when the job ends, and only the files in train.mirror are kept. Then run "
@@ -120,6 +116,17 @@ class SkypilotPlace(Section):
             "setup": _SETUP.format(package=package),
             "run": "\n".join(["set -e", enter, *commands, ""]),
         }
+
+
+def _missing(job: Job, files: Mapping[str, str]) -> str:
+    """Return what to do about files that the machine does not have; "" if there are none."""
+    if not files:
+        return ""
+    return (
+        f"The machine is new and does not have {listed(files)}: give an address (s3://, az://, https://) if the key "
+        "accepts one, or a path relative to the home folder there, and add that file to file_mounts of "
+        f"{job.folder}/{TASK}."
+    )
 
 
 def _name(job: Job) -> str:

@@ -1,8 +1,9 @@
-"""Submit a description, and find submitted jobs again."""
+"""Describe and submit a job, and find submitted jobs again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,29 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, read_json, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.launch.job import Job
-from bertwright.launch.target import Scheduler, Submitted, Submitter, Target
+from bertwright.launch.target import Description, Scheduler, Submitted, Submitter, Target
 
 _NOTE = "submitted.json"
+
+
+def describe(target: Target, job: Job) -> Description:
+    """Return the target's description; its note also says what was not checked. Raises what `Target.describe` does."""
+    description = target.describe(job)
+    return replace(description, note=" ".join(filter(None, (description.note, job.unchecked))))
 
 
 def submit(target: Target, job: Job, log: Log) -> Submitted:
     """Write the description's files below the run folder, submit them, and record the target's job identifiers.
 
     There are no identifiers if the target is no `Submitter`; `log` receives the note of one that is. Raises what
-    `Submitter.submit` raises, and `RecipeError` if jobs of an earlier submission are still waiting or running.
+    `Submitter.submit` raises, and `RecipeError` for files of this machine that the place cannot see, and if jobs of an
+    earlier submission are still waiting or running.
     """
     _refuse_second(target, job)
-    folder, described = make_folder(Path(job.folder)), target.describe(job)
+    described = describe(target, job)
+    if described.refusal:
+        raise RecipeError(described.refusal)
+    folder = make_folder(Path(job.folder))
     for name, text in described.files.items():
         write_atomic(folder / name, text.encode())
     if not isinstance(target, Submitter):

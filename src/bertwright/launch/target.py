@@ -21,6 +21,8 @@ class Description:
     """Commands to run then, in this order, quoted for a shell."""
     note: str = ""
     """What the user has to do in addition."""
+    refusal: str = ""
+    """Why submitting is refused: the run could not read a file that the recipe names; "": it is not."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from bertwright.core.errors import RecipeError
+from bertwright.launch.config import load_place
 from bertwright.launch.job import Job, load_job
+from bertwright.launch.submission import describe
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 
@@ -36,6 +38,40 @@ def test_the_files_of_a_recipe_are_those_that_its_sections_mark() -> None:
         "train.phases.0.data": "hdf5",
         "train.objective.teacher": "../teacher",
     }
+
+
+def test_a_file_that_only_the_place_has_is_not_read_and_it_is_said_what_was_not_checked() -> None:
+    """The note on files that a place does not see says to give their path there."""
+    there = ["vocab.size=", "vocab.file=/there/vocab.txt"]
+    for kind, given in {"container": ('mounts={"/there"="vocab"}',), "kubeflow": (), "slurm": ("nodes=2",)}.items():
+        note = describe(load_place(kind, "", given), load_job(Path("smoke"), there, None)).note
+        assert note.endswith(
+            "vocab.file = /there/vocab.txt is not on this machine, so it was not checked whether the network has a row "
+            "for each entry of the vocabulary. The run checks this first."
+        )
+    there += ["model.size=", "model.config=/there/config.json"]
+    both = load_job(Path("smoke"), there, None).unchecked
+    assert "; model.config = /there/config.json is not on this machine, so it was not checked whether the n" in both
+    assert not load_job(Path("smoke"), [], None).unchecked
+
+
+def test_a_file_that_is_here_is_read_whatever_the_place(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"vocab_size": 7}')
+    with pytest.raises(RecipeError, match="config.json does not describe a BERT: hidden_size"):
+        load_job(Path("smoke"), ["model.size=", f"model.config={tmp_path}/config.json"], None)
+    (tmp_path / "vocab").mkdir()
+    with pytest.raises(RecipeError, match="vocab.file: .* cannot be read"):
+        load_job(Path("smoke"), ["vocab.size=", f"vocab.file={tmp_path}/vocab"], None)
+
+
+def test_a_relative_path_that_is_not_here_is_a_mistake() -> None:
+    with pytest.raises(RecipeError, match=r"vocab.file: no/vocab.txt cannot be read"):
+        load_job(Path("smoke"), ["vocab.size=", "vocab.file=no/vocab.txt"], None)
+
+
+def test_other_mistakes_are_found_without_the_files() -> None:
+    with pytest.raises(RecipeError, match=r"train.phases.1.length: 9999 is longer than"):
+        load_job(Path("smoke"), ["vocab.size=", "vocab.file=/there/v.txt", "train.phases.1.length=9999"], None)
 
 
 @pytest.mark.parametrize("control", ["\n", "\r", "\x1b", "\x7f"])

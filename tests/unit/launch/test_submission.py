@@ -10,7 +10,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Silent
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
-from bertwright.launch.submission import submit, submitted
+from bertwright.launch.submission import describe, submit, submitted
 from bertwright.launch.target import Scheduler
 
 
@@ -101,6 +101,28 @@ def test_what_its_user_has_to_do_is_said_before_it_is_submitted(queue: Path) -> 
     ((note, late),) = said
     assert note.startswith("The container does not see corpus.source = /elsewhere/x.xml.bz2") and not late
     assert ran.exists()
+
+
+@pytest.mark.parametrize(("target", "settings"), [("azureml", ["compute=cpus"]), ("kubeflow", []), ("skypilot", [])])
+@pytest.mark.parametrize("path", ["/data/x.xml.bz2", "~/x.xml.bz2"])
+def test_a_file_of_this_machine_is_not_submitted_to_another(
+    target: str, settings: list[str], path: str, queue: Path
+) -> None:
+    """It is described with a note; submitted, the run would end at the missing file after waiting for machines."""
+    place, job = load_place(target, "", settings), load_job(Path("smoke"), [f"corpus.source={path}"], None)
+    assert f"corpus.source = {path}" in describe(place, job).note
+    with pytest.raises(RecipeError, match=rf"corpus\.source = {path}"):
+        submit(place, job, SILENT)
+    assert not Path("runs").exists()
+
+
+def test_what_the_place_has_is_submitted(queue: Path) -> None:
+    for target, path in {"kubeflow": "/work/x.xml.bz2", "skypilot": "x.xml.bz2", "slurm": "/shared/x.xml.bz2"}.items():
+        job = load_job(Path("smoke"), [f"corpus.source={path}"], Path("runs") / target)
+        assert submit(load_place(target), job, SILENT).folder.is_dir()
+    inputs = 'inputs.dump={key="corpus.source",path="azureml:huwiki:1",type="uri_file"}'
+    job = load_job(Path("smoke"), ["corpus.source=/data/x.xml.bz2"], None)
+    assert not describe(load_place("azureml", "", ["compute=cpus", inputs]), job).refusal
 
 
 def test_another_target_does_not_ask_the_queue_of_the_first(queue: Path) -> None:

@@ -14,12 +14,12 @@ from bertwright.core.log import Log
 from bertwright.launch.azureml import client, jobs
 from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
-from bertwright.launch.azureml.recipe_checks import check_inputs, events_folder, unseen_files
+from bertwright.launch.azureml.recipe_checks import events_folder, unseen, unseen_files, with_inputs
 from bertwright.launch.azureml.sizes import between_machines, has_infiniband, ranks_of
 from bertwright.launch.azureml.steps import IGNORE, Service, Shared, Step, job, pipeline, services
 from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.job import RECIPE, Job, of_this_machine
 from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description, Submitted
 from bertwright.launch.yaml_text import yaml_text
@@ -82,6 +82,7 @@ class AzuremlPlace(Section):
     def describe(self, job: Job) -> Description:
         """As `Target.describe`; raises `RecipeError` for what Azure would accept and then fail on."""
         self._check(job)
+        job = with_inputs(job, self.inputs)
         made: dict[str, dict[str, Any]] = {file: document for _, file, document in self._assets()}
         if not self.image.registered:
             made["environment.yml"] = self.image.document(job.extras)
@@ -89,7 +90,8 @@ class AzuremlPlace(Section):
         files = {RECIPE: job.recipe, ".amlignore": IGNORE}
         files |= {file: yaml_text(document) for file, document in made.items()}
         lines = client.commands(self._creations(), str(job.folder), self.workspace)
-        return Description(files, lines, unseen_files(job, self.inputs))
+        missing = unseen_files(job, self.inputs)
+        return Description(files, lines, unseen(missing), unseen(of_this_machine(missing)))
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`; job identifiers include the workspace."""
@@ -143,7 +145,6 @@ class AzuremlPlace(Section):
                 "services has tensorboard, but the recipe writes no data for it. Add "
                 'train.observers=["tensorboard"], or remove the service.'
             )
-        check_inputs(job, self.inputs)
         job.check_ranks({"nodes": self.nodes, "ranks" if self.ranks else "GPUs of vm_size": self._ranks()})
 
     @property

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import apply_overrides, validate
+from bertwright.core.toml import set_key, validate
 from bertwright.launch.azureml.assets import Input
 from bertwright.launch.azureml.steps import AFTER, RUN
 from bertwright.launch.job import Job, listed
@@ -14,9 +15,12 @@ from bertwright.launch.secrets import texts
 from bertwright.recipe import Recipe
 
 
-def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
-    """Raise `RecipeError` for an input whose key no recipe has or whose name is taken, and for syntax that is valid
-    only in a command."""
+def with_inputs(job: Job, inputs: Mapping[str, Input]) -> Job:
+    """Return the job with the paths of the inputs in the workspace in place of those of this machine.
+
+    In the job, the command sets these keys to where the data is mounted. Raises `RecipeError` for an input whose key no
+    recipe has or whose name is taken, and for syntax that is valid only in a command.
+    """
     if AFTER in inputs:
         raise RecipeError(f"[inputs.{AFTER}]: by an input of this name, steps wait for each other. Give another name.")
     for _, text in texts(job.values):
@@ -26,19 +30,25 @@ def check_inputs(job: Job, inputs: Mapping[str, Input]) -> None:
                 "place, with key and path."
             )
     values = copy.deepcopy(dict(job.values))
-    apply_overrides(values, [f'{data.key}="/input"' for data in inputs.values()])
+    for data in inputs.values():
+        set_key(values, data.key, "/".join(filter(None, (data.path, data.below))))
     validate(Recipe, values, "[inputs]", {})
+    return replace(job, written=replace(job.written, values=values))
 
 
-def unseen_files(job: Job, inputs: Mapping[str, Input]) -> str:
-    """Return a note naming the recipe's files that no job sees; "" if there are none."""
+def unseen_files(job: Job, inputs: Mapping[str, Input]) -> dict[str, str]:
+    """Return the recipe's files that no job sees, as in `Job.files`."""
     given = tuple(data.key for data in inputs.values())
-    unseen = {key: path for key, path in job.files.items() if not any(_same(key, each) for each in given)}
-    if not unseen:
+    return {key: path for key, path in job.files.items() if not any(_same(key, each) for each in given)}
+
+
+def unseen(files: Mapping[str, str]) -> str:
+    """Return what to do about files that no job sees; "" if there are none."""
+    if not files:
         return ""
     return (
-        f"The jobs do not see {listed(unseen)}: upload what is missing, and add a section [inputs.NAME] to the place "
-        f'for each, with key = "{next(iter(unseen))}" and its path in the workspace.'
+        f"The jobs do not see {listed(files)}: upload what is missing, and add a section [inputs.NAME] to the place "
+        f'for each, with key = "{next(iter(files))}" and its path in the workspace.'
     )
 
 
