@@ -96,6 +96,13 @@ def test_a_retired_size_names_one_that_is_known() -> None:
     assert checked_size("Standard_D16s_v5") == "Standard_D16s_v5"
 
 
+def test_of_a_size_without_gpus_only_the_form_is_known() -> None:
+    """As docs/how-to/azure.md says: a table of all sizes would soon refuse a new one."""
+    assert checked_size("Standard_D17s_v55") == "Standard_D17s_v55"
+    with pytest.raises(ValueError, match="is not the size of a virtual machine"):
+        checked_size("D16s_v5")
+
+
 def test_what_is_printed_is_what_the_keys_say() -> None:
     text = '{key="corpus.source.path",path="azureml:text:1",below="*.bz2"}'
     files = described(GPUS, "nodes=2", "spot=true", f"inputs.text={text}").files
