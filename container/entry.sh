@@ -6,12 +6,19 @@ set -eu
 
 case "${1-}" in
 bertwright | torchrun | python | sh | bash) exec "$@" ;;
-esac
-case "${OUTPUT_DIR:+set} ${DATASET_DIR:+set} ${1-}" in
-"set set --help") shift ;; # the image's own word where none is given
-"set set "*=*) ;;
+"" | --help | *=*) ;; # --help is the image's own word where none is given
 *) exec bertwright "$@" ;;
 esac
+[ -n "${PRECISION-}${DATASET_DIR-}${OUTPUT_DIR-}${CHECKPOINT_DIR-}${CONFIG_FILE-}${SCRIPT-}" ] || exec bertwright "$@"
+missing=
+[ -n "${DATASET_DIR-}" ] || missing=DATASET_DIR
+[ -n "${OUTPUT_DIR-}" ] || missing="${missing:+$missing and }OUTPUT_DIR"
+if [ -n "$missing" ]; then
+    echo "$missing must be set, too: some of Intel's variables are set (PRECISION, DATASET_DIR, OUTPUT_DIR," \
+        "CHECKPOINT_DIR, CONFIG_FILE, SCRIPT), so this container trains what they say. Set it, or give a verb." >&2
+    exit 2
+fi
+[ "${1-}" != --help ] || shift
 
 recipe=$OUTPUT_DIR/$(basename "${SCRIPT:-run_bert_pretrain_phase1.sh}" .sh).toml
 # The first process of a container ignores signals that it has no trap for, and `run` would begin all the same.

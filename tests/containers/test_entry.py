@@ -34,11 +34,15 @@ def programs(tmp_path: Path) -> Path:
     return folder
 
 
-def entered(programs: Path, *words: str, **variables: str) -> str:
+def ended(programs: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(programs), **variables}
-    done = subprocess.run(
+    return subprocess.run(
         ["sh", str(ENTRY), *words], capture_output=True, text=True, env=environment, cwd=programs, check=False
     )
+
+
+def entered(programs: Path, *words: str, **variables: str) -> str:
+    done = ended(programs, *words, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -46,7 +50,9 @@ def entered(programs: Path, *words: str, **variables: str) -> str:
 @pytest.mark.parametrize(
     ("words", "becomes"),
     [
+        ((), "bertwright"),
         (("--help",), "bertwright --help"),
+        (("train.seed=7",), "bertwright train.seed=7"),
         (("run", "smoke", "train.seed=7"), "bertwright run smoke train.seed=7"),
         (("bertwright", "check"), "bertwright check"),
         (("torchrun", "-m", "bertwright.cli"), "torchrun -m bertwright.cli"),
@@ -72,6 +78,44 @@ def test_intels_variables_say_what_is_trained(words: tuple[str, ...], programs: 
         assert said == " ".join(becomes)
     train = tomllib.loads(recipe.read_text())["train"]
     assert train["precision"] == "bf16" and train["phases"][0]["length"] == 512
+
+
+def test_the_checkpoint_and_the_network_of_intels_variables_are_in_the_recipe(programs: Path, tmp_path: Path) -> None:
+    out, data, before = tmp_path / "out", tmp_path / "data", tmp_path / "phase1" / "train"
+    for folder in (out, data, before):
+        folder.mkdir(parents=True)
+    config = tmp_path / "bert_config.json"
+    config.write_text('{"hidden_size": 64}')
+    variables = {"OUTPUT_DIR": str(out), "DATASET_DIR": str(data), "PRECISION": "fp32", "CONFIG_FILE": str(config)}
+    entered(programs, SCRIPT="run_bert_pretrain_phase2.sh", CHECKPOINT_DIR=str(before), **variables)
+    recipe = tomllib.loads((out / "run_bert_pretrain_phase2.toml").read_text())
+    assert recipe["train"]["init_from"] == str(before) and recipe["train"]["phases"][0]["data"] == str(data)
+    assert recipe["model"]["config"] == str(config) and "size" not in recipe["model"]
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        (("PRECISION", "DATASET_DIR"), "OUTPUT_DIR must be set, too"),
+        (("OUTPUT_DIR",), "DATASET_DIR must be set, too"),
+        (("SCRIPT",), "DATASET_DIR and OUTPUT_DIR must be set, too"),
+        (("CHECKPOINT_DIR",), "DATASET_DIR and OUTPUT_DIR must be set, too"),
+        (("CONFIG_FILE",), "DATASET_DIR and OUTPUT_DIR must be set, too"),
+    ],
+)
+@pytest.mark.parametrize("words", [(), ("--help",), ("train.seed=7",)])
+def test_some_of_intels_variables_without_the_rest_are_refused(
+    given: tuple[str, ...], missing: str, words: tuple[str, ...], programs: Path
+) -> None:
+    """A variable that was forgotten must not turn a training into the text of --help, which ends with 0."""
+    done = ended(programs, *words, **dict.fromkeys(given, "x"))
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(missing)
+    assert entered(programs, "check", **dict.fromkeys(given, "x")) == "bertwright check"
+
+
+def test_the_precision_is_asked_for_where_it_is_missing(programs: Path, tmp_path: Path) -> None:
+    done = ended(programs, "--help", OUTPUT_DIR=str(tmp_path), DATASET_DIR=str(tmp_path))
+    assert done.returncode == 2 and "PRECISION" in done.stderr
 
 
 def test_a_verb_is_what_it_is_with_intels_variables_too(programs: Path) -> None:
