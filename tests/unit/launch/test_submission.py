@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,24 @@ def test_a_run_whose_jobs_wait_or_run_is_not_submitted_again(queue: Path, state:
         submit(slurm, other, SILENT)
     assert Path("runs/smoke/launch/recipe.toml").read_text() == job.recipe, "the first one still reads its recipe"
     assert json.loads(Path("runs/smoke/launch/submitted.json").read_text())["jobs"]["train"] == "7"
+
+
+@pytest.mark.parametrize("settings", [[], ["prepare.tasks=1", "folder=/shared/berts"]])
+def test_what_slurm_is_given_is_what_was_described(settings: list[str], queue: Path) -> None:
+    """The files, and sbatch's words, for a shell that runs the printed commands and for --submit."""
+    slurm, job = load_place("slurm", "", settings), load_job(Path("smoke"), ["train.seed=3"], Path("runs/my run"))
+    given, described = queue.parent / "given", describe(slurm, job)
+    recorder = f"printf '%s|' \"$@\" >> {given}; echo >> {given}; grep -c . {given}"
+    (queue.parent / "sbatch").write_text(f"#!/bin/sh\n{recorder}\n")
+    subprocess.run(["sh", "-ec", "\n".join(described.commands)], check=True)
+    by_hand = given.read_text().splitlines()
+    given.unlink()
+    sent = submit(slurm, job, SILENT)
+    assert given.read_text().splitlines() == by_hand and len(by_hand) == len(sent.jobs) == len(described.commands)
+    assert by_hand[-1].startswith(f"--parsable|--dependency=afterok:{len(by_hand) - 1}|")
+    assert {path.name: path.read_text() for path in sent.folder.iterdir() if path.name != "submitted.json"} == dict(
+        described.files
+    )
 
 
 def fails(queue: Path, said: str) -> str:
