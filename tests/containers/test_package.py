@@ -51,6 +51,23 @@ def test_every_licence_is_in_it_and_the_bytes_are_the_same_each_time(wheels: lis
 
 
 @pytest.mark.slow
+def test_the_bytes_are_those_of_the_commit_whoever_builds_it(tmp_path: Path) -> None:
+    """Two clones, whose files have other permissions and times; without the wheels that pip would download."""
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    archives = []
+    for umask in (0o022, 0o077):
+        clone, out = tmp_path / f"clone-{umask:o}", tmp_path / f"out-{umask:o}"
+        subprocess.run(["git", "clone", "--quiet", str(package.ROOT), str(clone)], umask=umask, check=True)
+        made = package.time_of_commit()
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(made)}
+        subprocess.run([*build, str(out), str(clone)], umask=umask, env=environment, check=True)
+        archives.append(tmp_path / f"{umask:o}.tar.gz")
+        package.write_archive(archives[-1], sorted(out.glob("*.whl")), made)
+    assert (tmp_path / "clone-77" / "LICENSE").stat().st_mode != (tmp_path / "clone-22" / "LICENSE").stat().st_mode
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process without a network (unshare --net) needs root")
 def test_it_installs_and_runs_without_a_network(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "tools.package"], cwd=package.ROOT, check=True)
