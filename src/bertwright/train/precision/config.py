@@ -84,20 +84,21 @@ class Fp8Config(Section):
     """Whether to train even on a CPU, which only emulates float8: for studying its effect on the loss."""
 
 
-def _named(value: Any) -> Any:
-    """Expand a name to its section, and explain Intel's mode that is two keys here."""
+def _not_intels_mode(value: Any) -> Any:
+    """Return the value; `ValueError` explains Intel's mode that is two keys here."""
     if value == "avx-fp32":
         raise ValueError(
             "Intel's mode avx-fp32 is fp32 with a limit of instructions: set train.precision=fp32 and "
             "train.cpu_isa=avx512. Intel's mode fp32 is fp32 with train.cpu_isa=amx; with auto, the default, torch "
             "uses all instructions that the processor has"
         )
-    return by_kind(value)
+    return value
 
 
 PrecisionConfig = Annotated[
     Fp32Config | Tf32Config | Bf32Config | Bf16Config | Fp16Config | Fp8Config,
     Field(discriminator="kind"),
-    BeforeValidator(_named),
+    BeforeValidator(by_kind),
+    BeforeValidator(_not_intels_mode),  # runs first
 ]
 """Numeric precision of the network."""
