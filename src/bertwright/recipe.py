@@ -76,16 +76,18 @@ class Recipe(Section):
         return self
 
     @staticmethod
-    def load(path: Path | str, overrides: Sequence[str] = (), given: bool = True) -> Recipe:
+    def load(
+        path: Path | str, overrides: Sequence[str] = (), given: bool = True, unread: Container[str] = ()
+    ) -> Recipe:
         """Read a TOML recipe, apply `key=value` overrides and check it; one `RecipeError` lists every mistake.
 
         `path` may also be the name of a recipe that comes with the package, such as "demo".
         An override `key=` removes a key. `given=False` skips the folders that training starts from: once a run has
-        begun, they may be gone.
+        begun, they may be gone. So may the files of the keys in `unread`.
         """
         written = Written.read(path, overrides)
         recipe = Recipe.validated(written)
-        recipe.check(written.file, written.lines, given=given)
+        recipe.check(written.file, written.lines, given=given, unread=unread)
         return recipe
 
     @staticmethod
@@ -135,7 +137,8 @@ class Recipe(Section):
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given, unread), *unfixed(self.train, self.model)]
         mistakes += in_parts(self.train, self.optim)
         mistakes += too_many_ranks(self.train, ranks)
-        mistakes += wrong_folders(self.train, self.examples.plan, self.vocab) if given and not self.labels else ()
+        if given and not self.labels:
+            mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.conftest import Call
+from tests.pipeline.test_few_packages import FEW, printed
 
 from bertwright import Recipe
 from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import read_json, sha256
+from bertwright.formats.format import Kind
 from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
@@ -51,13 +53,23 @@ log_every = 1
 device = "cpu"
 """
 
+TRAINED = """
+from bertwright import Recipe, RunFolder, run
+
+run(Recipe.load(folder / "recipe.toml", unread=RunFolder(folder).unread), folder, ["train"])
+"""
+
 
 @pytest.fixture(scope="module")
 def recipe(finished: Path, small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe whose data are the examples of the finished run in NVIDIA's format."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    convert(finished, folder / "hdf5", Target("hdf5"), ConvertOptions(files=2))
-    first, second = sorted(path for path in (folder / "hdf5").iterdir() if path.is_dir())
+    return converted(finished, small_recipe, tmp_path_factory.mktemp("elsewhere"), "hdf5")
+
+
+def converted(finished: Path, small_recipe: Path, folder: Path, kind: Kind) -> Path:
+    """A recipe in `folder` whose data are the examples of the finished run, written there in that format."""
+    convert(finished, folder / kind, Target(kind), ConvertOptions(files=2))
+    first, second = sorted(path for path in (folder / kind).iterdir() if path.is_dir())[-2:]
     shutil.copy(finished / "vocab" / "vocab.txt", folder)
     paths = {
         "vocab": folder / "vocab.txt",
@@ -110,6 +122,24 @@ def test_each_stage_is_a_verb_and_another_licence_makes_another_card_alone(
     assert other.code == 0 and "texts.licence: 'Apache-2.0' -> 'CC0'" in " ".join(other.err.split())
     assert "Licence of the texts: CC0." in (out / "export" / "hf" / "README.md").read_text()
     assert other.err.count("built again") == 1
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "lddl"])
+def test_prepared_data_is_trained_without_the_files_it_was_made_from(
+    kind: Kind, finished: Path, small_recipe: Path, tmp_path: Path, call: Call
+) -> None:
+    (tmp_path / "made").mkdir()
+    recipe, out, copy = converted(finished, small_recipe, tmp_path / "made", kind), tmp_path / "run", tmp_path / "copy"
+    assert call("run", recipe, "--out", out, "--until", "examples").code == 0
+    shutil.copytree(out, copy)
+    shutil.rmtree(tmp_path / "made" / kind)
+    done = call("train", out / "recipe.toml", "--out", out)
+    assert done.code == 0, done.err
+    printed(FEW + TRAINED, copy)
+    first, second = (RunFolder(folder).artifact("train") for folder in (out, copy))
+    assert first.counts["weights"] == second.counts["weights"]
+    refused = call("run", recipe, "--out", tmp_path / "other")
+    assert refused.code and "does not exist; give an examples folder, or files of examples" in refused.err
 
 
 def test_any_ranks_see_the_same_and_an_unfinished_run_can_be_looked_at(

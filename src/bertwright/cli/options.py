@@ -82,9 +82,9 @@ def refuse_useless(where: str, options: dict[str, bool]) -> None:
 
 
 def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:
-    """The recipe and its run folder; once the run has begun, the folders that training starts from need not exist."""
-    folder = out or Path("runs") / path.stem
-    return Recipe.load(path, overrides or [], given=not RunFolder(folder).begun), folder
+    """The recipe and its run folder; what the run no longer needs (see `Recipe.load`) need not exist."""
+    run = RunFolder(out or Path("runs") / path.stem)
+    return Recipe.load(path, overrides or [], given=not run.begun, unread=run.unread), run.path
 
 
 def load_at_scale(

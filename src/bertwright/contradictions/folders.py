@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from bertwright.contradictions.sections import Mistake
@@ -14,9 +14,9 @@ from bertwright.train.phase_config import PhaseConfig
 from bertwright.vocab.config import VocabConfig
 
 
-def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig) -> Iterator[Mistake]:
+def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig, unread: Container[str] = ()) -> Iterator[Mistake]:
     """Check that training starts from and reads finished folders of the right stage, task (`examples.plan`), length and
-    vocabulary."""
+    vocabulary. Data of a phase whose key is in `unread` need not exist."""
     deeper = bool(train.init_layers)  # `wrong_init_layers` checks these
     if train.init_from is not None and not deeper and (wrong := wrong_folder(train.init_from, "train", "checkpoint")):
         yield "train.init_from", wrong
@@ -24,7 +24,7 @@ def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig) -> Iterator
         key = f"train.phases.{i}.data"
         if phase.data is None:
             continue
-        if not phase.data.exists():
+        if not phase.data.exists() and key not in unread:
             yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
         elif (phase.data / "recipe.toml").is_file():
             examples = phase.data / "examples"

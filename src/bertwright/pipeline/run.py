@@ -136,8 +136,10 @@ def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[s
 def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:
     """Raise predictable errors before hours of work, and log warnings."""
     _, world = rank_and_world()
-    # A started run has its own weights: the model it started from may no longer exist.
-    recipe.check(ranks=world, given=not RunFolder(out).begun)
+    # A started run has its own weights, and finished examples contain the data of phases: what they were made from may
+    # no longer exist.
+    folder = RunFolder(out)
+    recipe.check(ranks=world, given=not folder.begun, unread=folder.unread)
     verdicts = check_recipe(recipe, out, stages, world)
     refuse(verdicts)
     for verdict in verdicts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -26,6 +28,15 @@ class RunFolder:
     def begun(self) -> bool:
         """Whether training has begun, so that its starting weights are no longer needed."""
         return any((self.path / "train" / name).exists() for name in ("checkpoints", MANIFEST))
+
+    @property
+    def unread(self) -> Collection[str]:
+        """The recipe's keys whose files training no longer reads, because the finished stage `examples` contains them;
+        none if it is not finished or damaged."""
+        with suppress(ArtifactError):  # the stage that reads it says what is wrong with it
+            names = (name.split() for name in self.artifact("examples").manifest["inputs"])
+            return {f"train.phases.{rest[0]}.data" for kind, *rest in names if kind == "data"}
+        return ()
 
     @property
     def metrics(self) -> list[MetricsRow]:

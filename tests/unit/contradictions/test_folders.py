@@ -68,6 +68,13 @@ def test_every_phase_is_checked_and_one_without_data_ends_nothing(tmp_path: Path
     assert keys(found(train(*given), SINGLE)) == [f"train.phases.{index}.data" for index in (0, 2, 4)]
 
 
+def test_imported_data_that_finished_examples_contain_may_be_gone(tmp_path: Path) -> None:
+    both = train(*phases(tmp_path / "gone", tmp_path / "gone"))
+    assert keys(wrong_folders(both, SINGLE, VocabConfig(), {"vocab.file", "train.phases.1.data"})) == [
+        "train.phases.0.data"
+    ]
+
+
 def test_a_run_folder_is_no_data_and_its_examples_are_pointed_to(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
