@@ -173,6 +173,7 @@ RENAMED_KEYS = {
     "train.keep": "train.keep_checkpoints",
     f"{PHASE}.documents": f"{PHASE}.document_range",
     f"{PHASE}.masking.frozen": f"{PHASE}.masking.static",
+    "vocab.alphabet": "vocab.alphabet_coverage",
 }
 
 
@@ -194,7 +195,7 @@ def test_an_old_name_of_a_key_is_refused_with_the_new_one(
     header = "[[train.phases]]" if PHASE in old else f"[{old.partition('.')[0]}]"
     lines = small_recipe.read_text().splitlines()
     at = lines.index(header) + 1
-    inner = old.removeprefix(f"{PHASE}.").removeprefix("train.").removeprefix("corpus.")
+    inner = old.removeprefix(f"{PHASE}.").removeprefix("train.").removeprefix("corpus.").removeprefix("vocab.")
     path.write_text("\n".join([*lines[:at], f"{inner} = 1", *lines[at:]]))
     with pytest.raises(RecipeError) as caught:
         Recipe.load(path)

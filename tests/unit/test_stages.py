@@ -74,6 +74,19 @@ def test_what_an_earlier_version_trained_is_refused(trained: Path, load: Load) -
         run_stage("evaluate", load(), RunFolder(trained))
 
 
+@pytest.mark.parametrize("stage", ["corpus", "train"])
+def test_weights_of_an_earlier_version_are_kept_without_advice_to_restore_settings(
+    stage: str, trained: Path, load: Load
+) -> None:
+    if stage == "train":
+        shutil.rmtree(trained / "train" / "checkpoints")
+    seal(trained / stage, Identity(stage, 0, {}, {}), {}, 0.0)
+    with pytest.raises(ArtifactError, match="stage's version changed: 0 -> ") as caught:
+        run(load(), trained, ["train"])
+    assert "continue with that version, or train in another folder (--out DIR), or move" in str(caught.value)
+    assert "Restore these settings" not in str(caught.value)
+
+
 def test_a_missing_input_names_its_verb(trained: Path, load: Load) -> None:
     shutil.rmtree(trained / "examples")
     with pytest.raises(ArtifactError, match=r"examples is not finished\. Make it first: bertwright examples RECIPE"):

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.config import Identity, differences
+from bertwright.core.changes import changes
+from bertwright.core.config import Identity
 from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
@@ -109,7 +110,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
     if existing is None or existing.fingerprint != identity.fingerprint:
         if existing:
-            log.say(f"{identity.stage}: built again, because {'; '.join(changes(existing, identity))}")
+            log.say(f"{identity.stage}: built again, because {'; '.join(changes(existing.manifest, identity))}")
         draft = _sealed_draft(out, identity, log, make)
         publish(draft, out, existing.fingerprint if existing else None)
         existing = open_artifact(out)
@@ -169,31 +170,6 @@ def seal(
     }
     write_json(folder / MANIFEST, {**manifest, "sha256": sha256_of(manifest)})
     sync_folder(folder)
-
-
-def changes(existing: Artifact, identity: Identity) -> list[str]:
-    """Why `existing` does not match `identity`, one phrase per differing key."""
-    old = existing.manifest
-    phrases = [f"the stage's version changed: {old['version']} -> {identity.version}"] * (
-        old["version"] != identity.version
-    )
-    values = differences(old["config"], identity.config)
-    # `config` holds all values, `changed` those that were hashed: a changed default differs only in the latter.
-    for told in differences(old["changed"], identity.changed):
-        phrases += [value for value in values if _of_one_key(value, told)] or [told]
-    for name in [*old["inputs"], *(name for name in identity.inputs if name not in old["inputs"])]:
-        was, becomes = old["inputs"].get(name), identity.inputs.get(name)
-        if was != becomes:
-            phrases.append(
-                f"its input {name} {'is new' if was is None else 'is gone' if becomes is None else 'changed'}"
-            )
-    return list(dict.fromkeys(phrases))
-
-
-def _of_one_key(difference: str, other: str) -> bool:
-    """Whether two differences concern the same key, or one a key inside that of the other."""
-    keys = sorted((phrase.partition(":")[0] + "." for phrase in (difference, other)), key=len)
-    return keys[1].startswith(keys[0])
 
 
 def _hidden(path: Path, folder: Path) -> bool:

@@ -55,8 +55,8 @@ class Manifest(BaseModel):
     fingerprint: Hash
     config: dict[Word, Any]
     """The settings that determine the result."""
-    changed: dict[Word, Any]
-    """Those settings that differed from their defaults."""
+    changed: dict[Word, Any] | None = None
+    """Those settings that differed from their defaults, which are hashed; None: an older version hashed all of them."""
     inputs: dict[Word, Word]
     """The fingerprint of each input, by name."""
     counts: dict[Word, Any]
@@ -81,8 +81,7 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
             f"{folder / MANIFEST} is damaged: its content does not match the SHA-256 that it contains. "
             f"{remedy(folder, stage)}"
         )
-    # Older manifests hashed every setting: such an artifact is valid, but matches the settings of no recipe.
-    result: dict[str, Any] = {"changed": manifest.get("config"), **manifest}
+    result: dict[str, Any] = manifest
     try:
         checked = Manifest.model_validate(result)
         if counts := counts_of(checked.stage):
@@ -90,7 +89,8 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
     # If someone edits the settings and the seal but not this, old files would pass for those of other settings.
-    if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
+    hashed = checked.config if checked.changed is None else checked.changed
+    if checked.fingerprint != sha256_of([checked.stage, checked.version, hashed, checked.inputs]):
         raise ArtifactError(
             f"{folder / MANIFEST} is damaged: its fingerprint does not match its settings and inputs. "
             f"{remedy(folder, stage)}"

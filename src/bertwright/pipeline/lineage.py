@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
-from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.changes import changes
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.pipeline.arguments import train_settings
@@ -22,10 +23,11 @@ from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.train.identity import (
     CHECKPOINTS,
+    changes_of_checkpoints,
     checkpoint_identity,
     extended,
     identity,
-    refuse_other_settings,
+    other_settings,
 )
 
 
@@ -57,7 +59,7 @@ def inputs_of(
     for name, expected in lineage(recipe, folder, last, made_now).identities.items():
         if different := _differences(folder, name, expected):
             raise ArtifactError(
-                f"{folder / name} was made with other settings ({different}). Make it first: "
+                f"{folder / name} was made with other settings ({'; '.join(different)}). Make it first: "
                 f"bertwright run RECIPE --until {last} --out {folder}"
             )
     return artifacts
@@ -141,28 +143,19 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     if not before.fingerprints.keys() >= set(STAGES["train"].inputs):
         return  # neither weights nor their inputs exist
     run = training_identity(recipe, before.fingerprints, folder)
-    if not any((folder / "train" / CHECKPOINTS).glob("step-*")):
-        if _is_finished(folder, "train") and (different := _differences(folder, "train", _sealed(run, folder))):
-            raise ArtifactError(
-                f"{folder / 'train'} holds a model trained with other settings, and trained weights are never "
-                f"discarded: {different}. Restore these settings, or train in another folder (--out DIR), or move "
-                f"{folder / 'train'} away."
-            )
-        return
-    # A vocabulary knows the hash of its entries only after it is built, so the recorded one is used.
-    if words := next(_recorded(folder, "vocabulary"), None):
-        run = replace(run, inputs={**run.inputs, "vocabulary": words})
-    try:
-        refuse_other_settings(folder / "train", checkpoint_identity(train_settings(recipe), recipe.next_sentence, run))
-    except ArtifactError as error:
-        changed = [
-            f"{name} ({d})"
-            for name, expected in before.identities.items()
-            if (d := _differences(folder, name, expected))
-        ]
-        raise ArtifactError(
-            f"{error} Changed in an earlier stage: {', '.join(changed)}." if changed else str(error)
-        ) from None
+    if any((folder / "train" / CHECKPOINTS).glob("step-*")):
+        # A vocabulary knows the hash of its entries only after it is built, so the recorded one is used.
+        if words := next(_recorded(folder, "vocabulary"), None):
+            run = replace(run, inputs={**run.inputs, "vocabulary": words})
+        trained, expected = "checkpoints", checkpoint_identity(train_settings(recipe), recipe.next_sentence, run)
+        changed = changes_of_checkpoints(folder / "train", expected)
+    else:
+        trained = "a model"
+        changed = _differences(folder, "train", _sealed(run, folder)) if _is_finished(folder, "train") else []
+    if changed:
+        stages = {name: _differences(folder, name, expected) for name, expected in before.identities.items()}
+        earlier = {name: phrases for name, phrases in stages.items() if phrases}
+        raise other_settings(folder / "train", trained, changed, earlier)
 
 
 def _sealed(run: Identity, folder: Path) -> Identity:
@@ -174,10 +167,9 @@ def _sealed(run: Identity, folder: Path) -> Identity:
     return extended(run, standing.counts["extensions"], standing.counts["weights"])
 
 
-def _differences(folder: Path, name: str, expected: Identity) -> str:
-    """How the finished artifact in `folder` differs from the expected one, one phrase per key; "" if it does not."""
-    standing = open_artifact(folder / name, name)
-    return "" if standing.fingerprint == expected.fingerprint else "; ".join(changes(standing, expected))
+def _differences(folder: Path, name: str, expected: Identity) -> list[str]:
+    """How the finished artifact in `folder` differs from the expected one, one phrase per key."""
+    return changes(open_artifact(folder / name, name).manifest, expected)
 
 
 def _is_finished(folder: Path, name: str) -> bool:

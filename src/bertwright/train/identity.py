@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.changes import changes, remedy_of
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
@@ -90,19 +92,35 @@ def checkpoint_identity(settings: Settings, next_sentence: bool, run: Identity) 
 
 def refuse_other_settings(out: Path, run: Identity) -> None:
     """Raise `ArtifactError`, naming the keys, if `out` holds checkpoints that do not belong to `run`."""
+    if changed := changes_of_checkpoints(out, run):
+        raise other_settings(out, "checkpoints", changed)
+
+
+def changes_of_checkpoints(out: Path, run: Identity) -> list[str]:
+    """Return why the checkpoints in `out` do not belong to `run`, one phrase per key; empty if they do, or if there are
+    none."""
     # The newest readable one is enough: a folder never holds checkpoints of two settings.
     for path in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
-        try:
-            checkpoint = open_artifact(path, "checkpoint")
-        except ArtifactError:
-            continue  # damaged: the code that resumes will report it
-        if changed := changes(checkpoint, run):
-            raise ArtifactError(
-                f"{out} holds checkpoints trained with other settings, and trained weights are never discarded: "
-                f"{'; '.join(changed)}. Restore these settings, or train in another folder (--out DIR), or move {out} "
-                "away."
-            )
-        return
+        with suppress(ArtifactError):  # damaged: the code that resumes will report it
+            return changes(open_artifact(path, "checkpoint").manifest, run)
+    return []
+
+
+def other_settings(
+    out: Path, trained: str, changed: Sequence[str], earlier: Mapping[str, Sequence[str]] | None = None
+) -> ArtifactError:
+    """Return the error for weights in `out` (`trained` says which) that training must not continue or replace.
+
+    `changed` are the phrases of `core.changes` about the training, `earlier` those about the stages before it.
+    """
+    before = earlier or {}
+    named = ", ".join(f"{stage} ({'; '.join(phrases)})" for stage, phrases in before.items())
+    remedy = remedy_of([*changed, *chain.from_iterable(before.values())])
+    return ArtifactError(
+        f"{out} holds {trained} trained with other settings, and trained weights are never discarded: "
+        f"{'; '.join(changed)}. {remedy}, or train in another folder (--out DIR), or move {out} away."
+        + (f" Changed in an earlier stage: {named}." if named else "")
+    )
 
 
 def finished(out: Path, identity: Identity) -> Artifact | None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bertwright.core import artifact as artifacts
-from bertwright.core.artifact import MANIFEST, Artifact, build, changes, open_artifact, seal
+from bertwright.core.artifact import MANIFEST, Artifact, build, open_artifact, seal
+from bertwright.core.changes import changes
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder
@@ -144,7 +145,11 @@ def test_an_unwritable_place_is_a_plain_error(tmp_path: Path) -> None:
 def test_added_and_removed_inputs_are_named(tmp_path: Path) -> None:
     old = build(tmp_path / "c", Identity("corpus", 1, {}, {"source 1": "a", "source 2": "b"}), SILENT, make)
     now = Identity("corpus", 1, {}, {"source 1": "c", "file": "d"})
-    assert changes(old, now) == ["its input source 1 changed", "its input source 2 is gone", "its input file is new"]
+    assert changes(old.manifest, now) == [
+        "its input source 1 changed",
+        "its input source 2 is gone",
+        "its input file is new",
+    ]
     notes = Notes()
     build(tmp_path / "c", Identity("corpus", 1, {}, {"source 1": "a"}), notes, make)
     assert notes.lines == ["corpus: built again, because its input source 2 is gone"]

@@ -265,7 +265,7 @@ def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: 
     for name in ("first-again", "second"):
         with pytest.raises(
             ArtifactError,
-            match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7.*Use a different address",
+            match=r"holds checkpoints trained with other settings.*train.seed: 42 -> 7.*use a different address",
         ):
             train(name, mirror=url, seed=7)
     assert content(brought(url, tmp_path / "after")) == before

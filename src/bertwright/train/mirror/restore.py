@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import MANIFEST, Artifact, changes, open_artifact
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.changes import changes, remedy_of
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, BertwrightError, CheckpointError, DataError
 from bertwright.core.files import make_folder, sync_folder, write_atomic
@@ -58,10 +59,10 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
 def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, url: str) -> None:
     """Raise `ArtifactError`, naming the keys, if manifests at a mirror are not of the training `identity`."""
     for name in sorted(there, reverse=True)[:1]:
-        if changed := changes(Artifact(Path(name), there[name]), identity):
+        if changed := changes(there[name], identity):
             raise ArtifactError(
                 f"train.mirror {url} holds checkpoints trained with other settings, and they are never discarded: "
-                f"{'; '.join(changed)}. Use a different address for this run, or restore these settings."
+                f"{'; '.join(changed)}. {remedy_of(changed)}, or use a different address for this run."
             )
 
 
