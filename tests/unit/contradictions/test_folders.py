@@ -22,10 +22,13 @@ def artifact(folder: Path, stage: str, **config: Any) -> Path:
 
 def examples(folder: Path, plan: str, *files: str, **counts: Any) -> Path:
     """A finished folder of examples with these empty files, by default the plans of two phases."""
-    for name in files or ("plans/train/16.json", "plans/train/16-0.0-0.5.json"):
+    names = files or ("plans/train/16.json", "plans/train/16-0.0-0.5.json")
+    for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     folder.mkdir(parents=True, exist_ok=True)
+    sequences = {Path(name).stem: {"lengths": [1], "mean_length": 9.0, "label_share": None} for name in names}
+    counts = {"train": {"sequences": sequences}, **counts}
     seal(folder, Identity("examples", 1, {"examples": {"plan": plan}}, {}), counts, 0.0)
     return folder
 
@@ -116,6 +119,12 @@ def test_examples_of_another_run_are_of_the_phases_length_and_documents(
 ) -> None:
     ((key, text),) = found(train(*phases(examples(tmp_path / "examples", SINGLE, *files))), SINGLE)
     assert key == "train.phases.0.data" and has in text
+
+
+def test_examples_of_an_older_version_are_to_be_made_again(tmp_path: Path) -> None:
+    folder = examples(tmp_path / "examples", SINGLE, train={"rows": {"16": [9]}})
+    ((key, text),) = found(train(*phases(folder)), SINGLE)
+    assert key == "train.phases.0.data" and "older version" in text and "make it again with this version" in text
 
 
 def test_examples_of_another_run_have_the_given_vocabulary(tmp_path: Path) -> None:
