@@ -12,6 +12,7 @@ from typing import Any
 from bertwright.core.files import read_text, write_atomic
 from bertwright.core.presets import apply_preset
 from bertwright.core.toml import MAX_BYTES, apply_overrides, override_key, read_toml
+from bertwright.core.toml_text import toml_text
 from bertwright.shipped import find_recipe
 
 
@@ -38,9 +39,7 @@ def write_values(path: Path, values: Mapping[str, Any]) -> None:
     """Write values as TOML, unless the file already has exactly these values."""
     # A file with equal values is left untouched, whatever its comments: a user may have written it.
     if not _says(path, values):
-        import tomli_w  # training on data prepared elsewhere writes no recipe and does without it
-
-        write_atomic(path, tomli_w.dumps(values).encode())
+        write_atomic(path, toml_text(values).encode())
 
 
 def _says(path: Path, values: Mapping[str, Any]) -> bool:

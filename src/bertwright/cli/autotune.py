@@ -17,6 +17,7 @@ from bertwright.cli.options import Json, Run, load_recipe
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
+from bertwright.core.toml_text import toml_text
 
 if TYPE_CHECKING:
     from bertwright.bench.search import Trial
@@ -89,8 +90,6 @@ def autotune(
 
 def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     """Write the recipe as given, with its preset, its overrides and the fastest keys."""
-    import tomli_w
-
     from bertwright.recipe import Recipe
     from bertwright.recipe_file import Written
 
@@ -101,7 +100,7 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
         f"# {of.recipe} with the configuration that bench autotune found for phase {tried.phase} on {tried.ranks} "
         f"ranks: {speed}.\n# {_changed(fastest, tried)}\n\n"
     )
-    write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
+    write_atomic(file, (head + toml_text(written.values)).encode())
 
 
 def _print(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import is_url
+from bertwright.core.toml_text import toml_text
 from bertwright.launch.secrets import refuse_secrets, texts
 from bertwright.needs import ASKING, needs
 from bertwright.recipe import Recipe
@@ -65,9 +66,7 @@ class Job:
     @property
     def recipe(self) -> str:
         """The complete recipe, as TOML."""
-        import tomli_w  # not needed when a recipe is only checked
-
-        return tomli_w.dumps(self.values)
+        return toml_text(self.values)
 
     @property
     def files(self) -> dict[str, str]:
