@@ -48,13 +48,26 @@ def _head(name: str, plan: Plan) -> Iterator[str]:
 
 
 def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
-    head = ("phase", "length", "batch", "per rank", "steps", "tokens", "epochs", "per step", "tokens/s", "time")
+    head = (
+        "phase",
+        "length",
+        "batch",
+        "per rank",
+        "attention",
+        "steps",
+        "tokens",
+        "epochs",
+        "per step",
+        "tokens/s",
+        "time",
+    )
     rows = [
         (
             f"{index}",
             f"{phase.length:,}",
             f"{phase.batch:,}",
             f"{planned['micro_batches']:,} x {planned['micro_batch']:,}",
+            planned["attention"],
             _count(planned["steps"]),
             _large(planned["tokens"]),
             "-" if planned["repeats"] is None else f"{planned['repeats']:.2g}x",

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.stage_context import STAGE_NAMES
+from bertwright.model.config import Kernel
 from bertwright.plan.data import Data, read_data
 from bertwright.plan.disk import disk_left, disk_of
 from bertwright.plan.hours import PhaseTime, phase_time, score_seconds, stage_seconds
@@ -19,6 +20,7 @@ from bertwright.plan.shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.plan.step_time import step_time
 from bertwright.plan.work import PhaseWork, fitted, phase_work
 from bertwright.recipe import Recipe
+from bertwright.train.kernel_choice import chosen_kernel
 from bertwright.train.sizes import computing_of
 
 BAND = (0.5, 2.0)
@@ -44,8 +46,9 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     scoring = score_seconds(steps[-1] / works[-1].phase.batch)
     seconds = stage_seconds(recipe, data, machine, training, scoring, _done(made))
     most = max(memory.total for memory in memories)
+    kernel = chosen_kernel(recipe.train, "cuda" if machine.device.gpu else "cpu")
     phases = [
-        _phase(work, memory, step, time, machine)
+        _phase(work, memory, step, time, machine, kernel)
         for work, memory, step, time in zip(works, memories, steps, times, strict=True)
     ]
     return {
@@ -151,7 +154,9 @@ def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
     return Needs(memory, sum((work.steps or 1) * step for work, step in zip(works, steps, strict=True)))
 
 
-def _phase(work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine) -> Phase:
+def _phase(
+    work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine, kernel: Kernel
+) -> Phase:
     size = work.phase.micro_batching.micro_batch
     trained = 1.0 if time is None or not work.steps else time.steps / work.steps  # below 1 if `hours` ends the phase
     return {
@@ -161,6 +166,7 @@ def _phase(work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None,
         "repeats": None if work.repeats is None else work.repeats * trained,
         "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
         "micro_batches": work.micro_batches(machine.ranks),
+        "attention": kernel,
         "memory": {**asdict(memory)},  # type: ignore[typeddict-item]
         "memory_bytes": memory.total,
         "step_seconds": step,

@@ -31,6 +31,8 @@ class Phase(TypedDict):
     repeats: Number | None
     micro_batch: Count
     micro_batches: Count
+    attention: NotRequired[Text]
+    """The kernel that computes attention, a value of `train.attention`; older forecasts lack it."""
     memory: Memory
     memory_bytes: Number
     step_seconds: Number

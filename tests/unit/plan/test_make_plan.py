@@ -88,3 +88,21 @@ def test_a_precision_without_a_unit_is_refused_with_one_that_has(
         machine_of(HardwareConfig(cores=2)),
     )
     assert cpu["phases"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "hardware", "kernel"),
+    [
+        ([], HardwareConfig(), "sequences"),
+        (["model.attention_dropout=0.1"], HardwareConfig(gpu="v100-16"), "padded"),
+        (
+            ["model.attention_dropout=0", "train.attention=varlen", "train.precision=bf16"],
+            HardwareConfig(gpu="h100"),
+            "varlen",
+        ),
+    ],
+)
+def test_the_attention_kernel_is_named(overrides: list[str], hardware: HardwareConfig, kernel: str) -> None:
+    recipe = Recipe.load("demo", overrides)
+    plan = make_plan(recipe, {}, machine_of(hardware))
+    assert [phase["attention"] for phase in plan["phases"]] == [kernel] * len(recipe.train.phases)
