@@ -64,7 +64,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
         # A given file is measured on a bounded sample; a trained one on its training words, which are already counted.
         words = count_words(measured, bert_splitter(config.lower_case, config.strip_accents))
     else:
-        sample = Sample(corpus, config.sample_bytes, config.seed, _most_sentences(config.trainer))
+        sample = Sample(corpus, config.sample_bytes, config.seed, _max_sentences(config.trainer))
         of = "the corpus" if sample.share == 1 else f"{sample.share:.1%} of the corpus's documents"
         log.say(f"vocab: training {config.size:,} entries ({config.trainer.kind}) on {of}")
         entries, words = train_entries(config, _read(sample, config, log))
@@ -107,7 +107,7 @@ def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], d
     }
 
 
-def _most_sentences(trainer: TrainerConfig) -> int:
+def _max_sentences(trainer: TrainerConfig) -> int:
     """The limit for sampling documents; SentencePiece's own sampling, which differs between runs, is not used."""
     return trainer.input_sentence_size if trainer.kind == "sentencepiece" and trainer.shuffle else 0
 

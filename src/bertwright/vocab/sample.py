@@ -16,16 +16,16 @@ MEASURED_CHARACTERS = 2_000_000
 
 @dataclass
 class Sample:
-    """Documents sampled from an entire corpus, of about `most_bytes` of text and at most about `most_sentences`
+    """Documents sampled from an entire corpus, of about `max_bytes` of text and at most about `max_sentences`
     sentences (0: any number); counted while they are read.
 
     Whether a document is drawn depends only on its position in the corpus and on `seed`; no sample is kept in memory.
     """
 
     corpus: Artifact
-    most_bytes: int
+    max_bytes: int
     seed: int
-    most_sentences: int = 0
+    max_sentences: int = 0
     documents: int = 0
     bytes: int = 0
 
@@ -33,8 +33,8 @@ class Sample:
     def share(self) -> float:
         """The probability that a document is drawn."""
         counts = self.corpus.counts
-        of_sentences = self.most_sentences / max(1, counts["sentences"]) if self.most_sentences else 1.0
-        return float(min(1.0, self.most_bytes / max(1, counts["text_bytes"]), of_sentences))
+        of_sentences = self.max_sentences / max(1, counts["sentences"]) if self.max_sentences else 1.0
+        return float(min(1.0, self.max_bytes / max(1, counts["text_bytes"]), of_sentences))
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences of the drawn documents in corpus order; call once, because it updates the counts."""

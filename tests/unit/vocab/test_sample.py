@@ -33,7 +33,7 @@ def test_of_a_large_one_whole_documents_are_drawn_from_every_shard(corpus: Artif
 def test_the_number_of_sentences_bounds_it_too(corpus: Artifact) -> None:
     total = sum(len(document) for shard in SHARDS for document in shard)
     counted = Artifact(corpus.path, {**corpus.manifest, "counts": {**corpus.counts, "sentences": total}})
-    sample = Sample(counted, 10**9, seed=1, most_sentences=total // 4)
+    sample = Sample(counted, 10**9, seed=1, max_sentences=total // 4)
     assert sample.share == pytest.approx(0.25, rel=1e-2)
     assert 0.8 * total / 4 < len(list(sample.sentences())) < 1.2 * total / 4
 
