@@ -141,8 +141,7 @@ def _step_seconds(
 ) -> list[float]:
     padded = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu).padded
     return [
-        step_time(recipe.network(), recipe.train, recipe.optim, work, machine, padded, found).seconds
-        for work, found in zip(works, measured, strict=True)
+        step_time(recipe, work, machine, padded, found).seconds for work, found in zip(works, measured, strict=True)
     ]
 
 

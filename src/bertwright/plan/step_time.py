@@ -17,13 +17,13 @@ import numpy as np
 
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
-from bertwright.optim.config import OptimConfig
 from bertwright.plan.calls import compiled, pass_calls
 from bertwright.plan.devices import REACHED
 from bertwright.plan.kept import Measured
 from bertwright.plan.machine import Machine
 from bertwright.plan.update_time import update_seconds
 from bertwright.plan.work import PhaseWork
+from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
 from bertwright.train.pass_sizes import kept_numbers
@@ -69,20 +69,14 @@ class StepTime:
 
 
 def step_time(
-    network: NetworkConfig,
-    train: TrainConfig,
-    optim: OptimConfig,
-    work: PhaseWork,
-    machine: Machine,
-    padded: bool,
-    measured: Measured | None = None,
+    recipe: Recipe, work: PhaseWork, machine: Machine, padded: bool, measured: Measured | None = None
 ) -> StepTime:
     """The time of a step of the phase at its full batch size; `measured` values replace those of the model."""
-    ranks = machine.ranks
+    network, train, ranks = recipe.network(), recipe.train, machine.ranks
     micro = work.micro_batches(ranks)
     sequences = share_of(work.phase, ranks) / micro
     each = measured.micro_batch if measured else micro_batch_seconds(network, train, work, machine, sequences, padded)
-    update = measured.update if measured else update_seconds(network, train, optim, machine)
+    update = measured.update if measured else update_seconds(network, train, recipe.optim, machine)
     reduction = reduction_seconds(network.parameters, train, machine)
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128

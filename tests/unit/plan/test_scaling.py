@@ -180,7 +180,7 @@ def test_the_document_has_the_forecast_from_1_to_1024() -> None:
         hours, cells = 0.0, []
         for index in range(2):
             work = phase_work(recipe, index, read_data(recipe, {}))
-            step = step_time(recipe.network(), recipe.train, recipe.optim, work, machine, padded)
+            step = step_time(recipe, work, machine, padded)
             assert step.seconds == pytest.approx(
                 max(step.compute + step.update + step.exposed, step.loader) * (1 + step.wait)
             )
@@ -198,7 +198,7 @@ def test_more_devices_are_faster_and_never_more_than_in_proportion() -> None:
     before = 0.0
     for nodes in (1, 2, 4, 8, 16, 32, 64, 128):
         machine = machine_of(HardwareConfig(gpu="h100", gpus=8, nodes=nodes))
-        seconds = step_time(recipe.network(), recipe.train, recipe.optim, work, machine, True).seconds
+        seconds = step_time(recipe, work, machine, True).seconds
         assert not before or before / 2 <= seconds < before
         before = seconds
 

@@ -128,24 +128,18 @@ def test_the_update_moves_the_state_or_the_part_of_it_that_a_rank_has(load: Load
     whole = 44 * recipe.network().parameters / (0.8 * 1e9)
     both = machine(each=2)
     for given, there, parts in ((recipe, machine(), 1), (recipe, both, 1), (shared, both, 2), (shared, machine(), 1)):
-        found = step_time(given.network(), given.train, given.optim, work(given), there, False)
+        found = step_time(given, work(given), there, False)
         assert found.update == pytest.approx(whole / parts)
     for engine in ("fsdp", "deepspeed"):
         given = load(f"train.engine={engine}")
-        assert step_time(given.network(), given.train, given.optim, work(given), both, False).update == pytest.approx(
-            whole / 2
-        )
+        assert step_time(given, work(given), both, False).update == pytest.approx(whole / 2)
 
 
 def test_a_measurement_replaces_passes_and_update(load: Load) -> None:
     recipe = load()
-    found = step_time(
-        recipe.network(), recipe.train, recipe.optim, work(recipe), machine(), False, Measured(2.0, 0.5, "")
-    )
+    found = step_time(recipe, work(recipe), machine(), False, Measured(2.0, 0.5, ""))
     assert (found.compute, found.update) == (4.0, 0.5), "two micro-batches"
-    ranks = step_time(
-        recipe.network(), recipe.train, recipe.optim, work(recipe), machine(each=2), False, Measured(2.0, 0.5, "")
-    )
+    ranks = step_time(recipe, work(recipe), machine(each=2), False, Measured(2.0, 0.5, ""))
     assert ranks.compute == 2.0 and ranks.wait == straggling(2)
 
 
@@ -153,9 +147,7 @@ def test_a_measurement_replaces_passes_and_update(load: Load) -> None:
 def test_a_rank_draws_its_sequences_with_half_of_its_cores(each: int, cores: int, speed: float, load: Load) -> None:
     """60,000 sequences of 128 tokens a second on a core; the small recipe has 8 of 16 in a step."""
     recipe = load()
-    found = step_time(
-        recipe.network(), recipe.train, recipe.optim, work(recipe), machine(each=each, cores=cores), False
-    )
+    found = step_time(recipe, work(recipe), machine(each=each, cores=cores), False)
     assert found.loader == pytest.approx(8 / each * 16 / 128 / 60_000 / speed)
 
 
