@@ -11,7 +11,8 @@ from pathlib import Path
 
 from bertwright.corpus.article import Paragraph
 from bertwright.corpus.references import references_in
-from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_page
+from bertwright.corpus.sources.header import parse_header
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.clean import paragraphs
 from bertwright.corpus.wikitext.definitions import Definitions, plain_definition

@@ -20,6 +20,7 @@ from bertwright.core.files import read_text, sha256, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
+from bertwright.corpus.hash_set import HashSet
 from bertwright.corpus.ngrams import Hashes, run_length, run_name, runs, words
 from bertwright.corpus.part import read_array, write_array
 from bertwright.corpus.text import documents_in
@@ -27,27 +28,6 @@ from bertwright.corpus.text import documents_in
 _MAX_BYTES = 256 * 2**20
 """Largest file of evaluation texts, in bytes; its sentences are held in memory."""
 _EXAMPLES = 5
-_TABLE_BITS = 22
-
-
-class HashSet:
-    """The set of hashes to search a text for."""
-
-    def __init__(self, hashes: Hashes) -> None:
-        self.hashes = np.unique(hashes)
-        self._table = np.zeros(2**_TABLE_BITS, bool)  # filters out most hashes that are not in the set
-        self._table[self._places(self.hashes)] = True
-
-    def intersection(self, hashes: Hashes) -> Hashes:
-        """[F] the hashes of the set that are among `hashes` [N], sorted and unique."""
-        likely = hashes[self._table[self._places(hashes)]]
-        places = np.searchsorted(self.hashes, likely)
-        # `searchsorted` returns the length for a value above the last one.
-        return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
-
-    @staticmethod
-    def _places(hashes: Hashes) -> Hashes:
-        return hashes >> np.uint64(64 - _TABLE_BITS)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.definitions import gather_definitions
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
-from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.header import Header
 from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import Source

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.corpus.config import CorpusConfig, SourceConfig
-from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import File
+from bertwright.corpus.sources.header import Header
 from bertwright.corpus.wikitext.templates import Table
 
 

@@ -12,10 +12,11 @@ from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
-from bertwright.corpus.sources.dump import END, PAGE, Header, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.sources.dump import END, PAGE, Page, PageSplitter, parse_page
 from bertwright.corpus.sources.file import File, Reader
 from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.sources.fragments import no_pages, root_element
+from bertwright.corpus.sources.header import Header, parse_header
 from bertwright.corpus.sources.job import Job, Piece
 from bertwright.corpus.sources.pieces import between, bounds, read, spooled
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs

@@ -28,7 +28,8 @@ from bertwright.examples.heldout_plans import (
 from bertwright.examples.join import join_store, totals
 from bertwright.examples.plans import ROW
 from bertwright.formats.imported.heldout import HoldOut
-from bertwright.formats.imported.tasks import Chosen, Import, ImportTask
+from bertwright.formats.imported.import_task import ImportTask
+from bertwright.formats.imported.tasks import Chosen, Import
 
 
 class _Planned(NamedTuple):

@@ -22,7 +22,8 @@ from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.instances import ENDS, dtypes, ends, gather
 from bertwright.examples.join import concatenate
 from bertwright.examples.store import map_file
-from bertwright.formats.imported.tasks import HASHES, Chosen, Import, ImportTask
+from bertwright.formats.imported.import_task import ImportTask
+from bertwright.formats.imported.tasks import HASHES, Chosen, Import
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
 from bertwright.formats.recognise import FileSet

@@ -10,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.instances import ENDS, Instances, dtypes
 from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Kind
-from bertwright.formats.imported.heldout import HeldoutPart, HoldOut
+from bertwright.formats.imported.heldout import HeldoutPart
+from bertwright.formats.imported.import_task import ImportTask
 from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.known import format_of
@@ -38,43 +37,8 @@ TELLING = 16
 HASHES = "hashes"
 """The column of the parts with the hash of each example's ids before masking; present when examples are held out."""
 
-
 Chosen = Sequence[tuple[ImportedData, FileSet]]
 """The phases with external data, and the files of each."""
-
-
-@dataclass(frozen=True)
-class ImportTask:
-    """What a worker needs to import one file."""
-
-    data: ImportedData
-    file: Path
-    kind: Kind
-    static: bool
-    """Whether the set has masks."""
-    number: int
-    """Number of the file in its set."""
-    parts: Path
-    vocab: Artifact
-    vocabulary: Vocabulary
-    hold_out: HoldOut | None = None
-    """What it holds out; None when a corpus provides the held-out text."""
-
-    @property
-    def trains(self) -> bool:
-        """Whether at least part of the file is used for training."""
-        return self.hold_out is None or self.hold_out.share < 1
-
-    @property
-    def facts(self) -> Path:
-        """The note that is written last: `{"file", "examples", ..., "sha256"}`, or `{"file", "fault"}`."""
-        return self.part("json")
-
-    def part(self, column: str) -> Path:
-        """The file of one column."""
-        return self.parts / self.data.folder / f"{self.number:05}.{column}"
-
-
 Import = ImportTask | TokensTask
 """An import task of the stage."""
 

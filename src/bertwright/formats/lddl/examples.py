@@ -7,7 +7,6 @@ masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,14 +21,13 @@ from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package, reading
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import checked
+from bertwright.formats.lddl import npy
 from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
 
 _COLUMNS = ("A", "B", "is_random_next", "num_tokens")
 _MASKS = (POSITIONS, "masked_lm_labels")
 _BLOCK = 4096
-_VERSION_1 = b"\x93NUMPY\x01\x00"
-_NPY = re.compile(rb"\{'descr': '<u2', 'fortran_order': False, 'shape': \((\d+),\), \} *\n")
 
 
 def facts(file: Path) -> Facts | None:
@@ -118,7 +116,7 @@ def _decoded(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
         row = wrong[0]
         raise ShardError(place.file, f"example {place.first_row + row:,} has {lengths[row]:,} tokens, not num_tokens")
     segments = np.tile([0, 1], len(rows)).repeat(np.stack([firsts, lengths - firsts], 1).ravel())
-    positions = [_positions(place, row, stored) for row, stored in enumerate(batch.get(_MASKS[0], []))]
+    positions = [npy.positions(place, row, stored) for row, stored in enumerate(batch.get(_MASKS[0], []))]
     labels = _numbers(place, [text.split() for text in batch.get(_MASKS[1], [])], ids)
     counts = np.array([len(run) for run in positions], np.int64) if positions else np.zeros(len(rows), np.int64)
     if positions and len(wrong := np.flatnonzero(counts != labels[1])):
@@ -140,18 +138,6 @@ def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged
     return numbers, np.fromiter(map(len, rows), np.int64, len(rows))
 
 
-def _positions(place: Place, row: int, stored: bytes) -> Any:
-    """Parse the array of a .npy file (numpy.lib.format, version 1); accepts only a one-dimensional array of uint16."""
-    size = int.from_bytes(stored[8:10], "little")
-    header = _NPY.fullmatch(stored[10 : 10 + size]) if stored[:8] == _VERSION_1 else None
-    values = stored[10 + size :]
-    if header is None or int(header[1]) * 2 != len(values):
-        raise ShardError(
-            place.file, f"example {place.first_row + row:,}: masked_lm_positions is not an array of uint16"
-        )
-    return np.frombuffer(values, "<u2")
-
-
 def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entries: Any) -> dict[str, list[Any]]:
     begin, end, second = block.cu_seqlens[:-1], block.cu_seqlens[1:], block.cu_seqlens[:-1] + block.second
     _must_be_pairs(file, first, block, ids)
@@ -164,7 +150,7 @@ def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entr
         "B": [_joined(file, pieces[s : e - 1]) for s, e in zip(second, end, strict=True)],
         "is_random_next": (block.next_sentence_labels == 1).tolist(),
         "num_tokens": block.lengths.tolist(),
-        "masked_lm_positions": [_npy(block.positions[b:e]) for b, e in spans],
+        "masked_lm_positions": [npy.stored(block.positions[b:e]) for b, e in spans],
         "masked_lm_labels": [_joined(file, labels[b:e]) for b, e in spans],
     }
 
@@ -194,12 +180,6 @@ def _joined(file: Path, pieces: Any) -> str:
             f"{file}: a vocabulary entry contains a space, which LDDL does not support. Use another format."
         )
     return text
-
-
-def _npy(positions: Any) -> bytes:
-    text = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({len(positions)},), }}"
-    header = text.ljust(117).encode() + b"\n"
-    return b"".join([_VERSION_1, len(header).to_bytes(2, "little"), header, positions.astype("<u2").tobytes()])
 
 
 def _file_name(file: FileNumber) -> str:

@@ -8,7 +8,7 @@ from bertwright.core.log import SILENT
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.article import Article
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.sources.header import Header
 from bertwright.corpus.sources.job import Job
 from bertwright.corpus.sources.known import documents, format_of
 from bertwright.corpus.sources.source import open_source
