@@ -1,0 +1,79 @@
+"""How long files, functions and the training loop are, and how many parameters functions have, at most."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
+
+LINES = 200
+"""Most lines of a file."""
+LONGER = {
+    "cli/stages.py",
+    "core/toml.py",
+    "init/draft.py",
+    "launch/azureml/place.py",
+    "recipe.py",
+    "train/config.py",
+    "train/ranks.py",
+}
+"""Files that may be a tenth longer: cut in two, their one idea would have to be put together again by the reader."""
+FUNCTION = 40
+"""Most lines of a function, without its docstring, which may say as much as it has to."""
+PARAMETERS = 6
+LOOP = 150
+"""Most lines of the functions of `train/run.py` that train, from the first phase to the last step."""
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The text of each source file, by its path in the package."""
+    return {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+
+
+def functions(text: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    first = function.body[0]
+    words = (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) is not None else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - words
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The number of values that a caller gives: all parameters but `self` and `cls`."""
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+@pytest.mark.parametrize("path", sorted(texts()))
+def test_a_file_is_one_idea(path: str) -> None:
+    most = LINES + LINES // 10 if path in LONGER else LINES
+    lines = len(texts()[path].splitlines())
+    assert lines <= most, f"{path} has {lines} lines: give a part of it that has an idea of its own its own file"
+
+
+def test_the_longer_files_exist() -> None:
+    assert set(texts()) >= LONGER
+
+
+@pytest.mark.parametrize("path", sorted(texts()))
+def test_functions_are_short_and_take_few_values(path: str) -> None:
+    for function in functions(texts()[path]):
+        where = f"{path}: {function.name}"
+        assert length(function) <= FUNCTION, f"{where} has {length(function)} lines: name a part of it"
+        assert parameters(function) <= PARAMETERS, f"{where} has {parameters(function)} parameters: group some of them"
+
+
+def test_the_training_loop_is_read_at_once() -> None:
+    parts = [each for each in functions(texts()["train/run.py"]) if each.name != "run"]
+    assert {"train", "train_phase"} <= {each.name for each in parts}
+    assert sum(map(length, parts)) <= LOOP
