@@ -45,6 +45,7 @@ MAY_IMPORT = {
         "corpus",
         "vocab",
         "examples",
+        "formats",
         "train",
         "evaluate",
         "export",
@@ -82,6 +83,15 @@ MAY_READ = {
 }
 """Stages whose `shapes.py` a stage may also import: the types of the JSON it reads, its only knowledge of the writer.
 So each field is defined once, at the stage that writes it, and the reader needs no other code of that stage."""
+BY_A_NAME_FROM_ELSEWHERE = {
+    "cli/app.py": "the module of a verb, from the table in the same file",
+    "pipeline/stage.py": "the function of a stage, from the rows in the same file, which count as imports here",
+    "core/shapes.py": "the types of a stage's counts: core knows no stage, and `shapes.py` imports no code",
+    "formats/errors.py": "packages of others, with an error that names what to install",
+}
+"""Files that import what is named by a value, not by a literal, and what that is: the only imports that are not seen
+here. `core/shapes.py` closes a circle, core and the types of each stage, which exist without each other until a
+manifest is read."""
 PUBLIC = SOURCE / "__init__.py"
 """Exports the public names, including those of the pipeline, to users."""
 MAIN = SOURCE / "__main__.py"
@@ -121,8 +131,25 @@ def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
+@cache
+def calls(path: Path) -> list[ast.expr]:
+    """The first arguments of all calls of `import_module` in the file."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    return [node.args[0] for node in nodes if ast.unparse(node.func).endswith("import_module")]
+
+
+@cache
+def named(path: Path) -> set[str]:
+    """Modules that the file imports by a literal name, or of which it names a function ("bertwright.x.y:run")."""
+    literal = {node.value for node in calls(path) if isinstance(node, ast.Constant)}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return literal | {text.partition(":")[0] for text in texts if re.fullmatch(r"bertwright(\.\w+)+:\w+", text)}
+
+
 def imported(path: Path) -> Iterator[str]:
-    """Dotted names of all modules that the file imports, at any depth."""
+    """Dotted names of all modules that the file imports, at any depth, by a statement or by a literal name."""
+    yield from named(path)
     for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -165,8 +192,8 @@ def modules() -> dict[str, Path]:
 
 
 def imports(path: Path, known: Collection[str]) -> set[str]:
-    """The modules of the package that the file imports, at any depth."""
-    found = set()
+    """The modules of the package that the file imports, at any depth, by a statement or by a literal name."""
+    found = set(named(path))
     for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -174,6 +201,11 @@ def imports(path: Path, known: Collection[str]) -> set[str]:
             within = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in known else node.module for name in within}
     return found & set(known)
+
+
+def test_only_these_files_import_what_a_value_names() -> None:
+    found = {path for path in files() for name in calls(path) if not isinstance(name, ast.Constant)}
+    assert {path.relative_to(SOURCE).as_posix() for path in found} == set(BY_A_NAME_FROM_ELSEWHERE)
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

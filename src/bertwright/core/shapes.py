@@ -29,6 +29,7 @@ def counts_of(stage: str) -> TypeAdapter[Any] | None:
 
     Built on first use, because building it takes longer than importing the types.
     """
+    # By name, because core imports no stage; a manifest is read by whoever opens a folder, and each has to check it.
     # The name comes from a manifest, which is untrusted: nothing but a shapes.py of this package is imported.
     if not stage.isidentifier() or not files(_PACKAGE).joinpath(stage, "shapes.py").is_file():
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +61,11 @@ def examples(work: Work) -> dict[str, Any]:
         return {**shared, "imported": imported, "inputs": work.made}
     if recipe.corpus is None:
         return {**shared, "vocab": vocab, "imported": imported}
-    # Imported by name: the formats need packages that examples of a corpus alone do not.
-    sets = import_module("bertwright.formats.imported.sets").Sets.find(imported) if imported else None
+    sets = None
+    if imported:  # only then: the formats need packages that examples of a corpus alone do not
+        from bertwright.formats.imported.sets import Sets
+
+        sets = Sets.find(imported)
     return {**shared, "inputs": ExamplesInputs(work.made["corpus"], vocab, sets)}
 
 
