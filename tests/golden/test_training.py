@@ -1,7 +1,7 @@
-"""Twenty steps of six trainings: their batches to the bit, their losses and norms as they were recorded.
+"""Twenty steps of seven trainings: their batches to the bit, their losses and norms as they were recorded.
 
 On the kind of machine that recorded them losses, norms and final weights are equal to the last bit; elsewhere the
-processor adds in another order, and they agree to a thousandth. `BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden`
+processor adds in another order, and they agree to a hundred-thousandth. `BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden`
 records them anew, which is right only where a change of the numbers is meant.
 """
 
@@ -28,9 +28,18 @@ EXACT = ("phase", "step", "optimizer_step", "skipped", "learning_rate", "tokens_
 MEASURED = ("mlm_loss", "nsp_loss", "grad_norm", "heldout_mlm_loss", "heldout_nsp_loss")
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_twenty_steps_are_those_that_were_recorded(name: str, prepared: Prepared, tmp_path: Path) -> None:
-    done = trained(name, prepared, tmp_path / name)
+TOLERANCE = 1e-5
+"""Relative, of losses and norms. Processors that add in another order differ by 2e-7 after twenty steps; GELU in its
+tanh approximation changes the losses of the training with large weights by 6e-5 from the first step on."""
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def both(
+    request: pytest.FixtureRequest, prepared: Prepared, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a training gives now, and what was recorded of it."""
+    name = request.param
+    done = trained(name, prepared, tmp_path_factory.mktemp("golden") / name)
     now = {
         "machine": machine(),
         "steps": steps(done),
@@ -40,15 +49,24 @@ def test_twenty_steps_are_those_that_were_recorded(name: str, prepared: Prepared
     file = RECORDED / f"{name}.json"
     if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
         file.write_text(json.dumps(now, indent=1) + "\n")
-    recorded = json.loads(file.read_text())
+    return now, json.loads(file.read_text())
+
+
+def test_twenty_steps_are_those_that_were_recorded(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    now, recorded = both
     assert now["tensors"] == recorded["tensors"]
     for step, expected in zip(now["steps"], recorded["steps"], strict=True):
         assert {key: step[key] for key in EXACT} == {key: expected[key] for key in EXACT}
         assert step.keys() == expected.keys()
         for key in step.keys() & set(MEASURED):
-            assert step[key] == pytest.approx(expected[key], rel=1e-3), (key, expected["step"])
-    if recorded["machine"] == now["machine"]:
-        assert now == recorded
+            assert step[key] == pytest.approx(expected[key], rel=TOLERANCE), (key, expected["step"])
+
+
+def test_they_are_equal_to_the_bit_where_they_were_recorded(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    now, recorded = both
+    if now["machine"] != recorded["machine"]:
+        pytest.skip("recorded with another processor or torch, which adds in another order")
+    assert now == recorded
 
 
 def trained(name: str, prepared: Prepared, out: Path) -> Artifact:

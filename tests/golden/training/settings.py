@@ -1,4 +1,8 @@
-"""Six small trainings that between them use both kernels, packing, accumulation, two ranks, LAMB and AdamW."""
+"""Seven small trainings that between them use both kernels, packing, accumulation, two ranks, LAMB and AdamW.
+
+Fresh weights are so small that a layer is nearly linear. One training begins with large ones, so that the form of GELU,
+softmax and tanh is part of its losses.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ SETTINGS: dict[str, Settings] = {
     "lamb-padded": {"optim": {"kind": "lamb"}, "attention_dropout": 0.1, "attention": "padded"},
     "adamw-packing": {"optim": {"kind": "adamw"}, "phase": {"packing": True, "micro_batch": 2}},
     "lamb-accumulation": {"optim": {"kind": "lamb"}, "phase": {"micro_batch": 5}},
+    "adamw-large-weights": {"optim": {"kind": "adamw"}, "network": {"initializer_range": 0.3}},
     "adamw-two-ranks": {"optim": {"kind": "adamw"}, "phase": {"micro_batch": 3}, "ranks": 2},
 }
 
@@ -45,7 +50,7 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     settings = SETTINGS[name]
     out.parent.mkdir(parents=True, exist_ok=True)
     network = out.parent / f"{name}.bert.json"
-    network.write_text(json.dumps(NETWORK))
+    network.write_text(json.dumps({**NETWORK, **settings.get("network", {})}))
     attention = {"attention": settings.get("attention", "auto")}
     phases = [phase | settings.get("phase", {}) for phase in (SHORT, LONG)]
     return run(
