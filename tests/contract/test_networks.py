@@ -1,6 +1,8 @@
 """Every network family: kernels agree, packing changes nothing, all weights are trained, counted, decayed and saved."""
 
+from collections import Counter
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,12 @@ with_and_without = pytest.mark.parametrize(
 )
 
 
-def built(family: Any, next_sentence: bool | None = None, kernel: Kernel = "padded") -> PreTrainingModel:
-    """The family's smallest network without dropout; it has a next-sentence head unless unsupported or disabled."""
+def built(
+    family: Any, next_sentence: bool | None = None, kernel: Kernel = "padded", size: str = "tiny"
+) -> PreTrainingModel:
+    """The family's network of this size without dropout; it has a next-sentence head unless unsupported or disabled."""
     torch.manual_seed(0)
-    section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=160, initializer_range=0.1)
+    section = family(size=size, dropout=0.0, attention_dropout=0.0, max_positions=160, initializer_range=0.1)
     return PreTrainingModel(
         section.resolve(VOCABULARY, family.takes_pairs if next_sentence is None else next_sentence), kernel
     )
@@ -60,6 +64,26 @@ def test_hidden_states_are_the_same_with_every_kernel_and_however_sequences_are_
         model.encoder.kernel = kernel
         for each in (batch, packed):
             torch.testing.assert_close(model.encoder(each), expected, rtol=0, atol=1e-12)
+
+
+@families
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_is_bound_once_to_a_batch_for_each_window_not_in_every_layer(
+    family: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Binding computes indices for all tokens and may wait for the device (docs/decisions/0004)."""
+    module, name = import_module(f"bertwright.model.attention.{kernel}"), kernel.capitalize()
+    model, bound, made = built(family, kernel=kernel, size="mini"), list[int | None](), getattr(module, name)
+
+    def counted(batch: Any, window: int | None) -> Any:
+        bound.append(window)
+        return made(batch, window)
+
+    monkeypatch.setattr(module, name, counted)
+    assert model.config.num_hidden_layers > 1
+    with torch.inference_mode():
+        model(random_batch(LENGTHS))
+    assert Counter(bound) == Counter(set(model.config.windows))
 
 
 @families

@@ -4,6 +4,7 @@ that only trains needs nothing else. It also loads few of our own modules, so re
 Reading a recipe needs no other package, and neither does writing it, which `run` does if it differs from the folder's.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bertwright import RunFolder
+import pytest
+from tests.pipeline.test_without_corpus import RECIPE as WITHOUT_CORPUS
+from tests.unit.test_classification import recipe as classifier
+from tests.unit.test_classification import texts
+
+from bertwright import Recipe, RunFolder, run
+from bertwright.cli.conversion import ConvertOptions, convert
+from bertwright.formats.names import Target
 
 FEW = """
 import sys, tomllib
@@ -121,6 +129,32 @@ def test_a_prepared_run_is_trained_with_few_packages(
         "bertwright.train.run",
         "bertwright.report.run",
     }
+
+
+def imported(finished: Path, small_recipe: Path, folder: Path) -> Recipe:
+    """The recipe of a training on the finished run's examples in NVIDIA's format, without a corpus."""
+    convert(finished, folder / "hdf5", Target("hdf5"), ConvertOptions(files=2))
+    first, second = sorted(path for path in (folder / "hdf5").iterdir() if path.is_dir())
+    paths = {"vocab": finished / "vocab" / "vocab.txt", "model": small_recipe.parent / "bert.json"}
+    paths |= {"first": first, "second": second}
+    (folder / "data.toml").write_text(WITHOUT_CORPUS.format(**{k: json.dumps(str(path)) for k, path in paths.items()}))
+    return Recipe.load(folder / "data.toml")
+
+
+def labelled(finished: Path, small_recipe: Path, folder: Path) -> Recipe:
+    """The recipe of a classifier."""
+    return classifier(folder, 'labels = ["poor", "fine"]', texts())
+
+
+@pytest.mark.parametrize("of", [imported, labelled])
+def test_data_made_elsewhere_is_trained_on_with_few_packages(
+    of: Callable[[Path, Path, Path], Recipe], finished: Path, small_recipe: Path, tmp_path: Path
+) -> None:
+    recipe, folder = of(finished, small_recipe, tmp_path), tmp_path / "run"
+    run(recipe, folder, ["vocab", "examples"])
+    recipe.write(folder / "recipe.toml")
+    loaded(WALK, folder)
+    assert RunFolder(folder).artifact("train").counts["steps"] > 0
 
 
 def test_scoring_loads_no_compiler(finished: Path, tmp_path: Path) -> None:

@@ -1,17 +1,25 @@
 """A call passes four files from the verb to the line that calls backward, so tracebacks and the training code stay easy
 to follow. The files that parse the command line come before and are not known to a verb."""
 
+import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 
 import bertwright
 from bertwright.cli.app import main
+from bertwright.model.config import Kernel
 
 SOURCE = Path(bertwright.__file__).parent
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PLACES = dict(re.findall(r"^\| (the line that .*?|where a .*?) +\| (.*?) +\|$", README, re.MULTILINE))
+"""README's table of what is looked for most, and where it is."""
 
 
 class EnoughError(Exception):
@@ -27,9 +35,11 @@ def test_three_hops_from_a_verb_to_backward(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     passed: list[str] = []
+    callers: list[str] = []
 
     def backward(loss: torch.Tensor) -> None:
         frame = sys._getframe(1)
+        callers.append(frame.f_code.co_name)
         while frame.f_back is not None:
             path = Path(frame.f_code.co_filename)
             if path.is_relative_to(SOURCE) and path.relative_to(SOURCE).as_posix() not in passed:
@@ -44,3 +54,12 @@ def test_three_hops_from_a_verb_to_backward(
         main()
     parsing = ["cli/grouped.py", "cli/app.py"]
     assert passed == ["train/step.py", "train/run.py", "pipeline/run.py", "cli/stages.py", *parsing]
+    assert PLACES["the line that calls backward"] == f"`{passed[0]}`, in `{callers[0]}`"
+
+
+def test_readme_names_the_line_that_draws_a_mask_and_the_folder_of_kernels() -> None:
+    path, *functions = re.findall(r"`(.*?)`", PLACES["the line that draws a mask"])
+    module = import_module(f"bertwright.{path.removesuffix('.py').replace('/', '.')}")
+    assert functions and all(callable(attrgetter(name)(module)) for name in functions)
+    (folder,) = re.findall(r"`(.*?)`", PLACES["where a new attention kernel goes"])
+    assert {f"{kernel}.py" for kernel in get_args(Kernel)} <= {file.name for file in (SOURCE / folder).iterdir()}

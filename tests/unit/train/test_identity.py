@@ -139,6 +139,24 @@ def test_checkpoints_of_other_settings_are_refused_by_the_names_of_the_keys(tmp_
     assert "batch" not in str(caught.value)
 
 
+class OfTomorrow(TrainConfig):
+    """The settings of a version with one more key, which is off."""
+
+    key_of_tomorrow: bool = False
+
+
+def test_a_checkpoint_continues_in_a_version_with_another_key_that_is_off(tmp_path: Path) -> None:
+    def tomorrow(**train: Any) -> Identity:
+        config = OfTomorrow.model_validate({"phases": [PHASE], **train})
+        newer = replace(settings(), train=config)
+        return checkpoint_identity(newer, True, identity(newer, True, INPUTS, tmp_path))
+
+    checkpoint(tmp_path, 5, of_checkpoints(tmp_path))
+    refuse_other_settings(tmp_path, tomorrow())
+    with pytest.raises(ArtifactError, match="key_of_tomorrow"):
+        refuse_other_settings(tmp_path, tomorrow(key_of_tomorrow=True))
+
+
 def test_the_newest_checkpoint_that_can_be_read_tells_of_the_settings(tmp_path: Path) -> None:
     refuse_other_settings(tmp_path, of_checkpoints(tmp_path))  # no checkpoints: nothing to lose
     checkpoint(tmp_path, 5, of_checkpoints(tmp_path))
