@@ -1,8 +1,8 @@
 """Every network family: kernels agree, packing changes nothing, all weights are trained, counted, decayed and saved."""
 
+import sys
 from collections import Counter
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright.core.errors import ArtifactError
+from bertwright.model.attention.kernel import Attend, bind
+from bertwright.model.batch import PackedBatch
 from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.config import NETWORKS, Kernel, ModelConfig
 from bertwright.model.flops import STEP, forward_flops
@@ -72,14 +74,13 @@ def test_a_kernel_is_bound_once_to_a_batch_for_each_window_not_in_every_layer(
     family: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Binding computes indices for all tokens and may wait for the device (docs/decisions/0004)."""
-    module, name = import_module(f"bertwright.model.attention.{kernel}"), kernel.capitalize()
-    model, bound, made = built(family, kernel=kernel, size="mini"), list[int | None](), getattr(module, name)
+    model, bound = built(family, kernel=kernel, size="mini"), list[int | None]()
 
-    def counted(batch: Any, window: int | None) -> Any:
+    def counted(kernel: Kernel, batch: PackedBatch, window: int | None = None) -> Attend:
         bound.append(window)
-        return made(batch, window)
+        return bind(kernel, batch, window)
 
-    monkeypatch.setattr(module, name, counted)
+    monkeypatch.setattr(sys.modules[type(model.encoder).__module__], "bind", counted)
     assert model.config.num_hidden_layers > 1
     with torch.inference_mode():
         model(random_batch(LENGTHS))

@@ -2,16 +2,19 @@
 
 A guide has one new file, changes at most two others (the union, and the code that builds the section's object), and
 adds a sample to the contract tests where it says so. "Try it" names the recipe keys that use the new member, "See it"
-the command that shows it. Finally the contract tests, which do not know the new members, must pass with them.
+the command that shows it. Then what is generated from the sections is written anew, as CONTRIBUTING.md says. Finally
+the contract tests, which do not know the new members, must pass with them, and so must the rules of the house.
 """
 
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,16 @@ ADDED = {
     "damaged_sources": "marked",
 }
 """The contract tests, and the member that a guide adds to the cases of each."""
+RULES = (
+    "tests/unit/test_schemas.py",
+    "tests/unit/test_explain.py",
+    "tests/golden/test_defaults.py",
+    "tests/rules/test_imports.py::test_a_stage_imports_only_what_the_table_allows",
+    "tests/rules/test_imports.py::test_no_module_imports_itself_in_a_circle",
+    "tests/rules/test_measures.py",
+    "tests/rules/test_shapes.py",
+)
+"""Tests that know all sections, or read all files."""
 
 
 def steps(guide: Path) -> list[tuple[str, str, str]]:
@@ -69,17 +82,19 @@ def test_a_guide_adds_one_file_and_touches_at_most_two(guide: Path) -> None:
     kinds = [kind for kind, path, _ in steps(guide) if path.startswith("src/")]
     assert kinds.count("python") == 1 and 1 <= kinds.count("diff") <= 2
     assert len(steps(guide)) <= len(kinds) + 1, "what the tests are given is one file"
+    generated = any(path.endswith("/config.py") for _, path, _ in steps(guide))
+    assert generated == ("#what-is-generated-from-the-sections" in guide.read_text(encoding="utf-8"))
     assert not any((ROOT / path).exists() for kind, path, _ in steps(guide) if kind == "python")
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources and the tests with the steps of all guides applied."""
-    folder = tmp_path / "checkout"
-    for name in ("src", "tests"):
+    folder = tmp_path_factory.mktemp("guides") / "checkout"
+    for name in ("src", "tests", "tools"):
         # Includes bytecode, to avoid recompiling everything, except files that another process is about to rename.
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc.*"))
-    for name in ("pyproject.toml", "recipes", "places"):
+    for name in ("pyproject.toml", "recipes", "places", "README.md"):
         (folder / name).symlink_to(ROOT / name)
     for guide in GUIDES:
         for kind, path, content in steps(guide):
@@ -88,23 +103,32 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
+def written_anew() -> list[str]:
+    """The commands with which CONTRIBUTING.md writes generated files anew."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.partition("## What is generated from the sections\n")[2]
+    return section.partition("```sh\n")[2].partition("```")[0].splitlines()
+
+
 def named(kind: str) -> list[str]:
     """What the guides say to try or to see."""
     found = [re.findall(rf"^{kind} it: `(.*)`$", guide.read_text(encoding="utf-8"), re.MULTILINE) for guide in GUIDES]
     return [line for of_guide in found for line in of_guide]
 
 
+def said(checkout: Path, *arguments: str, **variables: str) -> str:
+    """What Python prints in the checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1", **variables}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     small_recipe: Path, small_examples: Callable[[Path], Path], checkout: Path, tmp_path: Path
 ) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
-
-    def output(*arguments: str) -> str:
-        command = [sys.executable, *arguments]
-        done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
+    output = partial(said, checkout)
     folder = small_examples(tmp_path / "run")
     output("-m", "bertwright.cli", "train", str(small_recipe), "--out", str(folder), *named("Try"))
     rows = [json.loads(line) for line in (folder / "train" / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -133,3 +157,17 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
         assert any(f"[{added}" in line or f"-{added}" in line for line in of_contract), (
             f"no {contract} test asks {added}"
         )
+
+
+def test_with_what_is_generated_the_guides_keep_the_rules_of_the_house(checkout: Path) -> None:
+    for line in written_anew():
+        variables = dict(re.findall(r"(\w+)=(\w+) ", line))
+        said(checkout, *shlex.split(line.partition("python ")[2], comments=True), **variables)
+    said(checkout, "-m", "pytest", "-p", "no:cacheprovider", "-x", *RULES)
+    said(checkout, "-m", "ruff", "check", "--no-cache", "src")
+    said(checkout, "-m", "ruff", "format", "--no-cache", "--check", "src")
+
+
+@pytest.mark.slow
+def test_the_code_of_the_guides_has_types(checkout: Path) -> None:
+    said(checkout, "-m", "mypy", "--cache-dir", os.devnull, "src")
