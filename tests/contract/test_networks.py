@@ -15,12 +15,13 @@ from tests.reference.unions import sections_of
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.model.attention.kernel import Attend, bind
 from bertwright.model.batch import PackedBatch
 from bertwright.model.classifier import SequenceClassifier
-from bertwright.model.config import NETWORKS, Kernel, ModelConfig
+from bertwright.model.config import NETWORKS, PEERS, Kernel, ModelConfig, without_peer
 from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, load_network, save_model
 from bertwright.optim.by_name import decays
@@ -216,6 +217,18 @@ def test_attention_in_a_window_counts_the_pairs_that_are_seen(family: Any) -> No
             away = np.abs(np.arange(n)[:, None] - np.arange(n))
             expected += 4 * config.hidden_size * int((away <= (n if window is None else window // 2)).sum())
     assert forward_flops(config, np.array(lengths), 0) == expected
+
+
+@families
+def test_a_network_has_a_peer_with_a_name_for_each_tensor_or_is_refused_by_name(family: Any) -> None:
+    model = built(family)
+    if missing := without_peer(model.config):
+        with pytest.raises(RecipeError, match=rf"model\.kind = {model.config.family}.*--until evaluate"):
+            peer_of(model.config)
+        assert model.config.family not in PEERS and ", ".join(PEERS) in missing
+    else:
+        names = peer_of(model.config).names
+        assert names.to_ours(names.to_theirs(model.state_dict())).keys() == model.state_dict().keys()
 
 
 @families

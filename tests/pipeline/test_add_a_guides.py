@@ -116,13 +116,13 @@ def named(kind: str) -> list[str]:
     return [line for of_guide in found for line in of_guide]
 
 
-def said(checkout: Path, *arguments: str, **variables: str) -> str:
-    """What Python prints in the checkout."""
+def said(checkout: Path, *arguments: str, code: int = 0, **variables: str) -> str:
+    """What Python prints in the checkout, where it ends with this code: results, or the errors of another than 0."""
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1", **variables}
     command = [sys.executable, *arguments]
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return " ".join(done.stderr.split()) if code else done.stdout
 
 
 def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
@@ -137,6 +137,8 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     assert config["model_type"] == "shared"
     table = (folder / "train" / "observers" / "table" / "rows.csv").read_text("utf-8").splitlines()
     assert [line.partition(",")[0] for line in table] == [str(row["total_steps"]) for row in rows]
+    whole = ["-m", "bertwright.cli", "run", str(small_recipe), "--out", str(tmp_path / "whole"), *named("Try")]
+    assert "model.kind = shared: stock transformers has no such network to export to" in said(checkout, *whole, code=2)
     (tmp_path / "marked.txt").write_text("Egy irat.<|endoftext|>\nMég egy irat.<|endoftext|>\n", encoding="utf-8")
     converted, see = str(tmp_path / "converted"), [command.split() for command in named("See")]
     commands = [

@@ -13,8 +13,9 @@ from bertwright.check.environment import packages
 from bertwright.check.out import run_folder
 from bertwright.check.repeated import repeated
 from bertwright.check.resources import disk, memory
-from bertwright.check.verdict import Verdict
+from bertwright.check.verdict import Verdict, error
 from bertwright.core.artifact import MANIFEST
+from bertwright.model.config import without_peer
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 
@@ -32,6 +33,8 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     pending = [stage for stage in stages if not (out / stage / MANIFEST).is_file()]
     yield from run_folder(out)
     yield from packages(recipe, pending)
+    if "export" in pending and (missing := without_peer(recipe.network())):
+        yield error("model.kind", missing, "Choose one of these, or stop before the export: --until evaluate.")
     size = None
     # Every run checks its sources, finished or not: they are part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:

@@ -59,6 +59,17 @@ NetworkConfig = BertConfig | ModernConfig | DistilBertConfig
 """A complete network configuration: the union of the families' configurations."""
 NETWORKS: tuple[type[NetworkConfig], ...] = (BertConfig, ModernConfig, DistilBertConfig)
 """The network configurations of all families."""
+PEERS = ("bert", "modern", "distilbert")
+"""The families that stock transformers has, too. Only these can be exported: `interop.peer` has their peers."""
+
+
+def without_peer(network: NetworkConfig) -> str:
+    """Return why a network cannot be exported, as a sentence; "" if it can."""
+    # By name, because a family may be a variant of another, with its settings and other tensors.
+    if network.family in PEERS:
+        return ""
+    known = ", ".join(PEERS)
+    return f"model.kind = {network.family}: stock transformers has no such network to export to, only {known}."
 
 
 def read_network_config(path: Path) -> NetworkConfig:

@@ -57,6 +57,18 @@ def test_sources_are_named_with_what_they_are(load: Load, tmp_path: Path) -> Non
     assert remote.level == "ok" and "it is opened when the stage starts" in remote.text
 
 
+def test_a_network_without_a_peer_is_refused_where_it_would_be_exported(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found(load(), tmp_path / "run", "model.kind") == []
+    monkeypatch.setattr("bertwright.model.config.PEERS", ("modern",))
+    (refused,) = found(load(), tmp_path / "run", "model.kind")
+    assert refused.level == "error"
+    assert refused.text == "model.kind = bert: stock transformers has no such network to export to, only modern."
+    assert refused.remedy.endswith("--until evaluate.")
+    assert found(load(), tmp_path / "run", "model.kind", ("train", "evaluate", "report")) == []
+
+
 def test_an_unknown_language_is_a_warning(load: Load, tmp_path: Path) -> None:
     (verdict,) = found(load("corpus.language=qqx"), tmp_path / "run", "corpus.language")
     assert verdict.level == "warning" and "qqx is not the code of a Wikipedia" in verdict.text

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, assert_never
 
+from bertwright.core.errors import RecipeError
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.config import NetworkConfig
+from bertwright.model.config import NetworkConfig, without_peer
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop import bert, distilbert, modern
 from bertwright.model.interop.names import Names
@@ -44,7 +45,9 @@ class Peer:
 
 
 def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
-    """Return the peer of a network, with `vocab_size` rows if padding is removed."""
+    """Return the peer of a network, with `vocab_size` rows if padding is removed; `RecipeError` if it has none."""
+    if missing := without_peer(config):
+        raise RecipeError(f"{missing} Stop before the export: --until evaluate.")
     match config:
         case BertConfig():
             return Peer(bert.hf_config(config, vocab_size), _names(config, bert), _PAD, segments=True)
