@@ -79,7 +79,9 @@ def _candidates(recipe: Recipe, machine: Machine) -> Iterator[Keys]:
     yield ()
     yield from single
     together = tuple(key for (key,) in single if key != "train.engine=zero")
-    yield together
+    # A single key has been tried already.
+    if len(together) > 1:
+        yield together
     for size in _SMALLER:
         yield (f"model.size={size}",)
 

@@ -116,6 +116,16 @@ def test_several_keys_come_only_where_no_single_one_is_enough(recipe: Recipe) ->
     assert keys(found(recipe, GPU, needed)) == [[CHECKPOINT, HALF]]
 
 
+def test_the_only_key_that_helps_is_offered_once(load: Load) -> None:
+    """A single process of fp16 has no other key to combine it with."""
+    recipe = load("train.precision=fp16", "train.phases.0.micro_batch=8", "train.device=auto")
+
+    def needed(changed: Recipe) -> float:
+        return 5.0 if changed.train.checkpoint_activations else 2.0 * int(changed.train.phases[0].micro_batch)
+
+    assert keys(found(recipe, GPU, needed)) == [["train.phases.0.micro_batch=4"], [CHECKPOINT]]
+
+
 def test_a_smaller_network_comes_last_and_the_largest_that_fits_is_enough(load: Load) -> None:
     recipe = load("model.config=", "model.size=large", "train.device=auto")
 
