@@ -14,10 +14,11 @@ from typing_extensions import TypedDict
 
 from bertwright.check.device import training_gpus
 from bertwright.check.machine import gpu_names, torch_build
-from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.core.files import make_folder, read_json, sha256_of, write_json
 from bertwright.core.processor import default_workers, processor_flags
 from bertwright.core.shapes import Number, Text
+from bertwright.objectives.config import DistillationConfig
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 
@@ -59,15 +60,27 @@ def cache_file() -> Path:
 
 
 def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
-    """The key of a measurement: machine, network, optimizer, computation settings, and one rank's micro-batch."""
+    """The key of a measurement: machine, network, teacher, optimizer, computation settings, one rank's micro-batch."""
     # On a GPU the threads hardly matter, and torchrun sets their number for its ranks only.
     threads = "" if training_gpus(recipe) else os.environ.get("OMP_NUM_THREADS", "")
     machine = [default_workers(), threads, sorted(processor_flags()), gpu_names(), torch_build().version]
     train = recipe.train.model_dump(mode="json", include=set(_TRAIN))
     work_is = [work.phase.length, sequences, round(work.mean_length), round(work.predictions)]
-    return sha256_of(
-        [machine, recipe.network().model_dump(mode="json"), recipe.optim.model_dump(mode="json"), train, work_is]
-    )
+    networks = [recipe.network().model_dump(mode="json"), *_teacher(recipe)]
+    return sha256_of([machine, *networks, recipe.optim.model_dump(mode="json"), train, work_is])
+
+
+def _teacher(recipe: Recipe) -> list[Any]:
+    """What determines the time that a teacher adds: its terms, and its network if that can be read; [] without one."""
+    objective = recipe.train.objective
+    if not isinstance(objective, DistillationConfig):
+        return []
+    from bertwright.objectives.teacher_config import read_teacher  # reads the folders of other programs
+
+    taught = [objective.model_dump(mode="json")]
+    with suppress(BertwrightError):  # `check` and the training report it
+        taught.append(read_teacher(objective.teacher).network.model_dump(mode="json"))
+    return taught
 
 
 def kept_measurement(key: str) -> Measured | None:

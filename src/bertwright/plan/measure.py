@@ -1,7 +1,8 @@
 """Measure, in some seconds, how long this machine takes for a recipe's forward and backward passes.
 
-Network, optimizer and computation settings are the recipe's; the text is random tokens, whose values do not affect the
-time. This is the only module of the package that imports torch, and it is loaded only to measure.
+Network, teacher, optimizer and computation settings are the recipe's; tokens and labels are random, because their
+values do not affect the time. This is the only module of the package that imports torch, and it is loaded only to
+measure.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
-from bertwright.objectives.config import PreTrainingConfig
+from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.teacher_config import read_teacher
 from bertwright.plan.kept import Measured, key_of, today
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
@@ -38,14 +39,9 @@ _LEAST = 3
 def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: float = SECONDS) -> dict[str, Measured]:
     """Measure the passes of each phase on one device, as one of `ranks` ranks; results are keyed by `key_of`.
 
-    Raises `RecipeError` if the recipe trains with a teacher, or if this machine does not support its settings.
+    Raises `RecipeError` if this machine does not support the recipe's settings, and as `read_teacher` does.
     """
-    config = recipe.train
-    if not isinstance(config.objective, PreTrainingConfig):
-        raise RecipeError(
-            "--measure does not support a teacher, but train.objective has one. Run plan without --measure."
-        )
-    with torch_set_for(config):
+    with torch_set_for(recipe.train):
         trained = _trained(recipe)
         return {
             key_of(recipe, work, sequences): _measured(trained, recipe, work, sequences, seconds / len(works))
@@ -95,12 +91,14 @@ def _wait(device: torch.device) -> None:
 
 
 def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
-    """A micro-batch of `sequences` sequences of random tokens, with the lengths and predictions of the phase."""
+    """A micro-batch of `sequences` sequences of random tokens and labels, with the lengths and predictions of the
+    phase."""
     lengths = lengths_like(work.mean_length, work.phase.length, sequences)
     masked = np.clip(np.rint(work.predictions * lengths / work.mean_length), 1, lengths - 2).astype(np.int64)
-    masked = np.minimum(masked, work.phase.masking.most(work.phase.length))
+    masked = np.minimum(masked, 0 if recipe.labels else work.phase.masking.most(work.phase.length))
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    random, entries = np.random.default_rng(1), recipe.network().vocab_size
+    random, entries, classes = np.random.default_rng(1), _entries(recipe), len(recipe.labels)
+    labels = random.integers(max(classes, 1), size=sequences)
     return MicroBatch(
         token_ids=random.integers(5, entries, ends[-1]),
         position_ids=_ranges(lengths),
@@ -111,9 +109,18 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
         prediction_positions=np.repeat(ends[:-1] + 1, masked) + _ranges(masked),
         labels=random.integers(5, entries, masked.sum()),
         weights=np.ones(masked.sum(), np.float32),
-        sequence_labels=np.zeros(sequences, np.int64),
+        # Targets of a regression, which has one class, are floats.
+        sequence_labels=labels.astype(np.float32) if classes == 1 else labels,
         sequence_weights=np.ones(sequences, np.float32),
     )
+
+
+def _entries(recipe: Recipe) -> int:
+    """The number of ids that every network that reads the batch has a row for."""
+    own, objective = recipe.network().vocab_size, recipe.train.objective
+    if not isinstance(objective, DistillationConfig):
+        return own
+    return min(own, read_teacher(objective.teacher).network.vocab_size)
 
 
 def lengths_like(mean: float, longest: int, sequences: int) -> NDArray[np.int64]:

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.reference.teachers import write_stock
+from tests.unit.test_classification import recipe as classifier
+from tests.unit.test_classification import texts
 
 from bertwright import Recipe
 from bertwright.cli import main
 from bertwright.core.errors import DataError
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan import kept
 from bertwright.plan.data import read_data
@@ -49,6 +54,37 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
     nodes, ranks = replace(machine, nodes=2), this_machine(recipe, 2)
     assert make_plan(recipe, standing_artifacts(recipe, out), nodes)["calibrated"], "each with one process"
     assert make_plan(recipe, standing_artifacts(recipe, out), ranks)["calibrated"] == "", "two share the cores"
+
+
+def measured(recipe: Recipe) -> Measured:
+    machine = this_machine(recipe)
+    (found,) = measure(recipe, planned_works(recipe, {}, machine), machine.ranks, seconds=0.0).values()
+    return found
+
+
+def test_a_classifier_is_measured_on_random_labels(tmp_path: Path) -> None:
+    for labels, kind in (('labels = ["poor", "fine"]', np.int64), ('labels = ["score"]', np.float32)):
+        recipe = classifier(tmp_path, labels, texts())
+        batch = synthetic(recipe, phase_work(recipe, 0, read_data(recipe, {})), 4)
+        assert batch.sequence_labels.dtype == kind and (batch.sequence_weights == 1).all()
+        assert batch.counts.predictions == 0 and batch.counts.sequences == 4
+        assert measured(recipe).micro_batch > 0
+
+
+def test_a_teacher_is_measured_with_its_network_and_known_by_it(load: Load, tmp_path: Path) -> None:
+    plain = load()
+    keys = {key_of(plain, phase_work(plain, 0, read_data(plain, {})), 4)}
+    for size in ("tiny", "mini"):
+        # As many rows as the network itself has entries: no id of the batch is outside of them.
+        folder = write_stock(tmp_path / "teacher", PreTrainingModel(BertModelConfig(size=size).resolve(160, False)))
+        objective = f'{{kind="distillation", hidden_weight=0, teacher="{folder}"}}'
+        recipe = load(f"train.objective={objective}", "model.config=", "model.size=tiny")
+        assert measured(recipe).micro_batch > 0
+        keys.add(key_of(recipe, phase_work(recipe, 0, read_data(recipe, {})), 4))
+        folder.rename(tmp_path / size)
+    assert len(keys) == 3, "another network at the same path is another measurement"
+    keys.add(key_of(recipe, phase_work(recipe, 0, read_data(recipe, {})), 4))
+    assert len(keys) == 4, "a teacher that cannot be read stops no plan"
 
 
 def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: Path) -> None:
