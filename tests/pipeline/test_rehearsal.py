@@ -38,8 +38,18 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
     assert (first.end_after, first.steps, first.epochs, first.batch_warmup) == (2, 400, None, ())
     assert (second.end_after, second.steps) == (1, 1)
     assert found.recipe.train.observers == () and found.recipe.train.mirror == ""
-    assert found.left_out == ("train.observers", "train.mirror")
+    assert [*found.left_out] == ["train.observers", "train.mirror"]
     assert found.recipe.optim == recipe.optim and found.recipe.train.engine == recipe.train.engine
+
+
+@pytest.mark.parametrize(("engine", "left_out"), [("auto", []), ("single", []), ("zero", ["train.engine"])])
+def test_what_only_several_ranks_do_is_not_tried(
+    engine: str, left_out: list[str], small_recipe: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sources").mkdir()
+    recipe = Recipe.load(small_recipe, [f"train.engine={engine}"])
+    found = rehearsal(recipe, tmp_path / "run", tmp_path / "sources")
+    assert [*found.left_out] == left_out and found.recipe.train.engine == recipe.train.engine
 
 
 @pytest.mark.parametrize(("length", "ends"), [("samples=8", 1), ("samples=9", 2), ("tokens=20", 1), ("tokens=900", 2)])

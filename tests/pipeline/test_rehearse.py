@@ -5,14 +5,16 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.command import PROGRAM, bertwright, start
+from tests.pipeline.command import PROGRAM, bertwright, forked, start
 from tests.pipeline.conftest import Call
 
 from bertwright import Recipe, run
+from bertwright.pipeline.rehearse import Outcome, Scratch
 
 NOTHING_KEPT = "corpus.filter.min_words=1000000"
 """No document of the sample has this many words: the stage fails, and no part that needs torch is reached."""
@@ -36,6 +38,16 @@ def test_what_would_have_failed_is_said_and_what_needs_it_not_reached(
     for name in ("vocab", "examples", "train", "resume", "evaluate", "export", "report"):
         assert "not reached  needs corpus" in lines[name]
     assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_not_tried_is_said_with_the_reason(small_recipe: Path, tmp_path: Path, call: Call) -> None:
+    given = (NOTHING_KEPT, "train.engine=zero", "train.observers=['tensorboard']", "train.mirror=s3://b/r")
+    done = call("run", small_recipe, *given, "--rehearse", "--out", tmp_path / "mine")
+    assert done.out.splitlines()[-2:] == [
+        "not tried, because it would leave traces elsewhere: train.observers, train.mirror",
+        "not tried, because a rehearsal is one process, without other ranks to share weights and gradients with: "
+        "train.engine",
+    ]
 
 
 def test_useless_options_are_refused(small_recipe: Path, tmp_path: Path, call: Call) -> None:
@@ -79,6 +91,30 @@ def test_what_a_killed_one_left_goes_with_the_next(small_recipe: Path, tmp_path:
         assert time.monotonic() < until
         time.sleep(0.2)
     assert again.code == 3 and left_in(tmp_path) == []
+
+
+def in_a_fork(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
+    """A part in a separate process, as in a real rehearsal, but one that does not have to import torch."""
+    log = scratch.path / f"{name}.log"
+    part = forked(log, *arguments)
+    part.join()
+    return Outcome(name, "error" if part.exitcode else "ok", log.read_text(), part.exitcode or 0)
+
+
+def test_a_rehearsal_succeeds_to_its_end(
+    small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("bertwright.pipeline.rehearse._run", in_a_fork)
+    folder = small_examples(tmp_path / "mine")
+    done = call("run", small_recipe, "train.engine=zero", "--rehearse", "--out", folder, "--json")
+    assert done.code == 0, done.out
+    told = json.loads(done.out)
+    reached = {part["part"]: part["outcome"] for part in told["parts"] if not part["part"].startswith("check")}
+    assert reached == dict.fromkeys(("train", "resume", "phase 0", "phase 1", "evaluate", "export", "report"), "ok"), (
+        told["parts"]
+    )
+    assert told["left_out"] == ["train.engine"]
+    assert left_in(tmp_path) == ["mine"] and not (folder / "train").exists()
 
 
 @pytest.mark.slow

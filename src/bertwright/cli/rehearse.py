@@ -31,7 +31,8 @@ def _print(planned: Rehearsal, parts: list[Outcome], as_json: bool) -> None:
         width, outcomes = max(len(part.name) for part in parts), max(len(part.outcome) for part in parts)
         for part in parts:
             print(visible(f"{part.name:<{width}}  {part.outcome:<{outcomes}}  {part.text}"))
-        if planned.left_out:
-            print(f"not tried, because it would leave traces elsewhere: {', '.join(planned.left_out)}")
+        for reason in dict.fromkeys(planned.left_out.values()):
+            keys = (key for key, why in planned.left_out.items() if why == reason)
+            print(f"not tried, because {reason}: {', '.join(keys)}")
     if code:
         raise typer.Exit(code)

@@ -1,15 +1,15 @@
 """What a rehearsal runs: the recipe at full size, for a few steps, on prepared data or on a sample of the text.
 
 Unchanged: network, lengths, batches, micro-batches, precision, engine, graph, optimizer. Shortened: steps, scoring, and
-the text if nothing is prepared yet. Left out: settings that write elsewhere.
+the text if nothing is prepared yet. Left out: settings that write elsewhere, and what several ranks do together.
 """
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ _SAMPLE = 16 * 2**20
 """Approximate bytes of text taken from each source."""
 _PACKED = 4
 """Approximate bytes of text per byte of a compressed file."""
+_TRACES = "it would leave traces elsewhere"
+_ALONE = "a rehearsal is one process, without other ranks to share weights and gradients with"
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class Rehearsal:
     """A description of the text that is used."""
     made: tuple[str, ...] = ()
     """Stages that need no rehearsal, because the run folder has their artifacts, made with this recipe."""
-    left_out: tuple[str, ...] = ()
-    """Keys that are not tried, because they would leave traces elsewhere."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Keys that are not tried, or not completely, each with the reason."""
 
 
 def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
@@ -66,14 +68,16 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
     elif not made:
         assert recipe.corpus is not None
         text = _sample(values, recipe, folder, scratch)
-    left_out = [key for key in ("observers", "mirror") if values["train"].pop(key, None)]
+    left_out = {f"train.{key}": _TRACES for key in ("observers", "mirror") if values["train"].pop(key, None)}
+    if recipe.train.engine.kind not in ("auto", "single"):
+        left_out["train.engine"] = _ALONE
     values["train"].pop("spot_notice", None)  # two steps are not worth a checkpoint
     values["train"] |= {"profile": 0, "log_every": 1, "averaging": within_few_steps(recipe.train.averaging)}
     values["train"]["heldout_sequences"] = min(recipe.train.heldout_sequences, _SCORED)
     values["evaluate"]["max_sequences"] = min(recipe.evaluate.max_sequences or _SCORED, _SCORED)
     for phase, config in zip(values["train"]["phases"], recipe.train.phases, strict=True):
         _shorten(phase, config, sampled=not made and recipe.corpus is not None)
-    return Rehearsal(Recipe.model_validate(values), text, made, tuple(f"train.{key}" for key in left_out))
+    return Rehearsal(Recipe.model_validate(values), text, made, left_out)
 
 
 def _prepared(recipe: Recipe, folder: Path) -> bool:
