@@ -1,6 +1,7 @@
 """The forecast of what a rank holds is what engines hold; what real ranks keep of the optimizer's state:
 `tests/pipeline/test_engine_contract.py`."""
 
+import time
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, FsdpConfig, ZeroConfig
+from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, EngineConfig, FsdpConfig, ZeroConfig
 from bertwright.train.engine.partition import owned, part
 from bertwright.train.engine.single import Single
 from bertwright.train.engine.sizes import Sharing, held_bytes, moment_bytes
@@ -51,6 +52,21 @@ def test_shares_of_all_ranks_are_the_whole() -> None:
             sharing = Sharing(engine, AdamWConfig(), ranks)
             assert sum(moment_bytes(BASE, sharing, rank) for rank in range(ranks)) == pytest.approx(whole)
     assert moment_bytes(BASE, Sharing(DdpConfig(), AdamWConfig(), 8), 7) == whole
+
+
+@pytest.mark.parametrize("config", [DdpConfig(), ZeroConfig(), FsdpConfig(), DeepSpeedConfig()], ids=lambda c: c.kind)
+@pytest.mark.parametrize("ranks", [1, 5, 8])
+def test_what_is_held_is_that_of_the_rank_with_the_most(config: EngineConfig, ranks: int) -> None:
+    sharing = Sharing(config, AdamWConfig(), ranks)
+    assert held_bytes(BASE, sharing).moments == max(moment_bytes(BASE, sharing, rank) for rank in range(ranks))
+
+
+@pytest.mark.parametrize("config", [DdpConfig(), ZeroConfig(), FsdpConfig()], ids=lambda c: c.kind)
+def test_thousands_of_ranks_take_no_longer_than_a_few(config: EngineConfig) -> None:
+    """Milliseconds; one rank after another took seconds, and with `zero` minutes."""
+    before = time.process_time()
+    held_bytes(BASE, Sharing(config, AdamWConfig(), 4096))
+    assert time.process_time() - before < 1
 
 
 def test_a_tensor_that_is_larger_than_a_share_bounds_what_whole_tensors_save() -> None:

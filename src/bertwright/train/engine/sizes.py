@@ -61,7 +61,7 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
     engine = chosen(sharing.engine, ranks)
     sizes = {name: prod(shape) for name, shape in tensors.items()}
     whole, embedding = 4.0 * sum(sizes.values()), 4.0 * network.vocab_size * network.hidden_size
-    moments = max(moment_bytes(network, sharing, rank) for rank in range(ranks))
+    moments = _most_moment_bytes(network, sharing)
     all_moments = moment_bytes(network, Sharing(optim=sharing.optim), 0)
     match engine:
         case DdpConfig() | ZeroConfig():
@@ -101,6 +101,16 @@ def moment_bytes(network: NetworkConfig, sharing: Sharing, rank: int) -> float:
     if isinstance(engine, FsdpConfig):
         return sum(each[name] * part(shape, ranks, rank) for name, shape in tensors.items())
     return sum(each[name] * size for name, size in sizes.items()) / (ranks if engine.kind == "deepspeed" else 1)
+
+
+def _most_moment_bytes(network: NetworkConfig, sharing: Sharing) -> float:
+    """Return `moment_bytes` of the rank with the most, without computing it for every one of thousands."""
+    if not isinstance(chosen(sharing.engine, sharing.ranks), ZeroConfig):
+        return moment_bytes(network, sharing, 0)  # no rank has more rows of a tensor than the first
+    tensors = network.tensors
+    sizes = {name: prod(shape) for name, shape in tensors.items()}
+    moments = {n: 4.0 * moments_of(sharing.optim, n, len(tensors[n])) * size for n, size in sizes.items()}
+    return max(sum(moments[name] for name in names) for names in owned(sizes, sharing.ranks))
 
 
 def _update_bytes(network: NetworkConfig, optim: OptimConfig, own: Mapping[str, int]) -> float:
