@@ -1,14 +1,16 @@
-"""The labelled texts of a recipe, counted in their files before examples are made from them."""
+"""The labelled texts of a recipe, measured in their files before examples are made from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, pstdev
+
+import numpy as np
 
 from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.errors import BertwrightError
 from bertwright.examples.config import ImportedData
-from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
+from bertwright.examples.labelled.read import find_files
+from bertwright.examples.labelled.sizes import TextSizes, text_sizes
 from bertwright.plan.sequences import Sequences
 from bertwright.recipe import Recipe
 
@@ -22,30 +24,33 @@ def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]
     if not phases:
         return {}, {}
     try:
-        training, heldout = _texts(phases[0], recipe.examples.heldout)
+        sizes, number, heldout = _sizes(phases[0], recipe.examples.heldout)
     except BertwrightError:
         return {}, {}
     lengths = {each.length: heldout for each in phases}
-    return {each.phase: _cut(training, each) for each in phases}, {f"{name}": n for name, n in lengths.items()}
+    return {each.phase: _cut(sizes, number, each) for each in phases}, {f"{name}": n for name, n in lengths.items()}
 
 
-def _texts(data: ImportedData, share: float) -> tuple[list[Text], int]:
-    """The texts to train on, and the number held out; if a `share` is held out, which ones is not determined here."""
+def _sizes(data: ImportedData, share: float) -> tuple[list[TextSizes], int, int]:
+    """The texts of the training files, how many of them are trained on, and the number held out; if a `share` of them
+    is, which ones is not determined here."""
     assert data.texts is not None
     files = find_files(data.path, data.texts, f"{data.key}.data")
-    train, heldout = (
-        [text for file in group for text in read_texts(file, data.texts, Omitted())]
-        for group in (files.train, files.heldout)
-    )
-    if files.heldout:
-        return train, len(heldout)
-    kept = round(len(train) * (1 - share))
-    return train[:kept], len(train) - kept
+    train, heldout = ([text_sizes(file, data.texts) for file in group] for group in (files.train, files.heldout))
+    total, held = (sum(each.number for each in group) for group in (train, heldout))
+    kept = total if files.heldout else round(total * (1 - share))
+    return train, kept, held + total - kept
 
 
-def _cut(texts: Sequence[Text], data: ImportedData) -> Sequences:
-    """The number of texts, and their estimated lengths after cutting to that of the phase."""
+def _cut(sizes: Sequence[TextSizes], number: int, data: ImportedData) -> Sequences:
+    """`number` texts, with estimated lengths after cutting to that of the phase."""
     special = 3 if data.texts is not None and data.texts.pairs else 2
-    sizes = [len(text.first.encode()) + len(text.second.encode()) for text in texts]
-    lengths = [min(float(data.length), special + size / BYTES_A_TOKEN) for size in sizes]
-    return Sequences((len(texts),), fmean(lengths or [data.length]), pstdev(lengths or [0.0]))
+    read = [np.minimum(data.length, special + each.read / BYTES_A_TOKEN) for each in sizes if len(each.read)]
+    if not read:
+        return Sequences((number,), data.length, 0.0)
+    # Each text that was read stands for as many of its file.
+    share = [each.number / len(each.read) for each in sizes if len(each.read)]
+    weights = np.repeat(share, [len(lengths) for lengths in read])
+    lengths = np.concatenate(read)
+    mean = float(np.average(lengths, weights=weights))
+    return Sequences((number,), mean, float(np.sqrt(np.average((lengths - mean) ** 2, weights=weights))))

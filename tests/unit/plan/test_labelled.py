@@ -1,5 +1,7 @@
 """A classifier's forecast: its texts are counted before there are examples, its memory is that of classes."""
 
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,20 @@ def test_texts_are_counted_before_the_examples_exist(tmp_path: Path) -> None:
     after = read_data(wanted, standing_artifacts(wanted, tmp_path / "run"))
     assert (after.imported[0].per_pass, after.heldout) == (before.imported[0].per_pass, before.heldout)
     assert phase_work(wanted, 0, after).steps == work.steps
+
+
+def test_a_part_that_was_read_stands_for_its_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large file of short texts ten are parsed, of a small file of long texts all three."""
+    monkeypatch.setattr("bertwright.examples.labelled.sizes.SAMPLE", 10)
+    recipe(tmp_path, LABELS, texts())
+    for name, text, number in (("train-0", "a" * 15, 97), ("train-1", "a" * 45, 3)):
+        line = json.dumps({"text": text, "label": 0})
+        (tmp_path / "data" / f"{name}.jsonl").write_text(f"{line}\n" * number)
+    (tmp_path / "data" / "train.jsonl").unlink()
+    found = read_data(Recipe.load(tmp_path / "recipe.toml"), {}).imported[0]
+    # Five bytes a token, [CLS] and [SEP]: 5 and 11 tokens.
+    assert found.per_pass == (100,) and found.mean_length == pytest.approx(0.97 * 5 + 0.03 * 11)
+    assert found.deviation == pytest.approx(6 * math.sqrt(0.97 * 0.03))
 
 
 def test_a_share_that_is_held_out_is_reckoned_with(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.examples.labelled.records import SUFFIXES, records
+from bertwright.examples.labelled.records import SUFFIXES, Record, records
 from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
 _NO_LABEL = (None, "", "-")
@@ -87,13 +87,18 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
     Raises `DataError` if the first record lacks a required column, or, naming the record, if a label is not one of
     `texts.labels` or a value is not text.
     """
+    yield from texts_of(file, records(file, texts.without_header), texts, omitted)
+
+
+def texts_of(file: Path, some: Iterable[Record], texts: LabelledTexts, omitted: Omitted) -> Iterator[Text]:
+    """As `read_texts`, from records of the file that are read already."""
     columns: Columns | None = None
-    for place, record in records(file, texts.without_header):
-        columns = columns or _columns(file, record, texts)
+    for place, record in some:
+        columns = columns or columns_of(file, record, texts)
         values = [record.get(name) for name in columns.names[:-1]]
         if any(value is None for value in values) or columns.label not in record:
-            omitted.incomplete.append(place)
-        elif _is_missing(record[columns.label], texts.labels):
+            omitted.incomplete.append(str(place))
+        elif is_missing(record[columns.label], texts.labels):
             omitted.unlabelled += 1
         else:
             for value in values:
@@ -103,7 +108,8 @@ def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[T
             yield Text(str(first), str(second), label_of(record[columns.label], texts, f"{file}: {place}"))
 
 
-def _is_missing(value: Any, labels: Sequence[str]) -> bool:
+def is_missing(value: Any, labels: Sequence[str]) -> bool:
+    """Whether a file's label `value` means that the record has none."""
     if len(labels) == 1:
         return value in _NO_LABEL
     # A class may have a name that elsewhere means "no label".
@@ -141,13 +147,14 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
     )
 
 
-def _columns(file: Path, record: Mapping[str, Any], texts: LabelledTexts) -> Columns:
+def columns_of(file: Path, names: Collection[str], texts: LabelledTexts) -> Columns:
+    """The columns of a file that has the columns `names`; raises `DataError` if some are lacking."""
     for columns in texts.columns:
-        if all(name in record for name in columns.names):
+        if all(name in names for name in columns.names):
             return columns
     # This includes a test set, which has the text columns but no labels.
     wanted = " or ".join(", ".join(map(repr, columns.names)) for columns in texts.columns)
     raise DataError(
-        f"{file} has the columns {', '.join(map(repr, record))}; needed are {wanted}. Set their names "
+        f"{file} has the columns {', '.join(map(repr, names))}; needed are {wanted}. Set their names "
         "(train.objective.text, pair and label), set another task, or remove the file."
     )

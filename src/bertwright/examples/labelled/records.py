@@ -6,14 +6,26 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.files import naming
 from bertwright.core.json_values import parse_json, without_surrogates
 
-Record = tuple[str, Mapping[str, Any]]
-"""The location of a record, such as "line 7", and its values by column name."""
+
+class Place(NamedTuple):
+    """The location of a record in its file, shown as "line 7"."""
+
+    unit: str
+    number: int
+    """Counted from 1; of a record of several lines, the last one."""
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.number:,}"
+
+
+Record = tuple[Place, Mapping[str, Any]]
+"""The location of a record, and its values by column name."""
 _WHOLE = 2**28
 """Maximum size of a .json, which is read into memory at once (bytes)."""
 _MAX_CELL = 2**25
@@ -45,7 +57,7 @@ def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
                 names = without_header if without_header and without_header[-1] not in cells else cells
                 if names is cells:
                     continue
-            yield f"line {number:,}", dict(zip(names, cells, strict=False))
+            yield Place("line", number), dict(zip(names, cells, strict=False))
 
 
 def _csv(file: Path) -> Iterator[Record]:
@@ -53,7 +65,7 @@ def _csv(file: Path) -> Iterator[Record]:
         reader = csv.DictReader(lines, strict=True)
         try:
             for row in reader:
-                yield f"line {reader.line_num:,}", {key: value for key, value in row.items() if value is not None}
+                yield Place("line", reader.line_num), {key: value for key, value in row.items() if value is not None}
         except csv.Error as error:
             place = f"{file}, line {reader.reader.line_num:,}"
             if "field limit" in str(error):
@@ -80,7 +92,7 @@ def _jsonl(file: Path) -> Iterator[Record]:
     with file.open(encoding="utf-8-sig", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield f"line {number:,}", _object(file, f"line {number:,}", line)
+                yield Place("line", number), _object(file, f"line {number:,}", line)
 
 
 def _json(file: Path) -> Iterator[Record]:
@@ -93,10 +105,13 @@ def _json(file: Path) -> Iterator[Record]:
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise DataError(f"{file} does not contain a list of objects. Write a list, or one object per line (.jsonl).")
     for number, value in enumerate(values, 1):
-        yield f"object {number:,}", _without_surrogates(value)
+        yield Place("object", number), _without_surrogates(value)
 
 
-def _parquet(file: Path) -> Iterator[Record]:
+@contextmanager
+def open_parquet(file: Path) -> Iterator[Any]:
+    """Open a .parquet as a `ParquetFile`; raises `MissingExtraError` without pyarrow, and `DataError` if the file is
+    found damaged inside the `with` block."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -106,12 +121,7 @@ def _parquet(file: Path) -> Iterator[Record]:
         ) from error
     try:
         with ParquetFile(file) as table:
-            number = 0
-            for batch in table.iter_batches(1024, use_threads=False):
-                batch.validate(full=True)
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"row {number:,}", row
+            yield table
     except (ArrowException, OSError) as error:
         # An error of the disk has a number; pyarrow raises one without it for a damaged page.
         if getattr(error, "errno", None) is not None:
@@ -119,6 +129,16 @@ def _parquet(file: Path) -> Iterator[Record]:
         raise DataError(
             f"{file} is damaged or is not a Parquet file ({error}). Download it or write it again."
         ) from error
+
+
+def _parquet(file: Path) -> Iterator[Record]:
+    with open_parquet(file) as table:
+        number = 0
+        for batch in table.iter_batches(1024, use_threads=False):
+            batch.validate(full=True)
+            for row in batch.to_pylist():
+                number += 1
+                yield Place("row", number), row
 
 
 def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
