@@ -1,13 +1,13 @@
-"""Forecasts compared with measurements: thirteen short trainings that differ in size, precision, kernel and length.
+"""Forecasts compared with measurements: fourteen short trainings that differ in size, precision, kernel and length.
 
     python benchmarks/forecast.py                memory and time, some 17 minutes on two idle cores
     python benchmarks/forecast.py --memory       memory only, which other programs do not disturb
     python benchmarks/forecast.py --only base    the cases whose names contain the word
 
-Each case runs the built-in sample in a separate process, started like `bertwright train`, so its memory includes
-scoring and checkpoints. The time is forecast twice: from the table of devices, and from the 20 seconds of `bertwright
-plan --measure`. Targets: memory within 10 %, the measured forecast of the time within 25 %. The table has the format of
-docs/results.md.
+Each case runs the built-in sample, or texts of a few words, in a separate process, started like `bertwright train`, so
+its memory includes scoring and checkpoints. The time is forecast twice: from the table of devices, and from the 20
+seconds of `bertwright plan --measure`. Targets: memory within 10 %, the measured forecast of the time within 25 %. The
+table has the format of docs/results.md.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from bertwright import Recipe, run
@@ -36,6 +37,9 @@ SAMPLE = ("corpus.workers=1", "examples.workers=1", "vocab.size=8000", "train.de
 SHORT = ("train.heldout_sequences=32", "model.max_positions=512")
 NO_PAIRS = ("examples.plan=doc-sentences",)
 """For networks without next-sentence prediction."""
+CLASSIFIES = 'train.objective={kind="classification", labels=["short", "long"]}'
+SHORT_TEXTS = (CLASSIFIES, "examples.passes=", "train.phases.0.masking=", "train.expected=", "evaluate.cloze=")
+"""For a classifier of texts that are much shorter than the phase allows (`write_texts`)."""
 CASES: dict[str, tuple[str, ...]] = {
     "tiny 64": ("model.size=tiny", "length=64", "batch=256", "micro_batch=128"),
     "tiny 128 muon": (
@@ -48,6 +52,16 @@ CASES: dict[str, tuple[str, ...]] = {
     "mini 128": ("model.size=mini", "length=128", "batch=64", "micro_batch=0"),
     "mini 128 dropout": ("model.size=mini", "model.dropout=0.1", "length=128", "batch=64", "micro_batch=32"),
     "mini 512 padded": ("model.size=mini", "train.attention=padded", "length=512", "batch=16", "micro_batch=0"),
+    "mini 512 short texts": (
+        *SHORT_TEXTS,
+        "model.size=mini",
+        "train.attention=padded",
+        "model.dropout=0.1",
+        "model.attention_dropout=0.1",
+        "length=512",
+        "batch=256",
+        "micro_batch=0",
+    ),
     "mini 512 packed": ("model.size=mini", "length=512", "batch=32", "micro_batch=8", "packing=true"),
     "small 128 lamb": (
         "model.size=small",
@@ -102,11 +116,11 @@ def main() -> None:
     options.add_argument("--json", action="store_true", help="print JSON")
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        prepared = Path(scratch) / "prepared"
+        prepared, texts = Path(scratch) / "prepared", write_texts(Path(scratch) / "texts.tsv")
         steps = STEPS["memory" if asked.memory else "time"]
         beside = () if asked.memory else AT_THE_END
         rows = [
-            measured(name, [*overrides(name, steps), *beside], prepared, timed=not asked.memory)
+            measured(name, [*overrides(name, steps, texts), *beside], prepared, timed=not asked.memory)
             for name in CASES
             if asked.only in name
         ]
@@ -115,10 +129,21 @@ def main() -> None:
     print(json.dumps(rows, indent=1) if asked.json else "\n".join(lines(rows, asked.memory)))
 
 
-def overrides(name: str, steps: int) -> list[str]:
-    """The overrides of a case, for the recipe `demo`."""
+def overrides(name: str, steps: int, texts: Path) -> list[str]:
+    """The overrides of a case, for the recipe `demo`; a classifier reads the file `texts`."""
     own = [f"train.phases.0.{key}" if key.partition("=")[0] in PHASE else key for key in CASES[name]]
+    own += [f"train.phases.0.data={texts}"] if CLASSIFIES in own else []
     return [*SAMPLE, *SHORT, f"train.phases.0.steps={steps}", *own]
+
+
+def write_texts(file: Path) -> Path:
+    """Write 2,000 labelled texts of 3 to 45 words of the sample, most of them short."""
+    random = Random(1)
+    words = ("a", "the", "fox", "bear", "owl", "garden", "forest", "baker", "town", "bread", "works", "goes", "in")
+    sizes = (min(45, 3 + int(random.expovariate(0.15))) for _ in range(2000))
+    lines = (f"{'short' if size < 9 else 'long'}\t{' '.join(random.choices(words, k=size))}\n" for size in sizes)
+    file.write_text("label\ttext\n" + "".join(lines), encoding="utf-8")
+    return file
 
 
 def measured(name: str, keys: list[str], prepared: Path, timed: bool) -> dict[str, Any]:

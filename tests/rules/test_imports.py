@@ -105,6 +105,7 @@ WITHOUT_TORCH = {
     "forecast",
     "shapes",
     "sizes",
+    "passes",
     "tensor_shapes",
     "by_name",
     "partition",

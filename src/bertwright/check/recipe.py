@@ -10,6 +10,7 @@ from bertwright.check.computing import computing
 from bertwright.check.data import examples_of_another_run, imported_data, sources
 from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
+from bertwright.check.lengths import known_lengths
 from bertwright.check.out import run_folder
 from bertwright.check.repeated import repeated
 from bertwright.check.resources import disk, memory
@@ -51,7 +52,7 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     yield from precision(recipe, pending)
     yield from instructions(recipe, pending)
     yield from computing(recipe, pending)
-    yield from memory(recipe, pending, ranks)
+    yield from memory(recipe, pending, ranks, known_lengths(recipe, out) if "train" in pending else {})
     yield from disk(recipe, out, pending, size)
     yield from advice(recipe, pending, size)
     yield from repeated(recipe, out, pending)

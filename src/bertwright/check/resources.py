@@ -10,8 +10,9 @@ The model and its export have 4 bytes a parameter each. Both estimates are right
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from bertwright.check.device import training_gpus
 from bertwright.check.machine import disk_free
@@ -20,20 +21,28 @@ from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import DataError
 from bertwright.core.memory import memory_size
 from bertwright.core.processor import default_workers
+from bertwright.examples.sequences import Sequences
+from bertwright.model.config import NetworkConfig
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
-from bertwright.train.sizes import averaged_copies, computing_of, training_bytes
+from bertwright.train.passes import largest_pass
+from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.sizes import Computing, averaged_copies, computing_of, pass_bytes, training_bytes
 
 BYTES_A_TOKEN = 5
 """Approximate bytes of text per token, with a vocabulary of usual size."""
 DOUBT = 2
 """Factor by which the estimates may be wrong: beyond it a run is rejected, within it a warning is issued."""
 _WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
+_NOT_KNOWN: Mapping[int, Sequences] = MappingProxyType({})
 _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
 
-def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Verdict]:
-    """Yield verdicts on whether the stages fit in memory."""
+def memory(
+    recipe: Recipe, stages: Sequence[str], ranks: int = 1, lengths: Mapping[int, Sequences] = _NOT_KNOWN
+) -> Iterator[Verdict]:
+    """Yield verdicts on whether the stages fit in memory; `lengths`: the examples of the phases where they are known,
+    by index. Examples that are not known are taken to have the maximum length."""
     available = memory_size()
     for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
         # One process reads labelled texts.
@@ -44,10 +53,10 @@ def memory(recipe: Recipe, stages: Sequence[str], ranks: int = 1) -> Iterator[Ve
                 f"{stage}.workers", f"{workers} workers", _STAGE_BYTES + workers * _WORKER_BYTES, available, remedy
             )
     if "train" in stages:
-        yield _training_memory(recipe, ranks, available)
+        yield _training_memory(recipe, ranks, lengths, available)
 
 
-def _training_memory(recipe: Recipe, ranks: int, available: int) -> Verdict:
+def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences], available: int) -> Verdict:
     """Return the verdict on whether a rank fits on its GPU, or in its share of the machine's `available` bytes."""
     gpus = training_gpus(recipe)
     here = 1 if gpus else ranks_here()  # each rank has its own GPU; all ranks of a machine share its memory
@@ -55,7 +64,7 @@ def _training_memory(recipe: Recipe, ranks: int, available: int) -> Verdict:
     place = (gpus[0] or None) if gpus else available / here
     bert = recipe.network()
     computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=bool(gpus)), recipe.train.phases
-    needs = [training_bytes(bert, phase, computing) for phase in phases]
+    needs = [_phase_bytes(bert, phase, computing, lengths.get(index)) for index, phase in enumerate(phases)]
     if isinstance(recipe.train.objective, DistillationConfig):
         from bertwright.check.teacher import teacher_bytes  # reads folders of other programs
 
@@ -65,6 +74,15 @@ def _training_memory(recipe: Recipe, ranks: int, available: int) -> Verdict:
     what = f"training {bert.parameters:,} parameters, in phase {number},"
     what += f" on each of the {here} ranks of this machine," if here > 1 else ""
     return _memory_verdict("train memory", what, needs[number], place, _less_memory(recipe, number, here))
+
+
+def _phase_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, examples: Sequences | None) -> float:
+    """Return about how many bytes training a phase takes on each rank."""
+    # `auto` starts from a single sequence, which may be the longest.
+    if examples is None or phase.micro_batch == "auto":
+        return training_bytes(network, phase, computing)
+    largest = largest_pass(phase, computing, examples)
+    return training_bytes(network, phase, computing, pass_bytes(network, phase, computing, largest))
 
 
 def _less_memory(recipe: Recipe, number: int, here: int) -> str:

@@ -27,7 +27,7 @@ def pass_calls(network: NetworkConfig, work: PhaseWork, sequences: float, padded
     """Call overhead, in seconds, of an uncompiled forward and backward pass over `sequences` sequences."""
     if gpu:
         return network.num_hidden_layers * _GPU_LAYER
-    lengths = 1.0 if padded else distinct_lengths(sequences, work.mean_length, work.phase.length)
+    lengths = 1.0 if padded else distinct_lengths(sequences, work.mean_length, work.examples.longest)
     return network.num_hidden_layers * (_LAYER + lengths * _LENGTH) + _PASS
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from bertwright.check.data import sources
+from bertwright.check.lengths import counted_examples
 from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
-from bertwright.plan.labelled import labelled_texts
-from bertwright.plan.sequences import Sequences
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
 
 KEPT = 0.85
@@ -58,10 +58,18 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
         # the vocabulary's own sample.
         tokens = float(rate) * _words(made["corpus"], made["vocab"]) * (1 - recipe.examples.heldout)
     sets = {plan.name: estimated(plan, recipe.examples, tokens) for plan in recipe.plan_sets()}
-    labelled, heldout = labelled_texts(recipe)
+    labelled, heldout = _labelled(recipe)
     known = text is not None or labelled
     basis: Basis = "corpus" if "corpus" in made else "sources" if known else "nothing"
     return Data(basis, text, tokens, sets, labelled, heldout, disk)
+
+
+def _labelled(recipe: Recipe) -> tuple[Mapping[int, Sequences], Mapping[str, int]]:
+    if not recipe.labels:
+        return {}, {}
+    from bertwright.check.labelled import labelled_texts  # not needed by pre-training
+
+    return labelled_texts(recipe)
 
 
 def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Sequences:
@@ -84,20 +92,6 @@ def _words(corpus: Artifact, vocab: Artifact) -> float:
 
 def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk: Mapping[str, int]) -> Data:
     train, heldout = examples.counts["train"], examples.counts["heldout"]
-    of_sets = {
-        name: Sequences.counted(rows, train["sequences"][name], int(name.partition("-")[0]))
-        for name, rows in train.get("rows", {}).items()
-    }
-    imported = {}
-    for data in recipe.train.imported_data():
-        if (counted := examples.counts.get("imported", {}).get(data.key)) is not None:
-            mean = _sequences(train, data).get("mean_length", 0.9 * data.length)
-            imported[data.phase] = Sequences.guessed((int(counted["examples"]),), float(mean), data.length)
+    sets, imported = counted_examples(recipe, examples.counts)
     lengths = {name: sum(rows) for name, rows in heldout.get("rows", {}).items()}
-    return Data("examples", text, float(train.get("tokens", 0)) or None, of_sets, imported, lengths, disk)
-
-
-def _sequences(train: Mapping[str, Any], data: ImportedData) -> Mapping[str, Any]:
-    """The sequence counts of a phase's data; labelled texts are one set for all phases, cut to the length of each."""
-    counted: Mapping[str, Any] = train["sequences"].get(f"{data.length}" if data.texts else data.folder, {})
-    return counted
+    return Data("examples", text, float(train.get("tokens", 0)) or None, sets, imported, lengths, disk)

@@ -93,7 +93,7 @@ def _wait(device: torch.device) -> None:
 def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
     """A micro-batch of `sequences` sequences of random tokens and labels, with the lengths and predictions of the
     phase."""
-    lengths = lengths_like(work.mean_length, work.phase.length, sequences)
+    lengths = lengths_like(work.mean_length, work.examples.longest, sequences)
     masked = np.clip(np.rint(work.predictions * lengths / work.mean_length), 1, lengths - 2).astype(np.int64)
     masked = np.minimum(masked, 0 if recipe.labels else work.phase.masking.most(work.phase.length))
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

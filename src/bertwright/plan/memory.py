@@ -49,8 +49,8 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     held = held_bytes(network, computing.sharing, sequences < share)
     weights = held.weights + (2 * computing.low_weights + 4 * computing.averages) * network.parameters
     activations = max(
-        pass_bytes(network, work.phase, computing, work.largest_pass(ranks)),
-        scoring_bytes(network, work.phase, _scored(recipe, work)),
+        pass_bytes(network, work.phase, computing, work.largest_pass(computing)),
+        scoring_bytes(network, work.phase, _scored(recipe, work, computing.full_rows)),
     )
     beside = PROGRAM_BYTES + weights + held.gradients + activations
     drawn = sequences if gpu else 2 * share
@@ -73,7 +73,7 @@ def _teacher(recipe: Recipe, work: PhaseWork, ranks: int) -> float:
     return float(teacher_bytes(recipe, recipe.network(), work.phase, ranks))
 
 
-def _scored(recipe: Recipe, work: PhaseWork) -> Pass:
+def _scored(recipe: Recipe, work: PhaseWork, full_rows: bool) -> Pass:
     """A batch of held-out sequences; every rank scores all batches one after another."""
     sequences = min(HELDOUT_MICRO_BATCH, recipe.train.heldout_sequences)
-    return Pass.full(sequences, work.phase.length, sequences * work.mean_length)
+    return Pass.full(sequences, work.phase.length, 0.0 if full_rows else sequences * work.mean_length)

@@ -90,10 +90,12 @@ def micro_batch_seconds(
     """Seconds of a forward and a backward pass over `sequences` sequences on one device."""
     device, full = machine.device, train.graph.kind != "eager"
     passes = STEP + train.checkpoint_activations
-    products = passes * sequences * _sequence_flops(network, work, full, padded) / device.speed(train.precision.kind)
+    row = float(work.phase.length) if full else work.row(sequences)
+    flops = _sequence_flops(network, work, full, row if padded else 0.0)
+    products = passes * sequences * flops / device.speed(train.precision.kind)
     low = isinstance(train.precision, Bf16Config) and train.precision.weights == "bf16"
     size = 2 if low or (device.gpu and train.precision.kind not in ("fp32", "tf32")) else 4
-    numbers = kept_numbers(network, work.phase.length, padded) * network.num_hidden_layers * work.mean_length
+    numbers = kept_numbers(network, round(row), padded) * network.num_hidden_layers * work.mean_length
     logits = 0 if network.labels else 2 * work.predictions * network.vocab_size
     moved = (numbers + logits) * sequences * size * _TIMES_MOVED * passes / STEP
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
@@ -104,16 +106,17 @@ def micro_batch_seconds(
     return max(products + values, calls) if device.gpu else products + values + calls
 
 
-def _sequence_flops(network: NetworkConfig, work: PhaseWork, full: bool, padded: bool) -> float:
-    """Forward-pass operations per sequence."""
-    mean, deviation, longest = work.mean_length, work.deviation, work.phase.length
+def _sequence_flops(network: NetworkConfig, work: PhaseWork, full: bool, row: float) -> float:
+    """Forward-pass operations per sequence; `row`: the length that rows are padded to for attention, 0 if they are
+    not."""
+    mean, deviation, longest = work.mean_length, work.examples.deviation, work.phase.length
     # Two sequences reproduce the mean length and the mean squared length of all sequences.
     two = [longest] * 2 if full else [max(1, round(mean - deviation)), round(mean + deviation)]
     one = forward_flops(network, np.array(two), 2 * round(work.predictions)) / 2
-    if padded and not full:
+    if row and not full:
         # The kernel multiplies all pairs of the padded rectangle; windowed layers skip most of it and are not padded.
         unwindowed = sum(window is None for window in network.windows)
-        one += 4 * network.hidden_size * unwindowed * (longest**2 - mean**2 - deviation**2)
+        one += 4 * network.hidden_size * unwindowed * max(0.0, row**2 - work.examples.mean_square)
     return one
 
 

@@ -45,6 +45,8 @@ class Computing:
     """Copies of the weights that an average keeps on the training device."""
     shard_above: float = inf
     """Bytes of weights and moments above which each rank gathers and writes only its own tensors of a checkpoint."""
+    full_rows: bool = False
+    """Whether every row is padded to the length of the phase, as compiled networks need it."""
     saved: int = 0
     """Bytes per parameter of the copy that a checkpoint is written from, on the training device."""
 
@@ -59,7 +61,16 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
     # On a GPU, the copy for checkpoints is in host memory.
     copied = not gpu and config.saves_beside(gpu)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
-    return Computing(sharing, padded, config.checkpoint_activations, low, averages, 1e9 * config.shard_above_gb, saved)
+    return Computing(
+        sharing,
+        padded,
+        config.checkpoint_activations,
+        low,
+        averages,
+        1e9 * config.shard_above_gb,
+        config.graph.kind != "eager",
+        saved,
+    )
 
 
 def writes_shards(config: TrainConfig, network: NetworkConfig, optim: OptimConfig, ranks: int) -> bool:

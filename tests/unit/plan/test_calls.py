@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 
 from bertwright import Recipe
+from bertwright.examples.sequences import Sequences
 from bertwright.plan.calls import compiled, distinct_lengths, pass_calls, step_calls
 from bertwright.plan.data import read_data
 from bertwright.plan.work import PhaseWork, phase_work
@@ -18,7 +19,7 @@ Load = Callable[..., Recipe]
 @pytest.fixture
 def work(load: Load) -> PhaseWork:
     recipe = load()
-    return replace(phase_work(recipe, 0, read_data(recipe, {})), mean_length=12.0)
+    return replace(phase_work(recipe, 0, read_data(recipe, {})), examples=Sequences((), 12.0, 2.0, 16))
 
 
 def test_a_padded_pass_has_one_length_and_another_as_many_as_its_sequences_have(load: Load, work: PhaseWork) -> None:

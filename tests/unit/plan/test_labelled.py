@@ -4,10 +4,13 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.unit.test_classification import recipe, texts
 
 from bertwright import Recipe, run
+from bertwright.check import labelled
+from bertwright.examples.labelled.sizes import TextSizes
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.data import read_data
 from bertwright.plan.work import phase_work
@@ -40,6 +43,21 @@ def test_a_part_that_was_read_stands_for_its_whole_file(tmp_path: Path, monkeypa
     # Five bytes a token, [CLS] and [SEP]: 5 and 11 tokens.
     assert found.per_pass == (100,) and found.mean_length == pytest.approx(0.97 * 5 + 0.03 * 11)
     assert found.deviation == pytest.approx(6 * math.sqrt(0.97 * 0.03))
+
+
+@pytest.mark.parametrize(
+    ("longest", "tokens"),
+    [((23, 9), 8), ((23, 25), 9), ((23, 900), 16), ((23, None), 16)],
+)
+def test_the_longest_text_has_a_token_for_four_bytes_or_the_length_of_the_phase(
+    longest: tuple[int | None, ...], tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two files; with [CLS] and [SEP], 23 bytes are 7.75 tokens."""
+    wanted = recipe(tmp_path, LABELS, texts())
+    (tmp_path / "data" / "train-1.jsonl").touch()
+    found = iter([*longest, 5])
+    monkeypatch.setattr(labelled, "text_sizes", lambda file, texts: TextSizes(9, np.array([5, 6]), next(found)))
+    assert read_data(wanted, {}).imported[0].longest == tokens
 
 
 def test_a_share_that_is_held_out_is_reckoned_with(tmp_path: Path) -> None:

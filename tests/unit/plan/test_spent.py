@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
+from bertwright.examples.sequences import Sequences
 from bertwright.plan import kept, plan
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.kept import Measured, keep, kept_measurement, key_of
@@ -84,7 +85,7 @@ def test_only_the_newest_measurements_are_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = load()
-    work = PhaseWork(0, recipe.train.phases[0], 3, 24, 12.0, 2.0, None)
+    work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16), None)
     for sizes, number in (((), 3), ((80 * 10**9,), 1)):
         monkeypatch.setattr(kept, "training_gpus", lambda recipe, sizes=sizes: sizes)
         keys = set()
@@ -96,10 +97,10 @@ def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monke
 
 def test_a_measurement_is_of_what_takes_time_and_of_nothing_else(load: Load) -> None:
     recipe = load()
-    work = PhaseWork(0, recipe.train.phases[0], 3, 24, 12.0, 2.0, None)
-    key = key_of(recipe, work, 4)
+    work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16), None)
+    key, hardly_longer = key_of(recipe, work, 4), replace(work, steps=9, examples=Sequences((), 12.2, 2.0, 15))
     same = load("train.seed=9", "train.phases.0.learning_rate=0.5", "train.log_every=7", "corpus.workers=2")
-    assert key_of(same, work, 4) == key_of(recipe, replace(work, steps=9, mean_length=12.2), 4) == key
+    assert key_of(same, work, 4) == key_of(recipe, hardly_longer, 4) == key
     others = [
         key_of(load(override), work, 4)
         for override in (
@@ -115,7 +116,7 @@ def test_a_measurement_is_of_what_takes_time_and_of_nothing_else(load: Load) -> 
             "model.dropout=0",
         )
     ]
-    others += [key_of(recipe, work, 5), key_of(recipe, replace(work, mean_length=13.0), 4)]
+    others += [key_of(recipe, work, 5), key_of(recipe, replace(work, examples=Sequences((), 13.0, 2.0, 16)), 4)]
     longer = replace(work, phase=work.phase.model_copy(update={"length": 32}))
     masked = load("train.phases.0.masking.rate=0.5").train.phases[0]
     others += [key_of(recipe, longer, 4), key_of(recipe, replace(work, phase=masked), 4)]

@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from bertwright.plan.sequences import Sequences
+from bertwright.examples.sequences import Sequences
 
 
 def test_guessed_lengths_are_full_or_uniform_below() -> None:
     """With a mean of three quarters half of the sequences are full, and the others uniform from 0 to the length."""
     found = Sequences.guessed((5, 6), 96, 128)
     square = 0.5 * 128**2 + 0.5 * 128**2 / 3
-    assert found.per_pass == (5, 6) and found.mean_length == 96
+    assert found.per_pass == (5, 6) and found.mean_length == 96 and found.longest == 128
     assert found.deviation == pytest.approx(math.sqrt(square - 96**2))
 
 
@@ -31,6 +31,14 @@ def test_counted_lengths_stand_in_the_middle_of_their_bins() -> None:
     found = Sequences.counted([7, 8], counts, 128)
     assert (found.per_pass, found.mean_length) == ((7, 8), 88.0)
     assert found.deviation == pytest.approx(math.sqrt((16**2 + 3 * 112**2) / 4 - 88**2))
+
+
+@pytest.mark.parametrize(
+    ("bins", "length", "longest"), [([4, 0, 0, 0], 128, 32), ([1, 0, 2, 0], 128, 96), ([1, 1, 0], 128, 86), ([0], 9, 9)]
+)
+def test_no_counted_example_is_longer_than_the_last_bin_with_one(bins: list[int], length: int, longest: int) -> None:
+    """A bin of 42.67 tokens ends within a token."""
+    assert Sequences.counted([1], {"lengths": bins, "mean_length": 8}, length).longest == longest
 
 
 def test_no_counted_lengths_deviate_by_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,8 +12,11 @@ from bertwright.core.errors import BertwrightError
 from bertwright.examples.config import ImportedData
 from bertwright.examples.labelled.read import find_files
 from bertwright.examples.labelled.sizes import TextSizes, text_sizes
-from bertwright.plan.sequences import Sequences
+from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
+
+_FEWEST_BYTES = 4
+"""The same of the longest text of a file, for its upper bound: 4.2 to 5.2 in seven sets of GLUE."""
 
 
 def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]]:
@@ -47,10 +51,12 @@ def _cut(sizes: Sequence[TextSizes], number: int, data: ImportedData) -> Sequenc
     special = 3 if data.texts is not None and data.texts.pairs else 2
     read = [np.minimum(data.length, special + each.read / BYTES_A_TOKEN) for each in sizes if len(each.read)]
     if not read:
-        return Sequences((number,), data.length, 0.0)
+        return Sequences((number,), data.length, 0.0, data.length)
     # Each text that was read stands for as many of its file.
     share = [each.number / len(each.read) for each in sizes if len(each.read)]
     weights = np.repeat(share, [len(lengths) for lengths in read])
     lengths = np.concatenate(read)
     mean = float(np.average(lengths, weights=weights))
-    return Sequences((number,), mean, float(np.sqrt(np.average((lengths - mean) ** 2, weights=weights))))
+    deviation = float(np.sqrt(np.average((lengths - mean) ** 2, weights=weights)))
+    known = [math.inf if each.longest is None else special + each.longest / _FEWEST_BYTES for each in sizes]
+    return Sequences((number,), mean, deviation, math.ceil(min(data.length, max(known))))

@@ -18,6 +18,13 @@ class Sequences:
     """Mean length in tokens, including special tokens."""
     deviation: float
     """Standard deviation of the lengths, in tokens."""
+    longest: int
+    """Length of the longest example, in tokens; the maximum that the phase allows if it is not known."""
+
+    @property
+    def mean_square(self) -> float:
+        """Mean square of the lengths."""
+        return self.mean_length**2 + self.deviation**2
 
     @classmethod
     def guessed(cls, per_pass: tuple[int, ...], mean_length: float, length: int) -> Sequences:
@@ -25,11 +32,13 @@ class Sequences:
         uniform over shorter lengths."""
         full = max(0.0, 2 * mean_length / length - 1)
         square = (full + (1 - full) / 3) * length**2
-        return cls(per_pass, mean_length, math.sqrt(max(0.0, square - mean_length**2)))
+        return cls(per_pass, mean_length, math.sqrt(max(0.0, square - mean_length**2)), length)
 
     @classmethod
     def counted(cls, per_pass: Iterable[int], counts: Mapping[str, Any], length: int) -> Sequences:
         """Sequences whose lengths were counted in equal bins up to `length`."""
         bins, mean = counts["lengths"], float(counts["mean_length"])
         square = sum(n * ((i + 0.5) * length / len(bins)) ** 2 for i, n in enumerate(bins)) / max(1, sum(bins))
-        return cls(tuple(map(int, per_pass)), mean, math.sqrt(max(0.0, square - mean**2)))
+        filled = max((i + 1 for i, n in enumerate(bins) if n), default=len(bins))
+        longest = -(-filled * length // len(bins))
+        return cls(tuple(map(int, per_pass)), mean, math.sqrt(max(0.0, square - mean**2)), longest)
