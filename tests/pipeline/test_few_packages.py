@@ -5,14 +5,12 @@ Reading a recipe needs no other package, and neither does writing it, which `run
 """
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.pipeline.few_packages import FEW, printed
 from tests.pipeline.test_without_corpus import RECIPE as WITHOUT_CORPUS
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
@@ -21,29 +19,6 @@ from bertwright import Recipe, RunFolder, run
 from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.formats.names import Target
 
-FEW = """
-import sys, tomllib
-from importlib.util import find_spec
-from pathlib import Path
-
-OF_TORCH = {"torch", "torchgen", "functorch", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock"}
-OF_PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
-INSTALLED = {"bertwright", "numpy", "safetensors", "cuda", "nvidia", "triton", *OF_TORCH, *OF_PYDANTIC}
-
-class Few:
-    def __init__(self, finder):
-        self.finder = finder
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-    def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        known = top in INSTALLED or top in sys.stdlib_module_names or top.startswith("_sysconfigdata")
-        return self.finder.find_spec(name, path, target) if known else None
-
-sys.meta_path[:] = map(Few, sys.meta_path)
-assert all(find_spec(name) is None for name in ("tokenizers", "zstandard", "tomli_w", "rich", "typer", "transformers"))
-folder = Path(sys.argv[1])
-"""
 STAGE = """
 from bertwright.core.artifact import open_artifact
 from bertwright.core.stage_context import StageContext
@@ -83,15 +58,6 @@ def loaded(program: str, folder: Path) -> set[str]:
     names = set(printed(FEW + program + LOADED, folder).split())
     assert "torch._dynamo" not in names, COMPILER
     return names
-
-
-def printed(program: str, folder: Path) -> str:
-    """The output of the program, given the folder, in a separate process."""
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-c", program, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_a_prepared_run_is_trained_with_few_packages(

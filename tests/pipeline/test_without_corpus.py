@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.conftest import Call
-from tests.pipeline.test_few_packages import FEW, printed
+from tests.pipeline.few_packages import FEW, printed
 
 from bertwright import Recipe
 from bertwright.cli.conversion import ConvertOptions, convert
