@@ -16,26 +16,31 @@ _SMALL = "less computation"
 _SHAPE = "the phases keep their shares of the steps"
 
 
-def scaled_phases(phases: Sequence[PhaseConfig], labelled: bool = False) -> Iterator[Replacement]:
-    """Yield the replacements in the phases; `labelled`: their data are labelled texts."""
-    planned = [_planned_steps(phase) for phase in phases]
+def scaled_phases(phases: Sequence[PhaseConfig], labelled: int | None = None) -> Iterator[Replacement]:
+    """Yield the replacements in the phases; `labelled`: how many labelled texts are their data, 0 if that is not known
+    yet; None: they have other data."""
+    known = [_planned_steps(phase, labelled or 0) for phase in phases]
+    planned = [STEPS if steps is None else steps for steps in known]
     total, largest = sum(planned), max(phase.batch * phase.length for phase in phases)
     for i, (phase, steps) in enumerate(zip(phases, planned, strict=True)):
         share = min(1.0, STEPS / total)
         short = max(2, round(steps * share)) if steps > 2 else max(1, round(steps))
         batch = max(1, round(phase.batch * min(1.0, TOKENS / largest)))
-        replaced = [*_length(phase, short, steps), *_masking(phase, short, steps)]
-        replaced += [*_data(phase, labelled), *_batch(phase, batch)]
+        replaced = [*_length(phase, short, steps), *_warmup(phase, short, known[i]), *_masking(phase, short, steps)]
+        replaced += [*_data(phase, labelled is not None), *_batch(phase, batch)]
         yield from (Replacement(f"train.phases.{i}.{key}", value, reason) for key, value, reason in replaced)
 
 
-def _planned_steps(phase: PhaseConfig) -> float:
-    """Return the approximate steps of a phase; for epochs, whose examples are not known yet, `STEPS`."""
+def _planned_steps(phase: PhaseConfig, labelled: int) -> float | None:
+    """Return the approximate steps of a phase; None for epochs over examples whose number is not known yet."""
     if phase.steps is not None:
         return phase.steps
     if phase.samples is not None:
         return max(1.0, phase.samples / phase.batch)
-    return max(1.0, phase.tokens / (phase.batch * phase.length)) if phase.tokens is not None else STEPS
+    if phase.tokens is not None:
+        return max(1.0, phase.tokens / (phase.batch * phase.length))
+    assert phase.epochs is not None
+    return max(1.0, phase.epochs * labelled / phase.batch) if labelled else None
 
 
 def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:
@@ -43,15 +48,26 @@ def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[st
         if getattr(phase, name) is not None:
             yield name, None, "replaced by steps"
     yield "steps", steps, _SHAPE
-    if phase.warmup >= 1:
-        warmup = min(steps, max(1, round(phase.warmup * steps / planned)))
-        yield "warmup", warmup, _SHAPE
-        if before := getattr(phase.schedule, "warmup_before", 0):
-            yield "schedule.warmup_before", min(warmup - 1, round(before * steps / planned)), _SHAPE
     if phase.end_after is not None:
         yield "end_after", min(steps, max(1, round(phase.end_after * steps / planned))), _SHAPE
     if phase.hours is not None:
         yield "hours", None, "the phase ends after a number of steps"
+
+
+def _warmup(phase: PhaseConfig, steps: int, planned: float | None) -> Iterator[tuple[str, object, str]]:
+    """Yield what keeps the share of a warm-up that is given in steps."""
+    if phase.warmup < 1:
+        return
+    before = getattr(phase.schedule, "warmup_before", 0)
+    if planned is None:
+        yield "warmup", None, "its share is not known before the examples are counted"
+        if before:
+            yield "schedule.warmup_before", None, "the warm-up is a share"
+        return
+    warmup = min(steps, max(1, round(phase.warmup * steps / planned)))
+    yield "warmup", warmup, _SHAPE
+    if before:
+        yield "schedule.warmup_before", min(warmup - 1, round(before * steps / planned)), _SHAPE
 
 
 def _masking(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:

@@ -46,10 +46,12 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
 
 def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
     of_the_user = any(_covers(key, "corpus.source") for key in said)
+    objective = whole.train.objective
+    labelled = objective.texts.published if objective.kind == "classification" else None
     everything: list[Iterable[Replacement]] = [
         scaled_text(whole, of_the_user),
         scaled_model(whole),
-        scaled_phases(whole.train.phases, labelled=bool(whole.labels)),
+        scaled_phases(whole.train.phases, labelled),
         scaled_training(whole),
     ]
     for replacements in everything:

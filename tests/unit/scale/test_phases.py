@@ -16,7 +16,7 @@ def phase(**keys: Any) -> PhaseConfig:
 LENGTHS = ("steps", "samples", "tokens", "epochs")
 
 
-def scaled(*phases: PhaseConfig, labelled: bool = False) -> list[dict[str, Any]]:
+def scaled(*phases: PhaseConfig, labelled: int | None = None) -> list[dict[str, Any]]:
     """For each phase the keys that are replaced, with their values."""
     found: list[dict[str, Any]] = [{} for _ in phases]
     for key, value, reason in scaled_phases(phases, labelled):
@@ -125,7 +125,7 @@ def test_data_are_replaced_by_what_is_built_in() -> None:
     given = phase(data="hdf5", quarantine=True)
     (found,) = scaled(given)
     assert (found["data"], found["quarantine"]) == (None, None) and changed(given, found).data is None
-    (found,) = scaled(given, labelled=True)
+    (found,) = scaled(given, labelled=0)
     assert str(found["data"]).endswith(".jsonl") or "sample" in str(found["data"])
     (found,) = scaled(phase())
     assert "data" not in found and "quarantine" not in found

@@ -36,6 +36,8 @@ class LabelledTexts:
     """The columns of a .tsv without a header."""
     heldout: tuple[str, ...] = ("dev", "validation", "valid", "eval", "val")
     """The words that begin the names of held-out files, or else occur in them."""
+    published: int = 0
+    """The number of texts to train on, as GLUE's data set card gives it; 0: not known before the files are read."""
 
     @property
     def pairs(self) -> bool:
@@ -52,23 +54,35 @@ _TASKS: dict[GlueTask, LabelledTexts] = {
         ("unacceptable", "acceptable"),
         (Columns("label", "sentence"),),
         without_header=("source", "label", "mark", "sentence"),
+        published=8_551,
     ),
-    "sst2": LabelledTexts(("negative", "positive"), (Columns("label", "sentence"),)),
-    "mrpc": LabelledTexts(("not_equivalent", "equivalent"), (_SENTENCES, Columns("Quality", "#1 String", "#2 String"))),
+    "sst2": LabelledTexts(("negative", "positive"), (Columns("label", "sentence"),), published=67_349),
+    "mrpc": LabelledTexts(
+        ("not_equivalent", "equivalent"),
+        (_SENTENCES, Columns("Quality", "#1 String", "#2 String")),
+        published=3_668,
+    ),
     "qqp": LabelledTexts(
         ("not_duplicate", "duplicate"),
         (Columns("is_duplicate", "question1", "question2"), Columns("label", "question1", "question2")),
+        published=363_846,
     ),
-    "stsb": LabelledTexts(("score",), (_SENTENCES, Columns("score", "sentence1", "sentence2"))),
+    "stsb": LabelledTexts(("score",), (_SENTENCES, Columns("score", "sentence1", "sentence2")), published=5_749),
     "mnli": LabelledTexts(
-        ("entailment", "neutral", "contradiction"), _MNLI, heldout=("dev_matched", "validation_matched")
+        ("entailment", "neutral", "contradiction"),
+        _MNLI,
+        heldout=("dev_matched", "validation_matched"),
+        published=392_702,
     ),
     "mnli-mm": LabelledTexts(
-        ("entailment", "neutral", "contradiction"), _MNLI, heldout=("dev_mismatched", "validation_mismatched")
+        ("entailment", "neutral", "contradiction"),
+        _MNLI,
+        heldout=("dev_mismatched", "validation_mismatched"),
+        published=392_702,
     ),
-    "qnli": LabelledTexts(_NLI, (Columns("label", "question", "sentence"),)),
-    "rte": LabelledTexts(_NLI, (_SENTENCES,)),
-    "wnli": LabelledTexts(("not_entailment", "entailment"), (_SENTENCES,)),
+    "qnli": LabelledTexts(_NLI, (Columns("label", "question", "sentence"),), published=104_743),
+    "rte": LabelledTexts(_NLI, (_SENTENCES,), published=2_490),
+    "wnli": LabelledTexts(("not_entailment", "entailment"), (_SENTENCES,), published=635),
 }
 
 
