@@ -11,6 +11,8 @@ from bertwright.train.phase_config import PhaseConfig
 
 READINGS = 40
 """Number of times that BERT's own training read its text (Devlin et al. 2019 §A.2)."""
+_NEARLY = 0.9
+"""Share of the masking rate below which a limit on predictions lowers it; above it, as 76 of 512, it rounds it."""
 _SHORT = 128
 """Sequence length of the first published phase."""
 
@@ -30,10 +32,11 @@ def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterato
 
 
 def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
-    """Warn if the limit on predictions leaves less than half of the masking rate for a full-length sequence."""
+    """Warn if the limit on predictions is below the masking rate for a full-length sequence."""
     most, rate = phase.masking.most(phase.length), phase.masking.rate_at(0)
-    if most < rate * phase.length / 2:
-        wanted = phase.masking.model_copy(update={"max_predictions": 0}).most(phase.length)
+    wanted = phase.masking.model_copy(update={"max_predictions": 0}).most(phase.length)
+    # Of 16 tokens, 2 predictions are 12.5 %, and a third would be more than 15 %.
+    if most < min(wanted, _NEARLY * rate * phase.length):
         text = (
             f"{most} predictions per sequence of {phase.length} tokens are {100 * most / phase.length:.1f} % of its "
             f"tokens, but masking.rate is {100 * rate:g} %."

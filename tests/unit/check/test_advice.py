@@ -30,7 +30,24 @@ def test_twenty_predictions_of_512_are_too_few() -> None:
     assert line.startswith(
         "train.phases.1.masking.max_predictions: 20 predictions per sequence of 512 tokens are 3.9 %"
     )
-    assert warned("nvidia-large", "train.phases.1.masking.max_predictions=76") == []
+    assert warned("nvidia-large", "train.phases.1.masking.max_predictions=76") == [], "99 % of the rate: MLPerf's"
+
+
+def test_a_third_fewer_predictions_than_the_rate_are_too_few() -> None:
+    """A rate that was raised, without the limit that holds it down."""
+    (line,) = warned("nvidia-large", "train.phases.0.masking.rate=0.25")
+    assert line.endswith(
+        "20 predictions per sequence of 128 tokens are 15.6 % of its tokens, but masking.rate is 25 %."
+    )
+
+
+def test_the_rounding_of_the_rate_in_short_sequences_is_no_limit() -> None:
+    short = ["train.phases.0.length=16", "train.phases.0.masking.max_predictions=2"]
+    assert (
+        warned("nvidia-large", *short)
+        == []
+        != warned("nvidia-large", *short[:1], "train.phases.0.masking.max_predictions=1")
+    )
 
 
 def test_the_second_phase_without_the_first() -> None:
