@@ -34,14 +34,19 @@ class Original(NamedTuple):
 
 
 @cache
+def tables() -> dict[str, dict[str, Any]]:
+    """The tables of `originals.toml`, one for each program."""
+    return tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def originals() -> dict[str, tuple[Original, ...]]:
     """The parameters in `originals.toml` by name (`-` read as `_`), one for each program that has it."""
-    table = tomllib.loads(resources.files(__package__).joinpath("originals.toml").read_text(encoding="utf-8"))
     by_name: dict[str, tuple[Original, ...]] = {}
-    for key, program in table.items():
+    for table, program in tables().items():
         for name, entry in program["options"].items():
-            keys, note = entry if isinstance(entry, list) else (entry, "")
-            original = Original(key, program["title"], name, tuple(filter(None, keys.split(", "))), note)
+            keys, note = entry if isinstance(entry, list) else (entry, "" if entry else program["reason"])
+            original = Original(table, program["title"], name, tuple(filter(None, keys.split(", "))), note)
             by_name[_plain(name)] = (*by_name.get(_plain(name), ()), original)
     return by_name
 

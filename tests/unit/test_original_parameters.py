@@ -24,7 +24,15 @@ PARAMETERS = {
         skip_wikiextractor interactive_json_config_generator input_file output_file bert_model short_seq_prob
         do_whole_word_mask schedule local-n-workers local-threads-per-worker wikipedia books common-crawl sink
         output-format wikipedia-lang target-seq-length block-size num-blocks bin-size sample-ratio seed
-        duplicate-factor vocab-file masking masked-lm-ratio""",
+        duplicate-factor vocab-file masking masked-lm-ratio indir""",
+    "bert_config.json": """
+        hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob
+        attention_probs_dropout_prob max_position_embeddings type_vocab_size initializer_range vocab_size
+        output_all_encoded_layers""",
+    "NVIDIA run_squad.py and run_glue.py": """
+        predict_file doc_stride max_query_length do_predict predict_batch_size n_best_size max_answer_length
+        verbose_logging version_2_with_negative null_score_diff_threshold eval_script skip_cache data_dir task_name
+        do_train do_eval do_lower_case server_ip server_port""",
     "the Hungarian recipe, TurkuNLP and SentencePiece": """
         input_folder output_file input_file num_shards vocab_size input_sentence_size shuffle_input_sentence
         character_coverage model_type model_prefix add-chars no-special keep-special output unused invert limit language
@@ -52,7 +60,8 @@ PARAMETERS = {
         task model_checkpoint tensorboard_log_dir deepspeed num_train_epochs output_dir disable_tqdm local_rank
         evaluation_strategy logging_strategy per_device_train_batch_size gradient_accumulation_steps
         per_device_eval_batch_size learning_rate adam_beta1 adam_beta2 weight_decay warmup_steps fp16 logging_steps
-        optim train_micro_batch_size_per_gpu""",
+        optim train_micro_batch_size_per_gpu n_ctx autotuning arg_mappings flops_profiler nebula zero_optimization
+        gradient_clipping train_batch_size""",
 }
 EVERY = [(program, name) for program, names in PARAMETERS.items() for name in names.split()]
 
@@ -83,7 +92,14 @@ POSITIONS = {
         15 allreduce_post_accumulation_fp16 17 train_batch_size_phase2 18 learning_rate_phase2
         19 warmup_proportion_phase2 20 train_steps_phase2 22 DATA_DIR_PHASE1 23 DATA_DIR_PHASE2 24 CODEDIR
         25 init_checkpoint 26 gpu_memory_limit_gb 27 deepspeed_zero_stage""",
+    "run_squad.sh": """
+        1 init_checkpoint 2 epochs 3 batch_size 4 learning_rate 5 precision 6 num_gpu 7 seed 8 squad_dir 9 vocab_file
+        10 OUT_DIR 11 mode 12 CONFIG_FILE 13 max_steps""",
+    "run_glue.sh": """
+        1 init_checkpoint 2 mode 3 max_steps 4 batch_size 5 learning_rate 6 precision 7 num_gpu 8 epochs
+        9 warmup_proportion 10 seed 11 vocab_file 12 CONFIG_FILE""",
 }
+"""Those of NVIDIA's tasks are of 2020 (commit 4733603)."""
 ARGUMENTS = [
     (script, number, name)
     for script, listed in POSITIONS.items()
@@ -113,6 +129,32 @@ def test_versions_of_a_script_are_told_apart() -> None:
         "train_batch_size_phase2",
         "learning_rate_phase2",
     ]
+
+
+def test_an_argument_of_a_task_says_which_key_holds_it_or_why_none_does() -> None:
+    glue = explain_argument("scripts/run_glue.sh 6")
+    assert glue is not None
+    assert list(glue) == ["NVIDIA's run_glue.sh 6, precision", "NVIDIA's run_glue.sh of 2024 6, task_name"]
+    assert [next(iter(told)) for told in glue.values()] == ["train.precision", "train.objective.task"]
+    for told in (explain_argument("run_squad.sh 1") or {}).values():
+        assert told == {"no key": explain(Recipe, "n_best_size")["elsewhere"]["NVIDIA run_squad.py"].partition(": ")[2]}
+
+
+def test_what_has_a_key_is_not_said_to_have_none() -> None:
+    """Gradients in 16 bits, and the task, whose key was once the corpus."""
+    told = explain(Recipe, "allreduce_post_accumulation_fp16")
+    assert told["key"] == "train.engine.reduction" and "no key" not in told["elsewhere"]["NVIDIA run_pretraining.py"]
+    assert (
+        "nothing passes it on"
+        in told["elsewhere"]["ONNX Runtime run_pretraining_ort.py (in addition to NVIDIA's options)"]
+    )
+    assert explain(Recipe, "task")["key"] == "train.objective.task"
+    assert (
+        "NCCL_SOCKET_IFNAME"
+        in explain(Recipe, "use_ib")["elsewhere"][
+            "ONNX Runtime run_pretraining_ort.py (in addition to NVIDIA's options)"
+        ]
+    )
 
 
 def test_the_command_line_asks_for_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from bertwright.core.errors import RecipeError
-from bertwright.explain import explain
+from bertwright.explain import Original, explain, originals, tables
 from bertwright.recipe import Recipe
-from bertwright.translate.program import Program, called, programs
+from bertwright.translate.program import programs
 
 _ARGUMENT = re.compile(r"(\S+\.sh)\s+(\d+)")
+
+
+class Script(NamedTuple):
+    """A version of a script, with the names of its positional arguments in order."""
+
+    title: str
+    positions: Sequence[str]
+    """The script gives each value to all names at its position."""
+    original: Callable[[str], Original | None]
+    """An argument's entry in `originals.toml`, by its name."""
+    reason: str = ""
+    """Why no key holds an argument without an entry."""
 
 
 def explain_argument(asked: str) -> dict[str, Any] | None:
@@ -22,30 +35,48 @@ def explain_argument(asked: str) -> dict[str, Any] | None:
     if match is None:
         return None
     script, number = match[1], int(match[2])
-    versions = [program for program in called(script) if program.positions]
+    known = _scripts()
+    versions = known.get(script.rpartition("/")[2], [])
     if not versions:
-        known = sorted({name for p in programs().values() if p.positions for name in p.scripts if name.endswith(".sh")})
         raise RecipeError(
-            f"--explain {asked}: the arguments of {script} are unknown; give an argument of {_listed(known)} instead."
+            f"--explain {asked}: the arguments of {script} are unknown; give an argument of {_listed(sorted(known))} "
+            "instead."
         )
     facts: dict[str, Any] = {}
-    for program in versions:
-        names = program.positions[number - 1].split() if 0 < number <= len(program.positions) else []
-        facts |= {f"{program.title} {number}, {name}": dict(_told(program, name)) for name in names}
+    for version in versions:
+        names = version.positions[number - 1].split() if 0 < number <= len(version.positions) else []
+        facts |= {f"{version.title} {number}, {name}": dict(_told(version, name)) for name in names}
     if not facts:
-        most = max(len(program.positions) for program in versions)
+        most = max(len(version.positions) for version in versions)
         raise RecipeError(f"--explain {asked}: {script} reads {most} arguments. Give a number from 1 to {most}.")
     return facts
 
 
-def _told(program: Program, name: str) -> Iterator[tuple[str, str]]:
+def _scripts() -> dict[str, list[Script]]:
+    """The versions of each script with positional arguments, by the name of its file."""
+    found: dict[str, list[Script]] = {}
+    for program in programs().values():
+        for name in program.scripts:
+            if program.positions and name.endswith(".sh"):
+                found.setdefault(name, []).append(Script(program.title, program.positions, program.original))
+    for key, table in tables().items():
+        for title, names in table.get("positions", {}).items():
+            script = Script(title, names.split(), partial(_entry, key), table.get("reason", ""))
+            found.setdefault(table["script"], []).append(script)
+    return found
+
+
+def _entry(table: str, name: str) -> Original | None:
+    return next((o for o in originals().get(name, ()) if (o.table, o.name) == (table, name)), None)
+
+
+def _told(script: Script, name: str) -> Iterator[tuple[str, str]]:
     """The keys that hold an argument with their meanings, and how the argument differs from them."""
-    original = program.original(name)
-    if original is None:
-        return
-    for key in original.keys:
+    original = script.original(name)
+    for key in original.keys if original else ():
         yield key, explain(Recipe, key)["meaning"]
-    yield "differs" if original.keys else "no key", original.note or "nothing"
+    note = original.note if original else script.reason
+    yield "differs" if original and original.keys else "no key", note or "nothing"
 
 
 def _listed(names: list[str]) -> str:
