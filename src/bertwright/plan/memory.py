@@ -21,7 +21,7 @@ class Memory:
     """Bytes per device."""
 
     weights: float
-    """Includes their bfloat16 copy and the copies that weight averaging keeps."""
+    """Includes their copies in 16 bits and those that weight averaging keeps."""
     gradients: float
     optimizer: float
     """Moments, scratch space of a step, and the state gathered or copied for a checkpoint."""
@@ -47,7 +47,7 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     given = work.phase.micro_batch
     sequences = 1 if given == "auto" else min(given or share, share)
     held = held_bytes(network, computing.sharing, sequences < share)
-    weights = held.weights + (2 * computing.low_weights + 4 * computing.averages) * network.parameters
+    weights = held.weights + computing.copies * network.parameters
     activations = max(
         pass_bytes(network, work.phase, computing, work.largest_pass(computing)),
         scoring_bytes(network, work.phase, _scored(recipe, work, computing.full_rows)),

@@ -6,19 +6,37 @@ kernel keeps one hidden width less without attention dropout, and 4 per place of
 are gated, keeps four times the inner width plus 11 times the hidden width, and one more inner width with dropout. In
 the last layer, everything after attention is kept only for the tokens that are read. Each prediction keeps two rows of
 logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the above.
-Numbers count as float32, also under autocast, which keeps a mix of both. Does not import torch.
+Numbers count as float32, on a CPU also under autocast, which keeps a mix of both. `Kernels` has what differs on a GPU.
+Does not import torch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
 from bertwright.train.phase_config import PhaseConfig
+
+_NARROW = 0.625
+"""Size of the numbers that a layer keeps under a GPU's autocast, relative to float32: 16 bits, but for norms."""
+
+
+class Kernels(NamedTuple):
+    """What a layer does not keep on a GPU. Counted like the rules for a CPU, from the tensors that autograd saves, with
+    these kernels in place of the CPU's; not measured on a GPU."""
+
+    fused: bool = False
+    """Whether attention is one kernel, which keeps no numbers for pairs of tokens, and a dropout mask has one byte per
+    element."""
+    autocast: bool = False
+    """Whether layers compute in 16 bits."""
+
+
+OF_A_CPU = Kernels()
 
 
 @dataclass(frozen=True)
@@ -41,20 +59,25 @@ class Pass:
         return cls(tokens / length, tokens, length, tokens * length)
 
 
-def pass_numbers(network: NetworkConfig, phase: PhaseConfig, read: Pass, padded: bool, recompute: bool) -> float:
-    """Return about how many numbers a forward pass keeps for its backward pass; `recompute`: with activation
+def pass_numbers(
+    network: NetworkConfig, phase: PhaseConfig, read: Pass, padded: bool, recompute: bool, kernels: Kernels = OF_A_CPU
+) -> float:
+    """Return about how many numbers of float32 a forward pass keeps for its backward pass; `recompute`: with activation
     checkpointing."""
     layers, hidden = network.num_hidden_layers, network.hidden_size
-    layer, predictions = layer_numbers(network, read, padded), predictions_of(network, phase, read)
+    size = _NARROW if kernels.autocast else 1.0
+    layer = size * layer_numbers(network, read, padded, kernels.fused)
+    predictions = predictions_of(network, phase, read)
     embedded = (2 if network.hidden_dropout_prob else 1) * hidden * read.tokens
     logits = _logits(network, predictions, read)
     if recompute:
         # The layer is recomputed after the logits are freed; its gradients are as wide as the tensors they belong to.
-        layer += (network.intermediate_size + 2 * hidden) * read.tokens
+        layer += size * (network.intermediate_size + 2 * hidden) * read.tokens
         return embedded + layers * hidden * read.tokens + max(layer, logits)
     shown = predictions + read.sequences * (network.next_sentence or bool(network.labels))
     unread = max(0.0, read.tokens - shown)
-    return embedded + layers * layer - unread * _read_numbers(network) + 5 * hidden * shown + logits
+    kept = layers * layer - size * unread * _read_numbers(network)
+    return embedded + kept + 5 * hidden * shown + logits
 
 
 def scoring_bytes(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> float:
@@ -85,25 +108,26 @@ def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
     return layer_numbers(network, Pass.full(1, length), padded) / length
 
 
-def layer_numbers(network: NetworkConfig, read: Pass, padded: bool) -> float:
-    """Return the numbers that a layer keeps for the backward pass, if all of its output states are read."""
+def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, fused: bool = False) -> float:
+    """Return the numbers that a layer keeps for the backward pass, if all of its output states are read; `fused`: with
+    such kernels."""
     inner, hidden = network.intermediate_size, network.hidden_size
     match network:
         case ModernConfig():
-            kept, dropped = 4 * inner + 10.0 * hidden, float(inner)
+            kept, dropped, masks = 4 * inner + 10.0 * hidden, float(inner), inner
         case DistilBertConfig():
-            kept, dropped = 2 * inner + 8.0 * hidden, 1.0 * hidden
+            kept, dropped, masks = 2 * inner + 8.0 * hidden, 1.0 * hidden, hidden
         case BertConfig():
-            kept, dropped = 2 * inner + 8.0 * hidden, 2.5 * hidden
+            kept, dropped, masks = 2 * inner + 8.0 * hidden, 2.5 * hidden, 2 * hidden
         case _:
             assert_never(network)
     if network.hidden_dropout_prob:
-        kept += dropped
+        kept += masks / 4 if fused else dropped
     # Sequences of different lengths are attended to separately and then concatenated.
     numbers = (
         read.tokens * kept + 4 * hidden * read.sequences * read.longest if padded else read.tokens * (kept + hidden)
     )
-    if network.attention_probs_dropout_prob:
+    if network.attention_probs_dropout_prob and not fused:
         pairs = read.sequences * read.longest**2 if padded else read.pairs
         numbers += (hidden * read.tokens if padded else 0) + 3 * network.num_attention_heads * pairs
     return numbers

@@ -1,9 +1,9 @@
 """Estimates the memory that training takes on a rank, right within a factor of two, and for layers within 15 %.
 
 Weights, gradients, moments and scratch memory as the engine distributes them (`engine.sizes`: for a single process with
-AdamW, 16 bytes per parameter plus the gradient of the embedding); 2 more bytes per parameter with a bfloat16 copy, and
-12 more with a copy that checkpoints are written from; 0.37 GB for torch. What a forward pass keeps is estimated in
-`pass_sizes`.
+AdamW, 16 bytes per parameter plus the gradient of the embedding); 2 more bytes per parameter with a copy in 16 bits,
+which a GPU's autocast makes too, and 12 more with a copy that checkpoints are written from; 0.37 GB for torch. What a
+forward pass keeps is estimated in `pass_sizes`.
 
 Does not import torch.
 """
@@ -19,7 +19,7 @@ from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastCo
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.sizes import Held, Sharing, held_bytes, state_bytes
 from bertwright.train.kernel_choice import chosen_kernel
-from bertwright.train.pass_sizes import Pass, pass_numbers
+from bertwright.train.pass_sizes import OF_A_CPU, Kernels, Pass, pass_numbers
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Bf16Config
 
@@ -49,27 +49,37 @@ class Computing:
     """Whether every row is padded to the length of the phase, as compiled networks need it."""
     saved: int = 0
     """Bytes per parameter of the copy that a checkpoint is written from, on the training device."""
+    kernels: Kernels = OF_A_CPU
+
+    @property
+    def copies(self) -> int:
+        """Bytes per parameter of the copies of the weights: in 16 bits, and those of an average."""
+        # Autocast keeps its copies until the backward pass has read them.
+        return 2 * (self.low_weights or self.kernels.autocast) + 4 * self.averages
 
 
 def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
     """Return how each of `ranks` ranks computes, on a GPU or a CPU."""
     sharing = Sharing(config.engine, optim, ranks)
-    padded = chosen_kernel(config, "cuda" if gpu else "cpu") == "padded"
+    kernel = chosen_kernel(config, "cuda" if gpu else "cpu")
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in host memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
     # On a GPU, the copy for checkpoints is in host memory.
     copied = not gpu and config.saves_beside(gpu)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
+    # `sequences` computes attention step by step, and so does what is exported to ONNX Runtime.
+    fused = gpu and kernel != "sequences" and config.graph.kind != "ortmodule"
     return Computing(
         sharing,
-        padded,
+        kernel == "padded",
         config.checkpoint_activations,
         low,
         averages,
         1e9 * config.shard_above_gb,
         config.graph.kind != "eager",
         saved,
+        Kernels(fused, autocast=gpu and not low and config.precision.kind in ("fp16", "bf16", "fp8")),
     )
 
 
@@ -127,7 +137,7 @@ def fixed_bytes(network: NetworkConfig, computing: Computing) -> float:
 
 
 def _kept_bytes(network: NetworkConfig, computing: Computing, held: Held) -> float:
-    each = 2 * computing.low_weights + 4 * computing.averages + computing.saved
+    each = computing.copies + computing.saved
     return PROGRAM_BYTES + held.weights + held.gradients + held.moments + each * network.parameters
 
 
@@ -139,5 +149,5 @@ def sequences_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Compu
 
 def pass_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, read: Pass) -> float:
     """Return about how many bytes a forward pass keeps for its backward pass."""
-    numbers = pass_numbers(network, phase, read, computing.padded, computing.recompute)
+    numbers = pass_numbers(network, phase, read, computing.padded, computing.recompute, computing.kernels)
     return (2 if computing.low_weights else 4) * numbers

@@ -10,17 +10,20 @@ from tests.reference.batches import random_batch
 from tests.reference.teachers import write_stock
 from tests.reference.unions import sections_of
 from tests.unit.model.conftest import make_batch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from bertwright import Recipe, RunFolder
 from bertwright.check import resources
 from bertwright.check.data import sources
 from bertwright.check.resources import disk, memory, run_bytes
+from bertwright.model import dropout as dropouts
+from bertwright.model.attention import padded
 from bertwright.model.attention.kernel import bind
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
+from bertwright.train.pass_sizes import Kernels
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.sizes import Computing, training_bytes
 
@@ -30,9 +33,14 @@ Make = Callable[..., object]
 
 
 def kept_for_backward(
-    bert: NetworkConfig, kernel: Kernel, lengths: list[int], make_batch: Make, recompute: bool = False
+    bert: NetworkConfig,
+    kernel: Kernel,
+    lengths: list[int],
+    make_batch: Make,
+    recompute: bool = False,
+    autocast: bool = False,
 ) -> int:
-    """Bytes, beside the weights, that a forward pass keeps."""
+    """Bytes, beside the weights, that a forward pass keeps; with `autocast` also copies of the weights."""
     torch.manual_seed(0)
     model = PreTrainingModel(bert, kernel).train()
     if recompute:
@@ -45,38 +53,73 @@ def kept_for_backward(
         return tensor
 
     batch = make_batch(bert, lengths)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with (
+        torch.autocast("cpu", torch.bfloat16, enabled=autocast),
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+    ):
         logits, _ = model(batch)
         cross_entropy(logits, batch.labels)  # type: ignore[attr-defined]
     return sum(storage.nbytes() for place, storage in kept.items() if place not in weights)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
-@pytest.mark.parametrize("length", [64, 256])
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
-@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
-def test_training_keeps_what_the_rule_says(
-    family: Any,
-    kernel: Kernel,
-    length: int,
-    dropout: float,
-    attention_dropout: float,
-    make_batch: Make,
+each_family = pytest.mark.parametrize(
+    "family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default
+)
+each_kernel = pytest.mark.parametrize("kernel", ["sequences", "padded"])
+each_length = pytest.mark.parametrize("length", [64, 256])
+each_dropout = pytest.mark.parametrize("dropout", [0.0, 0.1])
+
+
+def assert_three_more_layers(
+    family: Any, dropouts: tuple[float, float], length: int, kernel: Kernel, kernels: Kernels, make_batch: Make
 ) -> None:
-    bert = family(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
+    """What three layers more keep, counted, is what the rule says of them; `dropouts`: of values, and of attention."""
+    bert = family(size="mini", dropout=dropouts[0], attention_dropout=dropouts[1]).resolve(1000)
     depth = "n_layers" if "n_layers" in type(bert).model_fields else "num_hidden_layers"
     bert = bert.model_copy(update={depth: 4})
     phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
     shallow = bert.model_copy(update={depth: 1})
     for recompute in (False, True):
-        computing = Computing(padded=kernel == "padded", recompute=recompute)
+        computing = Computing(padded=kernel == "padded", recompute=recompute, kernels=kernels)
         # A token less in one row: rows that are all full need not be spread, and keep less than is reckoned with.
         rows = [length] * (phase.batch - 1) + [length - (kernel == "padded")]
-        kept, one = (kept_for_backward(each, kernel, rows, make_batch, recompute) for each in (bert, shallow))
+        kept, one = (
+            kept_for_backward(each, kernel, rows, make_batch, recompute, kernels.autocast) for each in (bert, shallow)
+        )
         more = training_bytes(bert, phase, computing) - training_bytes(shallow, phase, computing)
-        weights = 16 * (bert.parameters - shallow.parameters)
+        # Copies of weights are kept for the backward pass, unless the layers are computed again.
+        weights = (16 + (computing.copies if recompute else 0)) * (bert.parameters - shallow.parameters)
         assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
+
+
+@each_dropout
+@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+@each_length
+@each_kernel
+@each_family
+def test_training_keeps_what_the_rule_says(
+    family: Any, kernel: Kernel, length: int, attention_dropout: float, dropout: float, make_batch: Make
+) -> None:
+    assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, Kernels(), make_batch)
+
+
+@each_dropout
+@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "16 bits"])
+@each_length
+@each_family
+def test_training_on_a_gpu_keeps_what_the_rule_says(
+    family: Any, length: int, autocast: bool, dropout: float, make_batch: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what a GPU's kernels keep: attention with dropout is one kernel, which a CPU has only without dropout, and
+    torch's dropout keeps a mask of bytes."""
+
+    def fused(*tensors: torch.Tensor, dropout_p: float = 0.0, **mask: torch.Tensor) -> torch.Tensor:
+        return scaled_dot_product_attention(*tensors, **mask)
+
+    monkeypatch.setattr(padded, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(dropouts, "drop", lambda x, p: torch.ops.aten.native_dropout(x, p, True)[0])
+    kernels = Kernels(fused=True, autocast=autocast)
+    assert_three_more_layers(family, (dropout, 0.1), length, "padded", kernels, make_batch)
 
 
 def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
