@@ -1,5 +1,6 @@
 """Every shipped place: the commands in its header describe it, and the sizes in the originals' tables work."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -39,6 +40,15 @@ def test_places_are_listed_and_printed(call: Call) -> None:
     assert all(path.stem in call("places").out for path in SHIPPED)
     assert call("places", "spr").out == (ROOT / "places" / "spr.toml").read_text(encoding="utf-8")
     assert "Did you mean spr?" in call("places", "spt").err
+
+
+@each_place
+def test_the_training_of_its_head_fits_its_machines(path: Path, call: Call) -> None:
+    _, _, recipe, *rest = command(path)
+    done = call("plan", recipe, *rest, "--json")
+    assert done.code == 0, done.err
+    plan = json.loads(done.out)
+    assert plan["fits"], f"{plan['memory_bytes'] / 1e9:.1f} GB on {plan['machine']['title']}"
 
 
 @each_place

@@ -3,12 +3,12 @@
 import json
 import shlex
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
 from tests.pipeline.command import RECIPES
 from tests.pipeline.conftest import Call
+from tests.pipeline.heads import entries, head, overrides, presets_of
 
 from bertwright import Recipe
 from bertwright.core.config import fingerprinted
@@ -19,12 +19,6 @@ COLA = 8551
 """Sentences of CoLA, as the data set's card gives them; the recipes for labelled texts name this task."""
 SHIPPED = sorted(RECIPES.glob("*.toml"))
 each_recipe = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-
-
-def presets_of(path: Path) -> list[list[str]]:
-    """The override of each preset of a recipe, or none if it has no presets."""
-    presets = tomllib.loads(path.read_text(encoding="utf-8")).get("presets", {})
-    return [[f"preset={name}"] for name in presets] or [[]]
 
 
 each_preset = pytest.mark.parametrize(
@@ -75,6 +69,17 @@ def test_it_runs_end_to_end_at_a_tiny_scale(path: Path, tmp_path: Path, call: Ca
     summary = json.loads((run / "summary.json").read_text())
     assert summary["steps"] == sum(phase.steps or 0 for phase in recipe.train.phases)
     assert (run / "report.html").is_file() and (run / "export" / "hf" / "model.safetensors").is_file()
+
+
+def test_azure_glue_as_masked_lm_trains_at_a_tiny_scale(tmp_path: Path, call: Call) -> None:
+    """As its head says it: the example's README calls it masked LM."""
+    path = RECIPES / "azure-glue.toml"
+    masked = next(overrides(entries(head(path))["masked LM"]))
+    done = call("run", path, *masked, "--scale", "tiny", "--until", "train", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in (tmp_path / "run" / "train" / "metrics.jsonl").read_text().splitlines()]
+    losses = [row["mlm_loss"] for row in rows if "mlm_loss" in row]
+    assert len(losses) == 12 and not any(name.startswith("classification") for row in rows for name in row)
 
 
 def planned_steps(phase: PhaseConfig) -> float:
