@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.pipeline.command import RECIPES
+from tests.pipeline.heads import entries, head, overrides
 from tests.reference.nvidia_bert import NO_DECAY, poly_warm_up
 
 from bertwright import Recipe
@@ -123,6 +125,14 @@ def assert_network(recipe: Recipe, size: dict[str, int], rows: int) -> None:
     assert network.model_dump(exclude={"labels"}) == published
 
 
+def assert_amount(recipe: Recipe, sequences: list[int], tokens: list[float]) -> None:
+    """What the training reads: sequences, and billions of tokens with their padding, of each phase."""
+    read = [phase.batch * (phase.end_after or phase.steps or 0) for phase in recipe.train.phases]
+    assert read == sequences
+    billions = [each * phase.length / 1e9 for each, phase in zip(read, recipe.train.phases, strict=True)]
+    assert billions == pytest.approx(tokens, rel=0.005)
+
+
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 
@@ -142,10 +152,7 @@ def test_nvidia(name: str, size: dict[str, int]) -> None:
         "initial_scale": 2.0**20,
     }
     assert (recipe.train.seed, recipe.train.checkpoint_every) == (42, 200)
-    sequences = [p.batch * (p.steps or 0) for p in recipe.train.phases]
-    assert sequences == [461_242_368, 51_216_384]
-    tokens = [p.batch * (p.steps or 0) * p.length / 1e9 for p in recipe.train.phases]
-    assert tokens == pytest.approx([59.0, 26.2], abs=0.05)
+    assert_amount(recipe, [461_242_368, 51_216_384], [59.0, 26.2])
 
 
 def test_the_rates_of_nvidia_at_its_jumps() -> None:
@@ -176,6 +183,7 @@ def assert_onnx_runtime(recipe: Recipe, phases: tuple[Phase, Phase]) -> None:
 def test_onnx_runtime(name: str, phases: tuple[Phase, Phase], batches: tuple[int, int]) -> None:
     recipe = Recipe.load(name)
     assert_onnx_runtime(recipe, phases)
+    assert_amount(recipe, [7038 * batches[0], 1563 * batches[1]], [59.0, 26.2])
     assert_network(recipe, LARGE, 30528)
     assert tuple(p.batch for p in recipe.train.phases) == batches
     # README: "we recommend setting the effective batch size to ~64,000 for phase 1 and ~32,000 for phase 2"
@@ -199,6 +207,7 @@ def test_hungarian() -> None:
     assert recipe.vocab.size is not None and recipe.vocab.size - recipe.vocab.unused - 1 == 32_000
     assert not recipe.vocab.lower_case and not recipe.vocab.strip_accents, "lower_case_0, as its folders say"
     assert_network(recipe, LARGE, 32104)
+    assert_amount(recipe, [459_440_640, 51_016_320], [58.8, 26.1])
     assert recipe.corpus is not None and recipe.corpus.language == "hu"
     # TurkuNLP, config/filter.sh, the defaults of filtering.py
     thresholds = {"min_mean_words": 4, "min_sentences": 3, "max_sentences": 1000, "min_tokens": 20, "max_tokens": 10000,
@@ -235,6 +244,8 @@ def test_intel(preset: str, precision: str, isa: str, batch: int, ends: int | No
     assert (first.document_range, second.document_range) == ((0.0, 0.9), (0.9, 1.0))
     if ends:
         assert (ends - 1) * batch < 4_500_000 <= ends * batch
+    read = 4_500_160 if ends else 3_068_800
+    assert_amount(recipe, [read, 383_600], [read * 128 / 1e9, 0.196])
     for phase in (first, second):
         assert (phase.learning_rate, phase.warmup, phase.steps) == (3.5e-4, 0, 13700)
         assert phase.target_accuracy == 0.72
@@ -266,6 +277,13 @@ RCP = [
 """mlcommons/logging 4.1.0, rcp_checker/training_4.1.0/rcps_bert.json: batch, rate, betas, decay, warm-up and the step
 that it begins at, steps of the decay; and the samples between two evaluations, by the rule of the task's README."""
 
+SAMPLES = {
+    256: 2_552_704, 448: 2_410_630, 1536: 2_777_588, 3072: 2_768_215, 4096: 2_843_443, 4608: 2_794_752,
+    6144: 3_321_446, 6912: 3_596_122, 8192: 4_191_437, 8704: 4_278_144, 12288: 4_470_336, 13056: 4_632_576,
+    16384: 5_504_307,
+}  # fmt: skip
+"""The same file: the mean number of sequences to an accuracy of 0.720, by batch."""
+
 
 def polynomial(updates: int, total: int, ramp: tuple[int, int], peak: float) -> float:
     """mlcommons/training, optimization.py: tf.train.polynomial_decay of power 1 from step 0, and in place of it
@@ -293,6 +311,10 @@ def test_mlperf(
         found = learning_rate(phase.schedule, step, steps, phase.warmup_steps(steps), rate)
         # With a warm-up ours is one step ahead.
         assert found == pytest.approx(polynomial(step + bool(warmup), steps, ramp, rate), rel=1e-9, abs=1e-12)
+    assert_amount(recipe, [batch * steps], [batch * steps * 512 / 1e9])
+    # The accuracy is reached before the decay has ended, and after as many sequences as the head says.
+    assert SAMPLES[batch] < batch * steps
+    assert f"{SAMPLES[batch] / 1e6:.2f}" in entries(head(RECIPES / "mlperf-large.toml"))["expect"]
     assert_network(recipe, LARGE, 30522)
     assert_decay(("LayerNorm", "layer_norm", "bias"))
 
@@ -309,11 +331,13 @@ AZURE = [
 the layers of the network, --num_train_epochs, and ZeRO stage 1 or 0 of ds_config.json."""
 
 
-MASKED = (
-    "train.objective=", "train.phases.0.data=", "examples.plan=doc-sentences", "examples.passes=1",
-    "examples.short_seq_prob=0",
-)  # fmt: skip
+MASKED = next(overrides(entries(head(RECIPES / "azure-glue.toml"))["masked LM"]))
 """What the head of the recipe says for masked LM."""
+
+
+def linear_schedule_with_warmup(updates: int, total: int, warmup: int, peak: float) -> float:
+    """transformers, optimization.py, get_linear_schedule_with_warmup; a phase shorter than the warm-up only rises."""
+    return peak * (updates / warmup if updates < warmup else max(0.0, (total - updates) / max(1, total - warmup)))
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["classifier", "masked LM"])
@@ -331,10 +355,11 @@ def test_azure(
     assert (phase.epochs, recipe.train.precision.kind, recipe.train.engine.kind) == (epochs, "fp16", engine)
     assert recipe.network().num_hidden_layers == layers and recipe.network().max_position_embeddings == 512
     steps = -(-epochs * 8551 // phase.batch)  # sentences of CoLA
-    for step in (0, 1, min(steps, 500) - 2):
+    for step in (0, 1, min(steps, 500) - 2, *((500, 501) if steps > 501 else ()), steps - 2, steps - 1):
         found = learning_rate(phase.schedule, step, steps, phase.warmup_steps(steps), phase.learning_rate)
-        # transformers, get_linear_schedule_with_warmup, whose first update has rate 0
-        assert found == pytest.approx(3e-5 * (step + 1) / 500, rel=0.03)
+        # Theirs begins with rate 0, and is a step behind ours as long as it rises.
+        wanted = linear_schedule_with_warmup(step + (step < 499), steps, 500, 3e-5)
+        assert found == pytest.approx(wanted, rel=0.03, abs=3e-5 / 336), (step, steps)  # a step of the shortest decay
 
 
 TASKS = {
