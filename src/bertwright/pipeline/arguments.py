@@ -15,6 +15,7 @@ from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.evaluate.config import Inputs as EvaluateInputs
 from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.export.config import Inputs as ExportInputs
+from bertwright.pipeline.kept_forecast import step_bands
 from bertwright.recipe import Recipe
 from bertwright.train.identity import Inputs as TrainInputs
 from bertwright.train.identity import Settings
@@ -77,6 +78,7 @@ def train(work: Work) -> dict[str, Any]:
         "context": work.context("train"),
         "scored_after": _scored_after(work.recipe, work.made["examples"]),
         "saved": work.saved,
+        "step_bands": step_bands(work.folder),
     }
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from bertwright.core.distributed import rank_and_world, ranks_here
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256_of, write_json
+from bertwright.pipeline.kept_forecast import FORECAST
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
     from bertwright.plan.shapes import Plan
-
-FORECAST = "forecast.json"
 
 
 def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:

@@ -14,7 +14,7 @@ from bertwright.train.phases import ACCURACY, Phase
 from bertwright.train.scoring import score_heldout
 from bertwright.train.session import Session
 from bertwright.train.state import State
-from bertwright.train.window import Window, digits_of, heldout_values, time_left, whole_sum
+from bertwright.train.window import Window, digits_of, full_times, heldout_values, time_left, whole_sum
 
 
 def after_step(
@@ -60,11 +60,14 @@ def after_step(
 
 
 def _record(session: Session, phase: Phase, state: State, window: Window, row: dict[str, Any]) -> None:
-    """Write the metrics row with the remaining time, and log when the loss is outside its expected band."""
+    """Write the metrics row with the remaining time, and log when the loss or the time is outside its expected band."""
     if left := outside(session.expected, row, window.steps):
         session.log.say(f"train: {left}")
         row[OUTSIDE] = left
-    session.record(row | time_left(session.forecast, phase, state, window))
+    seconds = full_times(phase, state, window)
+    if left := session.expected_time.outside(phase, seconds):
+        session.log.say(f"train: {left}")
+    session.record(row | time_left(session.forecast, phase, state, seconds))
 
 
 def _ended_by_score(session: Session, phase: Phase, state: State) -> State:

@@ -13,6 +13,7 @@ from bertwright.model.config import NetworkConfig
 from bertwright.objectives.config import labels_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.expected import Bands
 from bertwright.train.identity import Inputs, Settings, checkpoint_identity, identity
 from bertwright.train.phases import Phase, resolve_phases
 
@@ -37,9 +38,13 @@ class Job:
     """Token slots of the held-out sequences that are scored afterwards, for the forecast of the remaining time."""
     saved: Callable[[Path], None]
     """Called on rank 0 with the path of each new checkpoint."""
+    step_bands: Bands = ()
+    """Expected seconds of a step of each phase."""
 
 
-def job_of(settings: Settings, inputs: Inputs, out: Path, scored_after: int, saved: Callable[[Path], None]) -> Job:
+def job_of(
+    settings: Settings, inputs: Inputs, out: Path, scored_after: int, saved: Callable[[Path], None], step_bands: Bands
+) -> Job:
     """Build the `Job` of these sections and `inputs` in the folder `out`; other arguments as in `Job`."""
     config = settings.train
     plan = inputs.examples.manifest["config"]["examples"]["plan"]
@@ -59,4 +64,5 @@ def job_of(settings: Settings, inputs: Inputs, out: Path, scored_after: int, sav
         pair_task=PAIRS.get(plan, ""),
         scored_after=scored_after,
         saved=saved,
+        step_bands=step_bands,
     )

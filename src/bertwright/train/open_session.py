@@ -16,6 +16,7 @@ from bertwright.core.log import Log
 from bertwright.train.asked import Asked
 from bertwright.train.build import Built
 from bertwright.train.engine.ds_config import write_ds_config
+from bertwright.train.expected import ExpectedTime
 from bertwright.train.forecast import Forecast
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.job import Job
@@ -94,6 +95,7 @@ def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Ses
             averaging=built.averaging,
             sharded=_sharded(trained.ranks, writer) if sharded and writer else None,
             expected=job.config.expected,
+            expected_time=ExpectedTime(job.step_bands),
             compare_every=job.config.compare_ranks_every,
         )
 

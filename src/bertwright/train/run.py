@@ -23,6 +23,7 @@ from bertwright.model.batch import to_device
 from bertwright.objectives.config import DistillationConfig
 from bertwright.train.after_step import after_step, end_now, row_is_due
 from bertwright.train.build import build
+from bertwright.train.expected import Bands
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
 from bertwright.train.identity import Inputs, Settings, finished
 from bertwright.train.job import job_of
@@ -47,18 +48,19 @@ def run(
     context: StageContext,
     scored_after: int = 0,
     saved: Callable[[Path], None] = lambda _: None,
+    step_bands: Bands = (),
 ) -> Artifact | None:
     """Train to the end of the last phase, or continue; see the module docstring. Returns None on a rank other than 0 if
     this start has finished the training.
 
     `scored_after`: token slots of the held-out sequences scored afterwards, for the forecast of the remaining time.
     `saved` is called on rank 0 with the path of each new checkpoint, and with the newest one again if training has
-    diverged.
+    diverged. `step_bands`: the expected seconds of a step of each phase; the log says when steps leave them.
 
     Raises `ArtifactError` if `context.out` holds checkpoints of other settings, `CheckpointError` if none of them is
     valid, `DivergedError` if training diverges, `Interrupted` after a signal.
     """
-    job = job_of(settings, inputs, context.out, scored_after, saved)
+    job = job_of(settings, inputs, context.out, scored_after, saved, step_bands)
     if done := finished(job.out, job.identity):
         finished_before(job, context.log)
         return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from bertwright.core.log import Log
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.asked import Asked
 from bertwright.train.averaging.averaging import Averaging
+from bertwright.train.expected import ExpectedTime
 from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.forecast import Forecast
 from bertwright.train.guard_config import GuardConfig
@@ -71,6 +72,8 @@ class Session:
     """Writes checkpoints if each rank writes its own tensors."""
     expected: tuple[ExpectedLoss, ...] = ()
     """Expected bands of the training loss."""
+    expected_time: ExpectedTime = field(default_factory=ExpectedTime)
+    """Expected bands of the time of a step."""
     compare_every: int = 0
     """Steps between comparisons of the weights of all ranks, which also precede each checkpoint; 0: never."""
 

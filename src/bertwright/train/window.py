@@ -106,18 +106,22 @@ def whole_sum(ranks: Ranks, number: int) -> int:
     return high * 2**32 + low
 
 
-def time_left(forecast: Forecast, phase: Phase, state: State, window: Window) -> dict[str, float]:
-    """Return the seconds to the end of the run, as a row has them: estimated with the pace of the window, with a lower
-    and an upper estimate from how the pace varied."""
-    sizes, step = phase.loader.settings.batches, state.data_step
-    first = step - len(window.times)
-    # Scaled to a full batch each: while the batch grows, steps of one window have different sizes.
-    taken = [seconds * sizes.full / sizes.at(first + i) for i, seconds in enumerate(window.times)]
+def full_times(phase: Phase, state: State, window: Window) -> list[float]:
+    """Return the seconds of each step in the window, scaled to a full batch: while the batch grows, their sizes
+    differ."""
+    sizes, first = phase.loader.settings.batches, state.data_step - len(window.times)
+    return [seconds * sizes.full / sizes.at(first + i) for i, seconds in enumerate(window.times)]
+
+
+def time_left(forecast: Forecast, phase: Phase, state: State, taken: Sequence[float]) -> dict[str, float]:
+    """Return the seconds to the end of the run, as a row has them: estimated with the pace of the last steps, which
+    took `taken` seconds, with a lower and an upper estimate from how the pace varied."""
+    step = state.data_step
     forecast.stepped(phase, taken)
     pace = statistics.fmean(taken)
     low, high = forecast.interval(phase, step, state.phase_seconds)
     left = forecast.remaining(phase, step, pace, state.phase_seconds)
-    # The window may be faster or slower than any part of the steps before it.
+    # The last steps may be faster or slower than any part of the steps before it.
     return {
         "remaining_seconds": left,
         "remaining_low_seconds": min(low, left),

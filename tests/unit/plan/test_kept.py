@@ -9,6 +9,7 @@ import pytest
 from bertwright import Recipe, RunFolder, run
 from bertwright.core.files import read_json, sha256_of
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
+from bertwright.pipeline.kept_forecast import step_bands
 from bertwright.plan.shapes import PLAN
 
 Load = Callable[..., Recipe]
@@ -31,6 +32,17 @@ def test_another_recipe_before_training_has_another_forecast(load: Load, tmp_pat
     assert longer and longer["phases"][0]["steps"] == 30
     (tmp_path / "forecast.json").write_text("{")
     assert keep_forecast(load("train.phases.0.steps=30"), folder) == longer, "a damaged one says nothing"
+
+
+def test_steps_have_the_band_of_the_hours(trained: Path, tmp_path: Path) -> None:
+    """From half to double the forecast of a step: nothing was measured."""
+    plan = PLAN.validate_python(read_json(trained / "forecast.json"))
+    assert step_bands(trained) == tuple(
+        pytest.approx((phase["step_seconds"] / 2, phase["step_seconds"] * 2)) for phase in plan["phases"]
+    )
+    assert step_bands(tmp_path) == ()
+    (tmp_path / "forecast.json").write_text("{")
+    assert step_bands(tmp_path) == (), "the report says that it is damaged"
 
 
 def test_only_training_has_a_forecast(load: Load, tmp_path: Path, trained: Path) -> None:

@@ -29,14 +29,15 @@ PHASES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
-    """`train(name, optim=..., log=..., examples=..., vocab=..., **train settings)`: trains into `tmp_path / name`.
+    """`train(name, optim=..., log=..., examples=..., vocab=..., step_bands=..., **train settings)`: trains into
+    `tmp_path / name`.
 
     The network is the one described in `tmp_path / "bert.json"`.
     """
     (tmp_path / "bert.json").write_text(json.dumps(MODEL))
 
     def start(name: str = "train", optim: Any = None, dropout: float | None = None, **settings: Any) -> Artifact:
-        given = {key: settings.pop(key) for key in ("log", "examples", "vocab") if key in settings}
+        given = {key: settings.pop(key) for key in ("log", "examples", "vocab", "step_bands") if key in settings}
         values = {"phases": PHASES, "heldout_sequences": 32, "checkpoint_every": 4, "evaluate_every": 6, "log_every": 2}
         return run(
             Settings(
@@ -46,6 +47,7 @@ def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
             ),
             Inputs(given.get("examples", prepared.examples), given.get("vocab", prepared.vocab)),
             StageContext(tmp_path / name, given.get("log", SILENT)),
+            step_bands=given.get("step_bands", ()),
         )
 
     return start

@@ -7,7 +7,7 @@ import pytest
 
 from bertwright.train.forecast import Forecast
 from bertwright.train.state import State
-from bertwright.train.window import Window, time_left
+from bertwright.train.window import Window, full_times, time_left
 
 FIRST = {
     "index": 0, "steps": 100, "room": 1000, "heldout_room": 500, "evaluate_every": 50, "checkpoint_every": 30,
@@ -87,5 +87,6 @@ def test_steps_of_a_batch_that_grows_are_each_taken_as_of_the_full_one() -> None
         remaining=lambda phase, step, pace, spent: pace,
     )
     window = Window(steps=4, times=[1.0, 1.0, 1.0, 4.0])
-    left = time_left(forecast, phase, State(data_step=10, total_steps=10), window)
+    state = State(data_step=10, total_steps=10)
+    left = time_left(forecast, phase, state, full_times(phase, state, window))
     assert paces == [4.0] * 4 and left["remaining_seconds"] == 4.0
