@@ -38,6 +38,8 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 _UNSAID = {"title", "role", "format", "discriminator"}
 _SAME_FORM = {"_preset_fills_in", "_size_or_file", "_without_secrets", "_not_intels_mode"}
 """Validators that run before a value is validated and accept no other form of it."""
+_PART = "InPreset"
+"""Ends the names of the definitions for presets."""
 
 
 class _Generator(GenerateJsonSchema):
@@ -74,7 +76,46 @@ def schema(name: str) -> dict[str, Any]:
             sections[target.__name__]["properties"] |= sections[Machines.__name__]["properties"]
     whole: dict[str, Any] = {"oneOf": list(made.values())} if len(made) > 1 else sections.pop(MODELS[name][0].__name__)
     definitions = {key: _plain(sections[key]) for key in sorted(sections)}
-    return {"$schema": DIALECT, **_plain(whole), "definitions": definitions}
+    plain = {"$schema": DIALECT, **_plain(whole), "definitions": definitions}
+    return _with_presets(plain) if name == "recipe" else plain
+
+
+def _with_presets(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of recipes, in which a preset is a recipe of which any key may be left out."""
+    sections = {key: value for key, value in recipe["properties"].items() if key not in ("preset", "presets")}
+    preset = _part({"type": "object", "properties": sections, "additionalProperties": False})
+    parts = {f"{key}{_PART}": _part(value) for key, value in recipe["definitions"].items()}
+    presets = {**recipe["properties"]["presets"], "additionalProperties": preset}
+    return {
+        **recipe,
+        "properties": {**recipe["properties"], "presets": presets},
+        "definitions": {**recipe["definitions"], **parts},
+    }
+
+
+def _part(value: Any) -> Any:
+    """Return the schema of what a preset says of a section: some of its keys, and elements of a list by their
+    numbers."""
+    if isinstance(value, list):
+        return [_part(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if "properties" in value:
+        keys = {name: _part(inner) for name, inner in value["properties"].items()}
+        return {**_part({key: inner for key, inner in value.items() if key != "properties"}), "properties": keys}
+    # Without a kind, keys may be those of several sections.
+    renamed = {"oneOf": "anyOf"}
+    unsaid = ("required", "default", "minItems")
+    part = {renamed.get(key, key): _part(inner) for key, inner in value.items() if key not in unsaid}
+    if "$ref" in part:
+        part["$ref"] += _PART
+    if part.get("type") == "array" and "$ref" in str(part.get("items")):
+        numbered = {"type": "object", "patternProperties": {r"^\d+$": part["items"]}, "additionalProperties": False}
+        return {
+            **({"description": part.pop("description")} if "description" in part else {}),
+            "anyOf": [part, numbered],
+        }
+    return part
 
 
 def text(name: str) -> str:

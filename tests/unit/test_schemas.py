@@ -88,6 +88,8 @@ def test_every_key_is_described(kind: str) -> None:
         "train.phases = [{length = 128, batch = 8, learning_rate = 1, epochs = 1.5, micro_batch = 'auto'}]",
         "train.phases = [{length = 128, batch = 8, learning_rate = 1, steps = 9, schedule = {kind = 'wsd'}}]",
         'model = {kind = "modern", size = "base"}',
+        "presets.fast = {train.phases.0.batch = 3, optim.betas = [0.9, 0.98], train.precision = 'bf16'}",
+        "presets.fast = {model = {kind = 'distilbert', size = 'base'}, train.engine = {kind = 'zero', bucket_mb = 10}}",
     ],
 )
 def test_every_form_of_a_value_is_taken(lines: str) -> None:
@@ -107,6 +109,11 @@ def test_every_form_of_a_value_is_taken(lines: str) -> None:
         ("train.phases = []", "[]"),
         ("vocab.size = 'many'", "many"),
         ("corpus = 'wiki.xml'", "wiki.xml"),
+        ("presets.fast = {train.phases.0.btach = 3}", "btach"),
+        ("presets.fast = {train.phases.first.batch = 3}", "first"),
+        ("presets.fast = {trian.seed = 3}", "trian"),
+        ("presets.fast = {optim.beta = 3}", "beta"),
+        ("presets.fast = {preset = 'slow'}", "preset"),
     ],
 )
 def test_a_mistake_is_one(lines: str, said: str) -> None:
