@@ -32,7 +32,14 @@ class Written:
         values, lines = read_toml(path)
         overrides = apply_preset(values, lines, overrides, str(path))
         apply_overrides(values, overrides)
-        return Written(str(path), values, lines | {override_key(override): 0 for override in overrides})
+        return Written(str(path), values, _overridden(lines, overrides))
+
+
+def _overridden(lines: Mapping[str, int], overrides: Sequence[str]) -> dict[str, int]:
+    """The lines of keys after the overrides: 0 for each of these, none for the keys below it, whose values are gone."""
+    keys = [override_key(override) for override in overrides]
+    below = tuple(f"{key}." for key in keys)
+    return {key: line for key, line in lines.items() if not key.startswith(below)} | dict.fromkeys(keys, 0)
 
 
 def write_values(path: Path, values: Mapping[str, Any]) -> None:

@@ -88,6 +88,23 @@ def test_a_mistake_in_an_override_is_told(override: str, small_recipe: Path) -> 
     assert str(caught.value) == f"command line: {MISTAKES[override]}"
 
 
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("model={config=3}", "model.config: must be a path in quotes"),
+        ("train.phases=[{length=32, steps=0, batch=8}]", f"{PHASE}.steps: 0 must be"),
+        ("train.phases[0]={length=32, steps=0, batch=8}", f"{PHASE}.steps: 0 must be"),
+    ],
+)
+def test_a_mistake_within_an_overriding_table_is_not_placed_in_the_file(
+    override: str, says: str, small_recipe: Path
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(small_recipe, [override])
+    assert all(line.startswith("command line: ") for line in str(caught.value).splitlines())
+    assert f"command line: {says}" in str(caught.value)
+
+
 @pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
 def test_a_number_without_end_is_refused(number: str, small_recipe: Path) -> None:
     with pytest.raises(RecipeError, match=f"epochs: {number} must be a finite number"):
