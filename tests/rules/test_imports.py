@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "report": {"core"},
     "translate": {"core", "explain"},
     "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
-    "check": {"core", "corpus", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
+    "check": {"core", "corpus", "vocab", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
     "plan": {"core", "examples", "model", "objectives", "optim", "train", "check", "recipe", "shipped"},
     "contradictions": {"core", "corpus", "vocab", "examples", "model", "objectives", "optim", "train", "evaluate"},

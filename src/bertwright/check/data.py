@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bertwright.check.verdict import Verdict, error, ok, raised, warning
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
@@ -16,6 +17,9 @@ from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
 from bertwright.examples.config import ImportedData
 from bertwright.recipe import Recipe
+
+if TYPE_CHECKING:
+    from bertwright.formats.recognise import FileSet
 
 _BUILT_IN = ("sample", "sample-small")
 # Approximate factor by which each compression format expands.
@@ -82,8 +86,11 @@ def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
         yield error("corpus.split.command", f"there is no program {command[0]!r}.", "Install it, or give its path.")
 
 
-def imported_data(recipe: Recipe) -> Iterator[Verdict]:
-    """Yield a verdict on each phase with data in an imported format; without a corpus also on its held-out part."""
+def imported_data(recipe: Recipe, entries: Sequence[str] | None = None) -> Iterator[Verdict]:
+    """Yield a verdict on each phase with data in an imported format; without a corpus also on its held-out part.
+
+    `entries` are those of the given vocabulary, if its ids are to be compared with those of the data.
+    """
     for phase in recipe.train.imported_data():
         if phase.texts:
             yield _labelled(phase, recipe)
@@ -103,6 +110,8 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
         number = "" if data.examples is None else f", {data.examples:,} examples"
         length = "" if data.shape.length is None else f", length {data.shape.length}"
         yield ok(key, f"{data.folder}: {what}, {len(data.files):,} files{number}{length}")
+        if entries and not data.documents:
+            yield from _other_vocabulary(phase, data, entries)
         if data.incomplete:
             yield warning(key, f"{data.folder} has {data.incomplete}.", "Download the missing files if you need them.")
         if recipe.corpus is None:
@@ -110,6 +119,24 @@ def imported_data(recipe: Recipe) -> Iterator[Verdict]:
             yield ok(key, f"held out: {listed(phase, tests) if tests else share}")
         if unused := [test_set for test_set in data.aside if test_set not in tests]:
             yield ok(key, f"not trained on: {listed(phase, unused)}")
+
+
+def _other_vocabulary(phase: ImportedData, data: FileSet, entries: Sequence[str]) -> Iterator[Verdict]:
+    """Yield an error if the first examples are damaged, or do not have the ids of the given vocabulary."""
+    from bertwright.formats.errors import ShardError
+    from bertwright.formats.imported.phase_files import damaged
+    from bertwright.formats.other_vocabulary import misfit
+
+    key = f"{phase.key}.data"
+    try:
+        fault = misfit(data, entries)
+    except ShardError as cause:
+        if not phase.quarantine:
+            yield raised(key, damaged(phase, cause))
+        return
+    if fault:
+        remedy = "The examples were made with another vocabulary: set vocab.file to theirs."
+        yield error(key, f"{fault}.", remedy, DataError)
 
 
 def examples_of_another_run(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:

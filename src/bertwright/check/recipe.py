@@ -15,6 +15,7 @@ from bertwright.check.out import run_folder
 from bertwright.check.repeated import repeated
 from bertwright.check.resources import disk, memory
 from bertwright.check.verdict import Verdict, error
+from bertwright.check.vocabulary import given_vocabulary
 from bertwright.core.artifact import MANIFEST
 from bertwright.model.config import without_peer
 from bertwright.objectives.config import DistillationConfig
@@ -41,8 +42,10 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
     if "corpus" in stages and recipe.corpus is not None:
         size, of_sources = sources(recipe.corpus)
         yield from of_sources
+    entries, of_vocabulary = given_vocabulary(recipe.vocab, pending)
+    yield from of_vocabulary
     if "examples" in stages:
-        yield from imported_data(recipe)
+        yield from imported_data(recipe, entries)
     yield from examples_of_another_run(recipe, out, pending)
     if isinstance(recipe.train.objective, DistillationConfig):
         from bertwright.check.teacher import teacher  # reads folders of other programs

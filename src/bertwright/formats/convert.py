@@ -17,6 +17,7 @@ from bertwright.formats.format import SPLITS, Kind, Shape, Split
 from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of, holds_examples
 from bertwright.formats.names import Target, file_name, folder_name
+from bertwright.formats.other_vocabulary import refuse_misfits
 from bertwright.formats.recognise import FileSet, recognise
 
 NOTE = "conversion.json"
@@ -54,6 +55,7 @@ def convert(
             f"{one} and {other} would both become {twice[0]} in {destination}. Rename the folder of one of them, or "
             "convert them separately."
         )
+    refuse_misfits(sets, vocabulary)
     with atomic_folder(destination) as draft:
         written = _write(tasks, draft, target, vocabulary, left_out if quarantine else None, log)
         # Last, because the description lists the files.

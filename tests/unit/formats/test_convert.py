@@ -182,6 +182,20 @@ def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.parametrize("quarantine", [False, True])
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (VOCABULARY[:400], "has id 49\\d, but the vocabulary has 400 entries"),
+        (["[CLS]", "[PAD]", "[UNK]", *VOCABULARY[3:]], r"15 examples begin with id 2, not \[CLS\] \(0\)"),
+    ],
+)
+def test_the_vocabulary_must_be_that_of_the_examples(tmp_path, source, other, says, quarantine):
+    with pytest.raises(DataError, match=rf"w_test_0\.hdf5:? {says}\. .*give their vocab\.txt"):
+        convert(source, tmp_path / "out", Target("lddl"), other, quarantine=quarantine)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_the_source_cannot_give_is_said(tmp_path, source):
     dynamic, tokens = tmp_path / "dynamic", tmp_path / "tokens"
     for folder in (dynamic, tokens):
