@@ -10,7 +10,6 @@ saved (run again).
 from __future__ import annotations
 
 import gc
-import re
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -21,6 +20,7 @@ import typer.core
 
 from bertwright._version import __version__
 from bertwright.cli.formatting import json_line, visible
+from bertwright.cli.hint import hint
 from bertwright.core.errors import BertwrightError, of_memory, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 
@@ -164,12 +164,9 @@ def _leave_for_memory(error: Exception) -> NoReturn:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    """Print what ended the command, and exit; with --json as an object on standard output, whose hint is the last
-    sentence: by convention, errors end with what to do.
-    """
+    """Print what ended the command, and exit; with --json as an object on standard output."""
     if _as_json():
-        hint = re.split(r"(?<=[.?;:])(?<!e\.g\.) ", message)[-1]
-        print(json_line({"error": {"code": code, "message": message, "hint": hint}}))
+        print(json_line({"error": {"code": code, "message": message, "hint": hint(message)}}))
     else:
         print(f"bertwright: {visible(message)}", file=sys.stderr)
     sys.exit(code)
