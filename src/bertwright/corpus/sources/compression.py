@@ -28,6 +28,8 @@ _WINDOW = 128 * 2**20
 # Compressed bytes passed to a decoder at once. With gz and zst, whose decoders cannot limit their output, they expand
 # to at most 128 MiB. With many small streams, the data after the end of each is not copied repeatedly.
 _SIP = 4096
+# Each stream needs a decoder of its own: megabytes of streams without content, of ten bytes each, take minutes.
+_MOST_EMPTY = 10_000
 
 
 class Decoder:
@@ -39,8 +41,8 @@ class Decoder:
         self._path, self._compression, self._size = path, compression, size
 
     def blocks(self, compressed: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the decoded bytes. Raises `SourceError` where the data are damaged."""
-        decoder, done = self._new(), 0
+        """Yield the decoded bytes. Raises `SourceError` where the data are damaged or hold too many empty streams."""
+        decoder, done, empty = self._new(), 0, 0
         for block in compressed:
             done += len(block)
             for sip in (block[start : start + _SIP] for start in range(0, len(block), _SIP)):
@@ -48,9 +50,17 @@ class Decoder:
                 # Zeros between and after streams are padding, which gzip ignores as well.
                 while rest := rest.lstrip(b"\0") if decoder.eof else rest:
                     if decoder.eof:
-                        decoder = self._new()
+                        decoder, empty = self._new(), empty + 1
+                    if empty > _MOST_EMPTY:
+                        raise SourceError(
+                            f"{self._path} has more than {_MOST_EMPTY:,} {self._compression} streams in a row without "
+                            f"content before byte {done:,}, which no program writes. Give another file, or this text "
+                            "without them."
+                        )
                     try:
-                        yield from self._decoded(decoder, rest)
+                        for part in self._decoded(decoder, rest):
+                            empty = 0 if part else empty
+                            yield part
                     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
                         raise SourceError(
                             f"{self._path} is damaged before byte {done:,} ({error}). Download it again and "

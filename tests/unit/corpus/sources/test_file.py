@@ -79,6 +79,24 @@ def test_zstd_with_frames_to_skip_and_too_large_a_window(tmp_path: Path) -> None
         examine(put(tmp_path, "b", data))
 
 
+SKIPPED = b"\x50\x2a\x4d\x18" + bytes(4)  # a zstd frame without content
+
+
+@pytest.mark.parametrize(
+    ("compression", "stream"), [*((name, pack(b"")) for name, pack in PACKERS.items()), ("zst", SKIPPED)]
+)
+def test_a_file_of_empty_streams_is_refused_early(tmp_path: Path, compression: Compression, stream: bytes) -> None:
+    path = put(tmp_path, f"a.{compression}", stream * 200_000)
+    file = File(path, "text", compression)
+    with pytest.raises(SourceError, match=r"^\S+/a\.\w+ has more than 10,000 \w+ streams in a row without content"):
+        list(Reader(file))
+
+
+def test_empty_streams_among_others_are_passed_over(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.zst", (SKIPPED * 900 + zstandard.compress(b"a")) * 12)
+    assert b"".join(Reader(File(path, "text", "zst"))) == b"a" * 12
+
+
 def test_utf16_is_read_in_any_byte_order_and_its_faults_have_a_place(tmp_path: Path) -> None:
     for data in ("\ufeffhíd".encode("utf-16-be"), "híd".encode("utf-16")):
         assert b"".join(Reader(examine(put(tmp_path, "a.txt", data)))).decode() == "híd"
