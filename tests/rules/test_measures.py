@@ -13,7 +13,6 @@ LINES = 200
 """Most lines of a file."""
 LONGER = {
     "cli/stages.py",
-    "core/toml.py",
     "init/draft.py",
     "launch/azureml/place.py",
     "recipe.py",

@@ -1,5 +1,7 @@
 """Mistakes that people make in recipes, and the text that each gets."""
 
+import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,8 +135,17 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "text"),
     [
-        ("corpus:\n  source: sample", "Write a section as [corpus]."),
-        ("[corpus]\nlanguage: hu", "This is TOML, not YAML: write language = hu."),
+        ("corpus:  # texts\n  source: sample", "Write a section as [corpus]."),
+        ("[corpus]\nlanguage: hu  # Hungarian", 'This is TOML, not YAML: write language = "hu".'),
+        ("[vocab]\nsize: 400", "This is TOML, not YAML: write size = 400."),
+        ("[vocab]\nlower_case: yes", "This is TOML, not YAML: write lower_case = true."),
+        ("[vocab]\nfile: ~", "This is TOML, not YAML: leave file out: there is no null in TOML."),
+        (
+            "[vocab]\nsize = 30k",
+            "Write the number size with digits alone, such as 30000, or put it in quotes if it is a text.",
+        ),
+        ("[corpus]\ncontamination: [a, b]", "This is TOML, not YAML: correct that line."),
+        ("[vocab]\nsize = none", "Leave size out: there is no null in TOML."),
         ("[corpus]\nlanguage = hu", 'Write language = "hu".'),
         ("[corpus]\nlanguage = no", 'Write language = "no".'),
         ("[vocab]\nlower_case = True  # as before", "Write lower_case = true."),
@@ -149,6 +160,8 @@ def test_habits_from_elsewhere_are_told_in_the_line(written: str, text: str, tmp
     with pytest.raises(RecipeError) as caught:
         Recipe.load(path)
     assert str(caught.value).startswith(f"{path}: not valid TOML: ") and str(caught.value).endswith(text)
+    if advised := re.search(r"[Ww]rite (\w+ = .*)\.$", text):
+        assert tomllib.loads(advised[1])
 
 
 def test_a_byte_order_mark_is_no_mistake(small_recipe: Path, tmp_path: Path) -> None:

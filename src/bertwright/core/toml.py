@@ -5,7 +5,6 @@ All independent mistakes are reported at once, each as `file:line: key: what is 
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes
+from bertwright.core.habits import YAML, remedy
 from bertwright.core.json_values import refuse_depth
 
 MAX_BYTES = 4 * 2**20
@@ -23,9 +23,6 @@ MAX_BYTES = 4 * 2**20
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\-\"']+)\s*=")
 _INDEX = re.compile(r"\[(\d+)\]")
-_YAML = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*:\s*(.*?)\s*$")
-_PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*)?$")
-_WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 
 
 def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[str, int]]:
@@ -39,7 +36,7 @@ def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[st
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{path}: not valid TOML: {error}. {_remedy(text, str(error))}") from error
+        raise RecipeError(f"{path}: not valid TOML: {error}. {remedy(text, str(error))}") from error
     except (RecursionError, ValueError) as error:
         raise RecipeError(
             f"{path}: a value is nested too deeply, or a number is too large. Reduce the nesting or the number."
@@ -55,7 +52,7 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
     for override in overrides:
         dotted, equals, text = override.partition("=")
         if not equals or not dotted or ":" in dotted:
-            colon = _YAML.match(override)
+            colon = YAML.match(override)
             example = f"{colon[1]}={colon[2]}" if colon else "key=value, for example train.phases.0.steps=100"
             raise RecipeError(f"{override!r} is not an override. Write {example}.")
         *above, last = override_key(override).split(".")
@@ -148,26 +145,6 @@ def _lines(text: str) -> dict[str, int]:
             name = re.sub(r"[\"']", "", key[1])
             lines[f"{table}.{name}" if table else name] = number
     return lines
-
-
-def _remedy(text: str, fault: str) -> str:
-    """What to write in the line that tomllib names, if a habit from another language explains the error."""
-    line = re.search(r"at line (\d+)", fault)
-    written = text.splitlines()[int(line[1]) - 1] if line and int(line[1]) <= text.count("\n") + 1 else ""
-    if yaml := _YAML.match(written):
-        return (
-            f"This is TOML, not YAML: write {yaml[1]} = {yaml[2]}." if yaml[2] else f"Write a section as [{yaml[1]}]."
-        )
-    if plain := _PLAIN.match(written):
-        key, value = plain.groups()
-        if value in ("None", "null", "~"):
-            return f"Leave {key} out: there is no null in TOML."
-        # As a language code, `no` is Norwegian.
-        word = None if key.endswith("language") else _WORDS.get(value)
-        return f"Write {key} = {word or json.dumps(value, ensure_ascii=False)}."
-    if "\\" in written:
-        return "Put a text with backslashes in single quotes: '...'."
-    return "Correct that line."
 
 
 def _value(text: str) -> Any:

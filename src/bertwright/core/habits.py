@@ -1,0 +1,48 @@
+"""What to write in place of a line that is not TOML, if a habit from another language explains it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from contextlib import suppress
+
+YAML = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*:\s*(.*?)\s*$")
+"""A key and its value as YAML has them."""
+_PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*)?$")
+_NULL = ("None", "none", "null", "~")
+_WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
+
+
+def remedy(text: str, fault: str) -> str:
+    """What to write in the line that tomllib names, if a habit from another language explains the error."""
+    line = re.search(r"at line (\d+)", fault)
+    written = text.splitlines()[int(line[1]) - 1] if line and int(line[1]) <= text.count("\n") + 1 else ""
+    if yaml := YAML.match(written):
+        value = re.sub(r"(?:^|\s)#.*", "", yaml[2]).rstrip()
+        if not value:
+            return f"Write a section as [{yaml[1]}]."
+        advice = _advice(yaml[1], value)
+        return f"This is TOML, not YAML: {advice[0].lower()}{advice[1:]}"
+    if plain := _PLAIN.match(written):
+        return _advice(*plain.groups())
+    if "\\" in written:
+        return "Put a text with backslashes in single quotes: '...'."
+    return "Correct that line."
+
+
+def _advice(key: str, value: str) -> str:
+    """What to write for a key whose value was written as in YAML or Python."""
+    if value in _NULL:
+        return f"Leave {key} out: there is no null in TOML."
+    # As a language code, `no` is Norwegian.
+    value = value if key.endswith("language") else _WORDS.get(value, value)
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
+        tomllib.loads(f"value = {value}")
+        return f"Write {key} = {value}."
+    if value[0] in "[{\"'":  # a list, a table or a text, in which something is wrong
+        return "Correct that line."
+    # In quotes, `30k` would be valid TOML, but no number.
+    if value[0].isdigit():
+        return f"Write the number {key} with digits alone, such as 30000, or put it in quotes if it is a text."
+    return f"Write {key} = {json.dumps(value, ensure_ascii=False)}."
