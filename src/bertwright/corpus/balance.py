@@ -94,6 +94,26 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _warnings(counts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning for each large loss, or one if only the sum of all losses is large."""
+    single = list(_large(counts))
+    yield from single
+    sizes = counts["bytes"]
+    # Text that was not drawn is no loss: the weight of its source says so.
+    losses = {f"filtered out as {name!r}": size for name, size in sizes["dropped"].items()}
+    losses |= {f"dropped as {what}": sizes[name] for name, (what, *_) in _REPEATED.items()}
+    losses["removed as single paragraphs"] = sizes["removed_paragraphs"]
+    lost, whole = sum(losses.values()), sizes["documents"] + sizes["removed_paragraphs"]
+    if lost > _MUCH * whole and not single:
+        most = sorted(losses, key=lambda name: -losses[name])[:3]
+        shares = ", ".join(f"{_share(losses[name], whole)} {name}" for name in most if losses[name])
+        yield (
+            f"corpus: WARNING: {_share(lost, whole)} of the text was lost, for several reasons: {shares}. If this text "
+            "should be kept, change the keys of corpus.filter and corpus.deduplicate that dropped it. `bertwright "
+            "corpus RECIPE --dropped` shows what was dropped."
+        )
+
+
+def _large(counts: Mapping[str, Any]) -> Iterator[str]:
     """Yield a warning for each large loss: by the filter, by repetition, by paragraphs removed before the filter."""
     sizes = counts["bytes"]
     if (lost := sum(sizes["dropped"].values())) > _MUCH * sizes["documents"]:

@@ -99,6 +99,21 @@ def test_more_than_a_tenth_of_removed_paragraphs_is_a_warning(reason: str, key: 
     assert Recipe.load("demo", [f"corpus.filter.{key.partition(' ')[0]}"])
 
 
+def test_small_losses_that_are_large_together_are_a_warning() -> None:
+    some = counts(min_words=30, language=20)
+    some["bytes"] |= {"duplicates": 300, "duplicate_paragraphs": 200, "not_drawn": 5000}
+    assert not any("WARNING" in line for line in balance(some))
+    some["bytes"] |= {"removed_paragraphs": 900, "emptied": 950}
+    (warning,) = [line for line in balance(some) if "WARNING" in line]
+    assert warning.startswith(
+        "corpus: WARNING: 26.1% of the text was lost, for several reasons: 8.7% dropped as documents too short without "
+        "repeated paragraphs, 8.3% removed as single paragraphs, 2.8% "
+    )
+    some["bytes"]["emptied"] = 2000
+    (warning,) = [line for line in balance(some) if "WARNING" in line]
+    assert "for several reasons" not in warning, "a large loss has a warning of its own"
+
+
 def test_what_was_not_drawn_was_meant() -> None:
     some = counts()
     some["bytes"]["not_drawn"] = 5000
