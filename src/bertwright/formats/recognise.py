@@ -18,11 +18,15 @@ from bertwright.formats.documents import DocumentFile
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
+from bertwright.formats.numbered import gaps, parts_of
 
-_PARTS = re.compile(r"[-_]of[-_](\d+)")
 _TEST = re.compile(rf"_test_\d+\.|^(?:{'|'.join(OTHER_SPLITS)})(?:[._]\w+)?-\d+-of-\d+")
 """Names of test files: NVIDIA's, and those of datasets on the Hugging Face hub, such as
 `validation_matched-00000-of-00001.parquet`."""
+
+
+_NAMED = 5
+"""Maximum number of missing files to name."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class FileSet:
     """Number of examples in the valid files; None when only reading them shows it."""
     parts: int | None
     """Expected number of files, if names end in `-of-<parts>`."""
+    missing: tuple[int, ...]
+    """Numbers without a file between those of the files, in order."""
     aside: tuple[FileSet, ...] = ()
     """Sets found in the same place that are not for training, if this one was chosen for training."""
 
@@ -58,7 +64,13 @@ class FileSet:
     def incomplete(self) -> str | None:
         """How much is present, such as "12 of 500 parts"; None when nothing is known to be missing."""
         whole = len(self.files)
-        return f"{whole:,} of {self.parts:,} parts" if self.parts and whole < self.parts else None
+        if self.parts and whole < self.parts:
+            return f"{whole:,} of {self.parts:,} parts"
+        if not self.missing:
+            return None
+        named = ", ".join(map(str, self.missing[:_NAMED])) + (", ..." if len(self.missing) > _NAMED else "")
+        verb = "are" if len(self.missing) > 1 else "is"
+        return f"{whole:,} of {whole + len(self.damaged) + len(self.missing):,} parts ({named} {verb} missing)"
 
 
 def recognise(path: Path) -> tuple[FileSet, ...]:
@@ -114,7 +126,6 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fil
         counts = [facts[file].examples for file in files]
         # A single file of running text makes it a set of text; files with examples are reported as `mixed`.
         documents = any(facts[file].documents for file in files)
-        parts = [int(named[1]) for file in files if (named := _PARTS.search(file.name))]
         sets.append(
             FileSet(
                 folder=folder,
@@ -126,7 +137,8 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fil
                 mixed=tuple(file for file in files if _unlike(facts[file], facts[files[0]], documents)),
                 damaged=tuple(damaged),
                 examples=None if None in counts else sum(count or 0 for count in counts),
-                parts=max(parts, default=None),
+                parts=parts_of(files),
+                missing=gaps(files, [*facts, *faults]),
             )
         )
     return tuple(

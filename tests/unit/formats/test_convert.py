@@ -182,6 +182,16 @@ def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+def test_a_gap_in_the_numbers_of_the_files_is_said(tmp_path, source):
+    (source / "w_training_1.hdf5").rename(source / "w_training_2.hdf5")
+    log = Heard()
+    note = convert(source, tmp_path / "out", Target("tfrecord"), log=log)
+    assert f"convert: {source} is incomplete: 2 of 3 parts (1 is missing) were found" in log.said
+    assert note["incomplete"] == {str(source): "2 of 3 parts (1 is missing)"}
+    (faults,) = [found["faults"] for found in statistics(source)["sets"] if found["split"] == "training"]
+    assert "only 2 of 3 parts (1 is missing) were found" in faults
+
+
 @pytest.mark.parametrize("quarantine", [False, True])
 @pytest.mark.parametrize(
     ("other", "says"),

@@ -64,6 +64,33 @@ def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     assert second.examples is None
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("c_training_0.hdf5", "c_training_2.hdf5"), "2 of 3 parts (1 is missing)"),
+        (("part.1.parquet_0", "part.2.parquet_0", "part.5.parquet_0"), "3 of 5 parts (3, 4 are missing)"),
+        (("part.1.parquet_0", "part.3.parquet_1"), None),
+        (("part-08", "part-09", "part-10"), None),
+        (("wiki-20200101", "wiki-20200201"), None),
+        (("train", "more"), None),
+        (("part-00000-3f0e-c000.parquet", "part-00002-3f0e-c000.parquet"), None),
+        ([f"s{number}" for number in range(0, 18, 2)], "9 of 17 parts (1, 3, 5, 7, 9, ... are missing)"),
+    ],
+)
+def test_a_gap_in_the_numbers_of_files_is_named(names, told, tmp_path):
+    tfrecords(tmp_path / "a", names)
+    (found,) = recognise(tmp_path)
+    assert found.incomplete == told
+
+
+def test_files_of_another_length_or_damaged_ones_fill_a_gap(tmp_path):
+    folder = tmp_path / "a"
+    tfrecords(folder, ["part-0", "part-2", "part-4"])
+    tfrecord.write(folder / "part-1", iter([sample(3)]), Shape(64, 10, static=True))
+    (folder / "part-3").write_bytes(b"")
+    assert [found.incomplete for found in recognise(tmp_path)] == [None, None]
+
+
 def test_what_an_interrupted_conversion_left_is_not_data(tmp_path):
     """Nor is anything else in a hidden folder or one such as Spark's `_temporary`."""
     tfrecords(tmp_path / "a", ["part-0"])
