@@ -124,13 +124,14 @@ def plain_lines(text: str) -> list[str]:
     return [line for line in _LINE_END.split(plain) if line.strip()]
 
 
-def document(job: Job, text: str, given: dict[str, Any], place: int, *, escaped: bool = False) -> Article:
+def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
     """The article of a record with its own metadata in `given`, of which only strings and integers are used.
 
     A first line that only repeats the title is not a sentence and is left out. Documents of WikiExtractor, recognised
-    by their URL or by `escaped`, are unescaped, whatever format they are in.
+    by the format of the file, the format that the recipe names, or their URL, are unescaped.
     """
-    if escaped or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
+    made = "wikiextractor" in (job.file.format, job.source.format)
+    if made or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
         text, given = unescaped(text), {**given, "title": unescaped(str(given.get("title") or ""))}
     known = {
         key: without_surrogates(value) if isinstance(value, str) else int(value)  # pandas turns 12 into 12.0

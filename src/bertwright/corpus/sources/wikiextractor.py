@@ -56,7 +56,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
             torn, whole = offset, state.copy()
             continue
         facts = {key: value for key, value in match.groupdict().items() if key not in ("end", "text") and value}
-        yield document(job, match["text"], facts, offset, escaped=True)
+        yield document(job, match["text"], facts, offset)
     if torn >= 0:
         del state["last"]  # which names the truncated document
         state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)

@@ -77,6 +77,8 @@ def test_escaped_marks_are_characters_in_tables_too(tmp_path: Path) -> None:
 def test_json_of_other_programs_is_taken_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"url": "https://example.org/?id=3", "text": ESCAPED}) + "\n")
     assert Read(tmp_path / "a.jsonl", tmp_path).texts == [[ESCAPED]]
+    named = Read(tmp_path / "a.jsonl", tmp_path, format="wikiextractor")
+    assert named.texts == [[PLAIN]], "unless the recipe says that WikiExtractor made it"
 
 
 def test_empty_and_old_documents(tmp_path: Path) -> None:
