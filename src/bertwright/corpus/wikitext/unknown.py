@@ -126,8 +126,10 @@ def _measure(key: str, given: Sequence[str]) -> str:
         value, rest = f"{value} {rest[0]} {rest[1]}", rest[2:]
     if len(rest) == 2 and _MULTIPLE.fullmatch(rest[0]) and _MULTIPLIED.fullmatch(rest[1]):
         return f"{value} {rest[0]}{rest[1]}"
-    in_name = bool(_UNIT.fullmatch(key) and len(key) > 1 and len(given) < 3)
-    unit = key if in_name else rest[0] if rest else ""
+    # As the first letter of any page's name, that of the unit may be a capital.
+    named = key if _UNIT.fullmatch(key) else key[0].lower() + key[1:]
+    in_name = bool(_UNIT.fullmatch(named) and len(named) > 1 and len(given) < 3)
+    unit = named if in_name else rest[0] if rest else ""
     return f"{value} {unit}" if _UNIT.fullmatch(unit) else ""
 
 

@@ -53,6 +53,7 @@ def text(wikitext: str) -> str:
         ("It has {{conversie|22|–|25|C|F}} in summer.", "It has 22 – 25 C in summer."),
         ("It works at {{M|1,5|M|Hz}} at most.", "It works at 1,5 MHz at most."),
         ("It lies {{km|70|m}} from here.", "It lies 70 km from here."),
+        ("Město má rozlohu {{Km2|892}} a leží tam.", "Město má rozlohu 892 km2 a leží tam."),
         ("It cost {{currency|2.1&nbsp;trillion|KRW}} in all.", "It cost 2.1 trillion KRW in all."),
     ],
 )
