@@ -238,6 +238,6 @@ def test_a_recipe_that_says_what_no_setting_means(what: str, tmp_path: Path, cal
 
 def test_names_of_255_bytes(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     done = call("run", small_recipe, "--until", "corpus", "--out", tmp_path / ("n" * 256))
-    assert done.code == 3 and "File name too long" in done.err
+    assert done.code == 3 and "File name too long. Give a shorter name" in done.err
     done = call("convert", tmp_path, tmp_path / ("ő" * 127), "--to", "hdf5")
     assert done.code == 3 and "Traceback" not in done.err

@@ -87,6 +87,10 @@ _NO_GPU_MEMORY = re.compile(r"\b(cuda|hip)\b[^\n]*out of memory", re.IGNORECASE)
 """The same of a GPU, in torch's words."""
 
 
+SHORTER = "Give a shorter name: with what is added for temporary files, it may have about 240 bytes."
+"""What to do if the file system refuses a name because of its length."""
+
+
 def of_the_system(error: OSError) -> DataError | None:
     """Convert a file or disk error to one sentence: the path, the reason, what to do; None for any other error."""
     if error.errno in _OURS:
@@ -94,6 +98,8 @@ def of_the_system(error: OSError) -> DataError | None:
     if error.errno == errno.ENOMEM:  # from `mmap`, for example: not a problem of the disk
         return of_memory(error)
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if error.errno == errno.ENAMETOOLONG:
+        return DataError(f"{what}. {SHORTER}")
     if error.errno in _NO_PLACE:
         remedy = "Free space or correct the permissions there, or choose another --out DIR"
     else:

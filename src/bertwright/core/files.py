@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from bertwright.core.errors import ArtifactError, DataError, RecipeError, of_memory
+from bertwright.core.errors import SHORTER, ArtifactError, DataError, RecipeError, of_memory
 from bertwright.core.json_values import parse_json
 
 Shape = TypeVar("Shape")
@@ -103,10 +103,9 @@ def cannot_write(path: Path, error: OSError) -> DataError:
     """The error for a path that cannot be written, or for a lack of memory if that is the cause."""
     if error.errno == errno.ENOMEM and (full := of_memory(error)):
         return full
-    reason = error.strerror or str(error)
-    return DataError(
-        f"cannot write {path}: {reason}. Choose a folder you may write to (--out DIR), or free space there."
-    )
+    place = "Choose a folder you may write to (--out DIR), or free space there."
+    remedy = SHORTER if error.errno == errno.ENAMETOOLONG else place
+    return DataError(f"cannot write {path}: {error.strerror or error}. {remedy}")
 
 
 @contextmanager

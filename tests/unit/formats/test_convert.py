@@ -5,7 +5,7 @@ import pytest
 from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample, token_documents
 
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import DataError, RecipeError, of_the_system
 from bertwright.core.files import read_json, sha256_of
 from bertwright.examples.instances import concatenate
 from bertwright.formats.convert import Target, convert
@@ -180,6 +180,14 @@ def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
     with pytest.raises(ShardError, match="no piece"):
         convert(tmp_path / "a", tmp_path / "b", Target("hdf5", 32, 5), VOCABULARY[:30], quarantine=True)
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("length", [250, 256])
+def test_a_name_that_is_too_long_must_be_shorter(length, tmp_path, source):
+    with pytest.raises((DataError, OSError)) as told:
+        convert(source, tmp_path / ("n" * length), Target("tfrecord"))
+    error = told.value if isinstance(told.value, DataError) else of_the_system(told.value)
+    assert "File name too long. Give a shorter name" in str(error)
 
 
 def test_a_gap_in_the_numbers_of_the_files_is_said(tmp_path, source):
