@@ -89,10 +89,15 @@ DENIED = {
     "group_by_length": r"group_by",
     "init_tf_checkpoint": r"tensorflow|_tf_",
     "label_smoothing_factor": r"smooth",
+    "low_cpu_mem_usage": r"low_cpu|mem_usage",
     "no_dense_sequence_output": r"dense",
     "overwrite_cache": r"overwrite",
     "remove_unused_columns": r"columns",
+    "streaming": r"stream",
+    "token": r"^(hub_)?token$",
+    "trust_remote_code": r"remote_code",
     "use_env": r"_env$",
+    "use_fast_tokenizer": r"fast",
 }
 """What is said not to be there, and the names that a key or a kind for it would have."""
 

@@ -62,6 +62,22 @@ PARAMETERS = {
         per_device_eval_batch_size learning_rate adam_beta1 adam_beta2 weight_decay warmup_steps fp16 logging_steps
         optim train_micro_batch_size_per_gpu n_ctx autotuning arg_mappings flops_profiler nebula zero_optimization
         gradient_clipping train_batch_size""",
+    "transformers TrainingArguments": """
+        output_dir overwrite_output_dir do_train do_eval train_micro_batch_size_per_gpu
+        per_device_train_batch_size per_device_eval_batch_size gradient_accumulation_steps auto_find_batch_size
+        num_train_epochs max_steps learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_ratio warmup_steps
+        optim weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm label_smoothing_factor fp16 bf16
+        tf32 fp16_opt_level gradient_checkpointing torch_compile seed data_seed full_determinism logging_steps
+        logging_strategy logging_dir report_to run_name disable_tqdm eval_strategy evaluation_strategy
+        eval_steps eval_on_start save_strategy save_steps save_total_limit load_best_model_at_end
+        metric_for_best_model greater_is_better resume_from_checkpoint ignore_data_skip dataloader_num_workers
+        dataloader_drop_last dataloader_pin_memory group_by_length train_sampling_strategy remove_unused_columns
+        use_cpu no_cuda local_rank ddp_backend ddp_timeout fsdp deepspeed push_to_hub hub_model_id""",
+    "transformers run_mlm.py": """
+        model_name_or_path config_name config_overrides tokenizer_name train_file validation_file
+        validation_split_percentage dataset_name max_seq_length mlm_probability line_by_line pad_to_max_length
+        preprocessing_num_workers overwrite_cache max_train_samples max_eval_samples use_fast_tokenizer
+        model_revision token trust_remote_code torch_dtype low_cpu_mem_usage dataset_config_name streaming""",
 }
 EVERY = [(program, name) for program, names in PARAMETERS.items() for name in names.split()]
 
