@@ -21,8 +21,12 @@ LIBRARIES = ("memory allocation of", "OpenBLAS error")
 """Messages of libraries (in Rust, OpenBLAS) that abort the process themselves, which cannot be prevented."""
 STAGES = {
     "corpus": ("corpus.seed=7", "bertwright.corpus.run"),
+    "vocab": ("vocab.seed=7", "bertwright.vocab.run"),
     "examples": ("examples.passes=2", "bertwright.examples.run"),
     "train": ("train.phases.1.steps=7", "bertwright.train.run"),
+    "evaluate": ("evaluate.length=16", "bertwright.evaluate.run"),
+    "export": ("export.name=other", "bertwright.export.run"),
+    "report": ("report.title=other", "bertwright.report.run"),
 }
 
 
