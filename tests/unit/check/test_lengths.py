@@ -57,8 +57,10 @@ def test_settings_published_for_32_gb_are_not_refused_for_short_texts(
         assert plan["fits"] and not plan["remedies"]
     unknown = azure(preset, tmp_path / "nowhere")
     assert known_lengths(unknown, tmp_path / "run") == {}
-    assert checked(unknown, tmp_path / "run", monkeypatch).level == "error", "rows may be full"
-    assert not make_plan(unknown, {}, machine_of(V100))["fits"]
+    # Rows may be full then: those of DistilBERT just fit, and some others need more than twice the memory.
+    full, level = make_plan(unknown, {}, machine_of(V100)), checked(unknown, tmp_path / "run", monkeypatch).level
+    assert full["memory_bytes"] > 4 * plan["memory_bytes"]
+    assert full["fits"] == (level == "ok") == (preset == "distilbert")
 
 
 def test_labelled_texts_are_known_before_and_after_the_examples(tmp_path: Path) -> None:
