@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -22,6 +22,12 @@ def members(annotation: Any) -> list[Any]:
 def is_model(candidate: Any) -> bool:
     """Whether `candidate` is the class of a section, with fields of its own."""
     return isinstance(candidate, type) and issubclass(candidate, BaseModel)
+
+
+def kinds_with(field: FieldInfo | None, names: Collection[str]) -> list[str]:
+    """The kinds allowed at the key of `field` whose sections have all these keys; none if the key has no kinds."""
+    sections = [m for m in members(field.annotation) if is_model(m)] if field else []
+    return [m.model_fields["kind"].default for m in sections if {"kind", *names} <= m.model_fields.keys()]
 
 
 def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str], FieldInfo | None]:

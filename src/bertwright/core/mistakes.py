@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bertwright.core.members import field_at, is_model, members
+from bertwright.core.mistaken_kinds import missing_kind, of_another_kind
 from bertwright.core.renamed import renamed
 from bertwright.core.secrets import HIDDEN, secret_in
 
@@ -105,7 +106,7 @@ def _sentence(
 ) -> str:
     kind, value, context = detail["type"], _without_secret(detail["input"]), detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_key(model, keys, known, where_is)
+        return of_another_kind(model, detail["loc"], keys) or _unknown_key(model, keys, known, where_is)
     if kind == "missing":
         return "this key is required."
     # Our own validators already say what to do; pydantic only adds a prefix.
@@ -115,7 +116,7 @@ def _sentence(
         tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
         return f"{context['tag']!r} is not one of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
     if kind == "union_tag_not_found":
-        return f"the key kind is missing; set it to one of {', '.join(_kinds(field))}"
+        return missing_kind(field, value)
     if kind == "literal_error":
         choices = [str(c) for c in (get_args(field.annotation) if field else ()) if isinstance(c, str)]
         return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")
@@ -135,10 +136,6 @@ def _sentence(
             right = wanted.format(value=value if value is not None else "")
             return f"must be {right}{article}{_meaning(field)}"
     return f"{detail['msg']}{_got(value)}"
-
-
-def _kinds(field: FieldInfo | None) -> list[str]:
-    return [repr(m.model_fields["kind"].default) for m in members(field.annotation) if is_model(m)] if field else []
 
 
 def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[str], where_is: WhereIs | None) -> str:
