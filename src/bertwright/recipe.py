@@ -85,7 +85,7 @@ class Recipe(Section):
         An override `key=` removes a key. `given=False` skips the folders that training starts from: once a run has
         begun, they may be gone. So may the files of the keys in `unread`.
         """
-        written = Written.read(path, overrides)
+        written = Written.read(path, overrides, Recipe)
         recipe = Recipe.validated(written)
         recipe.check(written.file, written.lines, given=given, unread=unread)
         return recipe

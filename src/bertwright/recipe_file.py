@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from bertwright.core.files import read_text, write_atomic
+from bertwright.core.overrides import apply_overrides, override_key
 from bertwright.core.presets import apply_preset
-from bertwright.core.toml import MAX_BYTES, apply_overrides, override_key, read_toml
+from bertwright.core.toml import MAX_BYTES, read_toml
 from bertwright.core.toml_text import toml_text
 from bertwright.shipped import find_recipe
 
@@ -26,12 +29,12 @@ class Written:
     """The line of each dotted key; 0 is the command line."""
 
     @staticmethod
-    def read(path: Path | str, overrides: Sequence[str]) -> Written:
-        """Read them as `Recipe.load` does."""
+    def read(path: Path | str, overrides: Sequence[str], model: type[BaseModel]) -> Written:
+        """Read them as `Recipe.load` does; `model` is the recipe's class, which says where names stand for sections."""
         path = find_recipe(path)
         values, lines = read_toml(path)
-        overrides = apply_preset(values, lines, overrides, str(path))
-        apply_overrides(values, overrides)
+        overrides = apply_preset(values, lines, overrides, str(path), model)
+        apply_overrides(values, overrides, model)
         return Written(str(path), values, _overridden(lines, overrides))
 
 

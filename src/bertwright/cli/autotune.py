@@ -93,7 +93,7 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     from bertwright.recipe import Recipe
     from bertwright.recipe_file import Written
 
-    written = Written.read(of.recipe, [*(of.overrides or []), *_overrides(fastest, tried)])
+    written = Written.read(of.recipe, [*(of.overrides or []), *_overrides(fastest, tried)], Recipe)
     Recipe.validated(written).check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
     head = (

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import nearest
-from bertwright.core.toml import set_key
+from bertwright.core.overrides import set_key
 
 
-def apply_preset(values: dict[str, Any], lines: dict[str, int], overrides: Sequence[str], file: str) -> list[str]:
-    """Merge the chosen preset into `values` and remove the presets from it; returns the other overrides.
+def apply_preset(
+    values: dict[str, Any], lines: dict[str, int], overrides: Sequence[str], file: str, model: type[BaseModel]
+) -> list[str]:
+    """Merge the chosen preset into the `values` of a `model` and remove the presets; returns the other overrides.
 
     `lines` maps each merged key to its line in the preset. `RecipeError` for an unknown or malformed preset.
     """
@@ -37,7 +41,7 @@ def apply_preset(values: dict[str, Any], lines: dict[str, int], overrides: Seque
         has = f"the file has {', '.join(presets)}" if presets else "the file has none"
         raise RecipeError(f"{file}: preset: there is no preset {name!r}; {nearest(str(name), list(presets)) or has}.")
     for key, value in _leaves(presets[name], ""):
-        set_key(values, key, value)
+        set_key(values, key, value, model)
         lines[key] = lines.get(f"presets.{name}.{key}", -1)
     return rest
 

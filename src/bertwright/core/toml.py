@@ -15,14 +15,14 @@ from pydantic import BaseModel, ValidationError
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes
-from bertwright.core.habits import YAML, remedy
+from bertwright.core.habits import remedy
 from bertwright.core.json_values import refuse_depth
+from bertwright.core.overrides import override_key, set_key
 
 MAX_BYTES = 4 * 2**20
 """Maximum size of a TOML file in bytes."""
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\s\"']+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_.\-\"']+)\s*=")
-_INDEX = re.compile(r"\[(\d+)\]")
 
 
 def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[str, int]]:
@@ -42,39 +42,6 @@ def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[st
             f"{path}: a value is nested too deeply, or a number is too large. Reduce the nesting or the number."
         ) from error
     return values, _lines(text)
-
-
-def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> None:
-    """Set each `key=value` in place; the value is read as TOML, or as a plain string if it is not valid TOML.
-
-    An empty value (`key=`) removes the key, so that its default applies.
-    """
-    for override in overrides:
-        dotted, equals, text = override.partition("=")
-        if not equals or not dotted or ":" in dotted:
-            colon = YAML.match(override)
-            example = f"{colon[1]}={colon[2]}" if colon else "key=value, for example train.phases.0.steps=100"
-            raise RecipeError(f"{override!r} is not an override. Write {example}.")
-        *above, last = override_key(override).split(".")
-        if text:
-            _set(_descend(values, above, override), last, _value(text), override)
-        else:
-            _unset(_descend(values, above, override), last, override)
-
-
-def set_key(values: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set a dotted key in place; if `value` is None, remove the key if it exists."""
-    *above, last = dotted.split(".")
-    holder = _descend(values, above, dotted)
-    if value is None and isinstance(holder, dict):
-        holder.pop(last, None)
-    else:
-        _set(holder, last, value, dotted)
-
-
-def override_key(override: str) -> str:
-    """The dotted key of `key=value`; `phases[0]` becomes `phases.0`."""
-    return _INDEX.sub(r".\1", override.partition("=")[0])
 
 
 def validate(
@@ -100,7 +67,7 @@ def validate(
         wrong = keys_of_text(model, error)
         if texts := [override for override in overrides if override_key(override) in wrong]:
             for override in texts:
-                set_key(cast(dict[str, Any], values), override_key(override), override.partition("=")[2])
+                set_key(cast(dict[str, Any], values), override_key(override), override.partition("=")[2], model)
             return validate(model, values, file, lines, where_is)
         raise RecipeError(mistakes(model, error, file, lines, where_is)) from error
 
@@ -145,43 +112,3 @@ def _lines(text: str) -> dict[str, int]:
             name = re.sub(r"[\"']", "", key[1])
             lines[f"{table}.{name}" if table else name] = number
     return lines
-
-
-def _value(text: str) -> Any:
-    try:
-        # So that `model.size=mini` needs no quotes, which a shell would remove.
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-
-
-def _descend(values: Any, keys: Sequence[str], override: str) -> Any:
-    """The table or list under `keys`; missing tables are created."""
-    for key in keys:
-        try:
-            values = values[int(key)] if isinstance(values, list) else values.setdefault(key, {})
-        except (IndexError, ValueError) as error:
-            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.") from error
-        if not isinstance(values, dict | list):
-            raise RecipeError(f"{override!r}: {key!r} is a single value, so it has no keys below it.")
-    return values
-
-
-def _set(values: Any, key: str, value: Any, override: str) -> None:
-    if isinstance(values, list):
-        if not key.isdigit() or int(key) >= len(values):
-            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.")
-        values[int(key)] = value
-    else:
-        values[key] = value
-
-
-def _unset(values: Any, key: str, override: str) -> None:
-    if isinstance(values, list):
-        raise RecipeError(f"{override!r}: an element of a list cannot be removed; give the whole list instead.")
-    if key not in values:
-        raise RecipeError(
-            f"{override!r} removes a key that the recipe does not set. Omit this override; to set an empty text, "
-            f"write {override}'\"\"'."
-        )
-    del values[key]

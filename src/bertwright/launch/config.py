@@ -8,7 +8,8 @@ from typing import Any, cast
 from bertwright.core.errors import RecipeError
 from bertwright.core.members import members
 from bertwright.core.mistakes import nearest
-from bertwright.core.toml import apply_overrides, override_key, read_toml, validate
+from bertwright.core.overrides import apply_overrides, override_key
+from bertwright.core.toml import read_toml, validate
 from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
 from bertwright.launch.kubeflow import KubeflowPlace
@@ -38,7 +39,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
         raise RecipeError(f"there is no target {target!r}; {hint}")
     path = find_shipped("place", place) if place else None
     values, lines = read_toml(path, "place") if path else ({"kind": target}, {})
-    apply_overrides(values, settings)
+    apply_overrides(values, settings, TARGETS[target])
     lines |= {override_key(setting): 0 for setting in settings}
     file = str(path or target)
     refuse_secrets(values, file, lines, "Remove it, and set it in the environment of the place.")

@@ -138,7 +138,7 @@ def load_job(
 
 
 def _loaded(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
-    written = Written.read(recipe, overrides)
+    written = Written.read(recipe, overrides, Recipe)
     # A description is printed, kept with the run, and shown to others by schedulers.
     remedy = "Remove it, and set the credentials in the environment of the place."
     refuse_secrets(written.values, written.file, written.lines, remedy)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import apply_overrides
+from bertwright.core.overrides import apply_overrides
 from bertwright.plan.machine import Machine
 from bertwright.plan.shapes import Remedy
 from bertwright.recipe import Recipe
@@ -62,7 +62,7 @@ def with_keys(recipe: Recipe, keys: Sequence[str]) -> Recipe | None:
     """The recipe with overrides applied; None if it would be rejected."""
     values = recipe.shown(exclude_none=True)
     with suppress(RecipeError):
-        apply_overrides(values, keys)
+        apply_overrides(values, keys, Recipe)
         changed = Recipe(**values)
         changed.check(given=False)
         return changed

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertwright.core.toml import override_key, set_key
+from bertwright.core.overrides import override_key, set_key
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 from bertwright.scale.phases import scaled_phases
@@ -28,14 +28,14 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     Precision, engine and kernels are replaced if this machine does not support them, and training starts from random
     weights. Values set by an override are kept. Raises `RecipeError` as `Recipe.load` does.
     """
-    written = Written.read(path, overrides)
+    written = Written.read(path, overrides, Recipe)
     whole = Recipe.validated(written)
     said = [override_key(override) for override in overrides]
     shown = whole.shown()
     replaced = []
     for key, value, reason in _replacements(whole, said):
         before, is_written = _found(shown, key), _found(written.values, key) is not None
-        set_key(written.values, key, value)
+        set_key(written.values, key, value, Recipe)
         if is_written if value is None else before != value:
             now = "left out" if value is None else spoken(value)
             replaced.append(f"{key}: {spoken(before)} -> {now} ({reason})")

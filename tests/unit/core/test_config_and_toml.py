@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from bertwright.core.config import Section, differences, extendable, fingerprinted, runtime_only
+from bertwright.core.config import Section, by_kind, differences, extendable, fingerprinted, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import place
-from bertwright.core.toml import apply_overrides, read_toml, validate
+from bertwright.core.overrides import apply_overrides
+from bertwright.core.toml import read_toml, validate
 
 
 class Lamb(Section):
@@ -35,11 +36,19 @@ class Whole(Section):
     workers: int = runtime_only(2)
 
 
+Choice = Annotated[Lamb | AdamW, Field(discriminator="kind"), BeforeValidator(by_kind)]
+
+
+class Named(Whole):
+    named: Choice = AdamW()
+    several: tuple[Choice, ...] = ()
+
+
 def load(tmp_path: Path, text: str, overrides: tuple[str, ...] = ()) -> Whole:
     path = tmp_path / "r.toml"
     path.write_text(text, encoding="utf-8")
     values, lines = read_toml(path)
-    apply_overrides(values, overrides)
+    apply_overrides(values, overrides, Whole)
     whole: Whole = validate(Whole, values, "r.toml", lines)
     return whole
 
@@ -92,8 +101,19 @@ def test_overrides(tmp_path: Path) -> None:
 
 def test_an_empty_override_takes_the_key_out() -> None:
     values = {"seed": 5, "optim": {"kind": "lamb", "betas": [1, 2]}, "phases": [{"length": 8, "steps": 3}], "text": "x"}
-    apply_overrides(values, ["seed=", "optim.betas=", "phases.0.steps=", 'text=""'])
+    apply_overrides(values, ["seed=", "optim.betas=", "phases.0.steps=", 'text=""'], Whole)
     assert values == {"optim": {"kind": "lamb"}, "phases": [{"length": 8}], "text": ""}
+
+
+def test_a_key_below_the_name_of_a_kind_makes_the_name_a_section() -> None:
+    values = {"named": "lamb", "several": ["lamb", "adamw"], "optim": {"kind": "lamb"}}
+    apply_overrides(values, ["named.eps=1", "several.1.eps=2", "optim.eps=3"], Named)
+    adamw = {"kind": "adamw", "eps": 2}
+    lamb = {"kind": "lamb"}
+    assert values == {"named": {**lamb, "eps": 1}, "several": ["lamb", adamw], "optim": {**lamb, "eps": 3}}
+    for values, text in (({"named": "lam"}, "named"), ({"seed": "lamb"}, "seed")):
+        with pytest.raises(RecipeError, match=f"'{text}.eps=1': '{text}' is a single value, so it has no keys below"):
+            apply_overrides(values, [f"{text}.eps=1"], Named)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +122,7 @@ def test_an_empty_override_takes_the_key_out() -> None:
 )
 def test_what_cannot_be_taken_out_is_an_error(override: str, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
-        apply_overrides({"optim": {"kind": "lamb"}, "phases": [{"length": 8}]}, [override])
+        apply_overrides({"optim": {"kind": "lamb"}, "phases": [{"length": 8}]}, [override], Whole)
 
 
 def test_not_toml_and_not_there(tmp_path: Path) -> None:

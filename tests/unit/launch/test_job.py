@@ -26,7 +26,7 @@ def test_the_files_of_a_recipe_are_those_that_its_sections_mark() -> None:
         'train.objective={kind="distillation", teacher="../teacher"}',
         "corpus.cache_dir=elsewhere",
     ]
-    written = Written.read(Path("smoke"), overrides)
+    written = Written.read(Path("smoke"), overrides, Recipe)
     assert Job(written, Recipe.validated(written), PurePosixPath("runs/a")).files == {
         "corpus.source.0": "~/a.bz2",
         "corpus.source.1.path": "b.bz2",

@@ -1,7 +1,10 @@
 """Which device can compute in which precision: every line of the rule that a training and a check of it share."""
 
+import re
+
 import pytest
 
+from bertwright import Recipe
 from bertwright.train.precision.config import (
     Bf16Config,
     Bf32Config,
@@ -54,6 +57,14 @@ def test_what_a_device_cannot_do_is_said_with_what_it_can(
     refused = refusal(config, units)
     assert refused is not None and refused.reason.startswith(reason)
     assert refused.remedy.startswith(f"Set train.precision={remedy}") and refused.remedy.endswith(".")
+
+
+@pytest.mark.parametrize(("kind", "units"), [("bf16", PLAIN), ("bf16", VOLTA), ("fp16", BF16), ("fp8", PLAIN)])
+def test_what_a_refusal_says_to_add_is_enough(kind: str, units: Units) -> None:
+    usual = [f"train.precision={kind}"]
+    refused = refusal(Recipe.load("smoke", usual).train.precision, units)
+    assert refused is not None and (added := re.search(r"train\.precision\.\S+", refused.remedy))
+    assert refusal(Recipe.load("smoke", [*usual, added[0]]).train.precision, units) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml import set_key, validate
+from bertwright.core.overrides import set_key
+from bertwright.core.toml import validate
 from bertwright.launch.azureml.assets import Input
 from bertwright.launch.azureml.steps import AFTER, RUN
 from bertwright.launch.job import Job, listed
@@ -31,7 +32,7 @@ def with_inputs(job: Job, inputs: Mapping[str, Input]) -> Job:
             )
     values = copy.deepcopy(dict(job.values))
     for data in inputs.values():
-        set_key(values, data.key, "/".join(filter(None, (data.path, data.below))))
+        set_key(values, data.key, "/".join(filter(None, (data.path, data.below))), Recipe)
     validate(Recipe, values, "[inputs]", {})
     return replace(job, written=replace(job.written, values=values))
 

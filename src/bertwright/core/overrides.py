@@ -1,0 +1,100 @@
+"""Overrides of a recipe's values: `key=value` texts, and single keys, set in place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from bertwright.core.config import by_kind
+from bertwright.core.errors import RecipeError
+from bertwright.core.habits import YAML
+from bertwright.core.members import field_at, kinds_with
+
+_INDEX = re.compile(r"\[(\d+)\]")
+
+
+def apply_overrides(values: dict[str, Any], overrides: Sequence[str], model: type[BaseModel]) -> None:
+    """Set each `key=value` in the values of a `model`, in place; the value is read as TOML, or as a plain string if it
+    is not valid TOML.
+
+    An empty value (`key=`) removes the key, so that its default applies. A key below the name of a kind
+    (`precision.allow_slow` where `precision = "bf16"`) turns the name into a section of that kind.
+    """
+    for override in overrides:
+        dotted, equals, text = override.partition("=")
+        if not equals or not dotted or ":" in dotted:
+            colon = YAML.match(override)
+            example = f"{colon[1]}={colon[2]}" if colon else "key=value, for example train.phases.0.steps=100"
+            raise RecipeError(f"{override!r} is not an override. Write {example}.")
+        *above, last = override_key(override).split(".")
+        if text:
+            _set(_descend(values, above, override, model), last, _value(text), override)
+        else:
+            _unset(_descend(values, above, override, model), last, override)
+
+
+def set_key(values: dict[str, Any], dotted: str, value: Any, model: type[BaseModel]) -> None:
+    """Set a dotted key in the values of a `model`, in place, as an override does; None removes the key if it exists."""
+    *above, last = dotted.split(".")
+    holder = _descend(values, above, dotted, model)
+    if value is None and isinstance(holder, dict):
+        holder.pop(last, None)
+    else:
+        _set(holder, last, value, dotted)
+
+
+def override_key(override: str) -> str:
+    """The dotted key of `key=value`; `phases[0]` becomes `phases.0`."""
+    return _INDEX.sub(r".\1", override.partition("=")[0])
+
+
+def _value(text: str) -> Any:
+    try:
+        # So that `model.size=mini` needs no quotes, which a shell would remove.
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def _descend(values: Any, keys: Sequence[str], override: str, model: type[BaseModel]) -> Any:
+    """The table or list under `keys`; missing tables are created, and a name of a kind becomes a table."""
+    for depth, key in enumerate(keys, 1):
+        try:
+            inner = values[int(key)] if isinstance(values, list) else values.setdefault(key, {})
+        except (IndexError, ValueError) as error:
+            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.") from error
+        if isinstance(inner, str) and inner in _kinds_at(model, keys[:depth]):
+            _set(values, key, inner := by_kind(inner), override)
+        if not isinstance(inner, dict | list):
+            raise RecipeError(f"{override!r}: {key!r} is a single value, so it has no keys below it.")
+        values = inner
+    return values
+
+
+def _kinds_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
+    """The kinds of the section at `keys`; none if it has no kinds."""
+    return kinds_with(field_at(model, [int(key) if key.isdigit() else key for key in keys])[2], ())
+
+
+def _set(values: Any, key: str, value: Any, override: str) -> None:
+    if isinstance(values, list):
+        if not key.isdigit() or int(key) >= len(values):
+            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.")
+        values[int(key)] = value
+    else:
+        values[key] = value
+
+
+def _unset(values: Any, key: str, override: str) -> None:
+    if isinstance(values, list):
+        raise RecipeError(f"{override!r}: an element of a list cannot be removed; give the whole list instead.")
+    if key not in values:
+        raise RecipeError(
+            f"{override!r} removes a key that the recipe does not set. Omit this override; to set an empty text, "
+            f"write {override}'\"\"'."
+        )
+    del values[key]
