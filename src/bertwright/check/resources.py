@@ -25,6 +25,7 @@ from bertwright.examples.sequences import Sequences
 from bertwright.model.config import NetworkConfig
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
+from bertwright.train.memory_limit import over_limit
 from bertwright.train.passes import largest_pass
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.sizes import Computing, averaged_copies, computing_of, pass_bytes, training_bytes
@@ -53,11 +54,12 @@ def memory(
                 f"{stage}.workers", f"{workers} workers", _STAGE_BYTES + workers * _WORKER_BYTES, available, remedy
             )
     if "train" in stages:
-        yield _training_memory(recipe, ranks, lengths, available)
+        yield from _training_memory(recipe, ranks, lengths, available)
 
 
-def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences], available: int) -> Verdict:
-    """Return the verdict on whether a rank fits on its GPU, or in its share of the machine's `available` bytes."""
+def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences], available: int) -> Iterator[Verdict]:
+    """Yield verdicts on whether a rank fits on its GPU, or in its share of the machine's `available` bytes, and into
+    the recipe's limit."""
     gpus = training_gpus(recipe)
     here = 1 if gpus else ranks_here()  # each rank has its own GPU; all ranks of a machine share its memory
     # The memory of AMD GPUs cannot be read without torch; 0 stands for "unknown".
@@ -73,7 +75,11 @@ def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"
     what += f" on each of the {here} ranks of this machine," if here > 1 else ""
-    return _memory_verdict("train memory", what, needs[number], place, _less_memory(recipe, number, here))
+    yield _memory_verdict("train memory", what, needs[number], place, _less_memory(recipe, number, here))
+    for over in over_limit(recipe.train, bert, computing):
+        yield Verdict(
+            "error" if over.times > DOUBT else "warning", "train.memory_limit_gb", over.text, over.remedy, DataError
+        )
 
 
 def _phase_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, examples: Sequences | None) -> float:

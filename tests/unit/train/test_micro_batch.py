@@ -78,10 +78,17 @@ def test_the_largest_that_fits_the_limit_is_taken_and_written_down(train: Train)
     limit = 1e-9 * training_bytes(NETWORK, phase.model_copy(update={"micro_batch": 3}), Computing()) / FILLED
     done = train("limited", phases=AUTO, memory_limit_gb=limit + 1e-6, log=notes)
     assert sizes(done)[0][0] == 3 and done.counts["sessions"][0]["micro_batches"][0]["found"]
-    assert any("phase 0 in micro-batches of 3 (0.5 GB for each rank)" in line for line in notes.lines)
+    assert any(f"phase 0 in micro-batches of 3 ({limit:.2f} GB for each rank)" in line for line in notes.lines)
+    assert not [line for line in notes.lines if line.startswith("warning")]
     again = train("given", phases=[{**PHASES[0], "micro_batch": 3}, {**PHASES[1], "micro_batch": sizes(done)[0][1]}])
     assert same(weights(done), weights(again))
-    assert sizes(train("nothing", phases=AUTO, memory_limit_gb=1e-3)) == [[1, 1]], "less than one cannot be tried"
+    assert sizes(train("nothing", phases=AUTO, memory_limit_gb=0.04, log=notes)) == [[1, 1]], "none has less than one"
+    warned = [line for line in notes.lines if line.startswith("warning")]
+    assert len(warned) == 2 and warned[1] == (
+        "warning: train.phases.1.micro_batch = auto takes about 0.37 GB even with one sequence at a time, but "
+        "train.memory_limit_gb = 0.04. Raise train.memory_limit_gb, lower train.phases.1.length, or choose a smaller "
+        "model.size."
+    )
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
