@@ -12,6 +12,7 @@ from bertwright.contradictions.classification import idle_corpus, of_classificat
 from bertwright.contradictions.folders import wrong_folders
 from bertwright.contradictions.sections import (
     Mistake,
+    clipped_before_judged,
     in_parts,
     missing_without_corpus,
     one_segment,
@@ -37,6 +38,7 @@ from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.recipe_file import Written, write_values
 from bertwright.report.config import ReportConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.unreached import unreached
 from bertwright.vocab.config import MAX_FILE, VocabConfig
 
 
@@ -135,8 +137,8 @@ class Recipe(Section):
         """Raise one `RecipeError` with every contradiction between sections, or with the number of training `ranks`,
         before any work starts. Checks that read the files of the keys in `unread` are left out."""
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given, unread), *unfixed(self.train, self.model)]
-        mistakes += in_parts(self.train, self.optim)
-        mistakes += too_many_ranks(self.train, ranks)
+        mistakes += [*in_parts(self.train, self.optim), *unreached(self.train)]
+        mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]
         if given and not self.labels:
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
         if mistakes:

@@ -26,6 +26,11 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
     given = ["train.phases.0.steps=", "train.phases.0.epochs=3", "train.phases.0.warmup=40", "train.phases.1.steps=1"]
     given += [
         "train.phases.0.batch_warmup=[[0, 2], [5, 8]]",
+        "train.phases.0.masking.rate=[[0, 0.3], [600, 0.15]]",
+        "train.phases.0.target_accuracy=0.5",
+        "train.evaluate_every=5000",
+        "train.guard.spike=10",
+        "train.guard.window=5000",
         "train.observers=['tensorboard']",
         "train.mirror=s3://b/r",
     ]
@@ -35,7 +40,9 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
     for before, after in zip(recipe.train.phases, found.recipe.train.phases, strict=True):
         assert all(getattr(before, key) == getattr(after, key) for key in AS_IT_IS)
     first, second = found.recipe.train.phases
-    assert (first.end_after, first.steps, first.epochs, first.batch_warmup) == (2, 400, None, ())
+    assert (first.end_after, first.steps, first.epochs, first.batch_warmup) == (2, 601, None, ())
+    assert first.target_accuracy is None and not found.recipe.train.guard.spike
+    found.recipe.check()
     assert (second.end_after, second.steps) == (1, 1)
     assert found.recipe.train.observers == () and found.recipe.train.mirror == ""
     assert [*found.left_out] == ["train.observers", "train.mirror"]

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from bertwright.check.device import training_gpus
 from bertwright.check.machine import gpu_capability, torch_build
-from bertwright.check.verdict import Verdict, error
+from bertwright.check.verdict import Verdict, error, warning
 from bertwright.core.errors import BertwrightError, MissingExtraError
-from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.model.config import VARLEN_CAPABILITY
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.unreached import known_ends, never_due
 
 _WINDOWS = (2, 12)
 """First version of torch whose FlashAttention over sequences of any length has windows."""
@@ -33,14 +32,16 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     yield from _graph(train.graph, device)
     if train.attention == "varlen":
         yield from _varlen(recipe, device)
-    most = [_most_steps(phase) for phase in train.phases]
-    steps = None if None in most else sum(filter(None, most))
-    if isinstance(train.averaging, LastConfig) and steps is not None and train.averaging.every > steps:
+    ends = known_ends(train)
+    if ends is None:
+        return
+    if isinstance(train.averaging, LastConfig) and train.averaging.every > sum(ends):
         text = (
-            f"train.averaging.every = {train.averaging.every:,}, but the phases (train.phases) have {steps:,} steps "
-            "together: there would be nothing to average."
+            f"train.averaging.every = {train.averaging.every:,}, but the phases (train.phases) have {sum(ends):,} "
+            "steps together: there would be nothing to average."
         )
         yield error("train.averaging", text, "Lower train.averaging.every, or set train.averaging=none.")
+    yield from (warning(*idle) for idle in never_due(train, ends))
 
 
 def _varlen(recipe: Recipe, device: str) -> Iterator[Verdict]:
@@ -91,11 +92,3 @@ def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
         if device != "cpu":
             text = "train.graph = ortmodule computes on a CPU, but this training runs on a GPU."
             yield error("train.device", text, "Set train.device=cpu, or train.graph=compiled.")
-
-
-def _most_steps(phase: PhaseConfig) -> int | None:
-    """Return the maximum number of steps of a phase; None if that depends on its examples."""
-    length = phase.steps
-    if phase.samples is not None:
-        length = BatchSizes(phase.batch, phase.batch_warmup).steps_of(phase.samples)
-    return min(filter(None, (length, phase.end_after)), default=None)

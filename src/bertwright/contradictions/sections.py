@@ -21,6 +21,7 @@ from bertwright.vocab.config import VocabConfig
 
 Mistake = tuple[str, str]
 """A dotted key and what is wrong with its value."""
+_COMPARED = TrainConfig.model_fields["compare_ranks_every"].default
 
 
 def missing_without_corpus(vocab: VocabConfig, train: TrainConfig) -> Iterator[Mistake]:
@@ -148,12 +149,22 @@ def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
         "train.precision": low,
         "train.graph": train.graph.kind != "eager",
         "optim.kind": engine == "deepspeed" and optim.kind != "adamw",
+        # The default is no request, and 0 turns it off.
+        "train.compare_ranks_every": train.compare_ranks_every not in (0, _COMPARED),
         "optim.clip_before_reduction": getattr(optim, "clip_before_reduction", False),
         **{f"train.phases.{i}.micro_batch": phase.micro_batch == "auto" for i, phase in enumerate(train.phases)},
     }
     for key in (key for key, asked in whole.items() if asked):
         text = f"its value needs whole tensors, but with train.engine={engine} each rank has only parts of them"
         yield key, f"{text}; set train.engine=zero, or leave it out"
+
+
+def clipped_before_judged(train: TrainConfig, optim: OptimConfig, ranks: int) -> Iterator[Mistake]:
+    """Yield a limit on the gradient norm where several `ranks` clip their parts of the gradient before the sum."""
+    if ranks > 1 and train.guard.spike and getattr(optim, "clip_before_reduction", False):
+        text = f"judges the norm of the summed gradient, but with optim.clip_before_reduction each of {ranks} ranks"
+        text += f" clips its part first, so that norm is at most optim.max_grad_norm {optim.max_grad_norm:g}"
+        yield "train.guard.spike", f"{text}; set train.guard.loss_spike instead, or leave one of the two out"
 
 
 def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake]:

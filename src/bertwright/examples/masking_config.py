@@ -75,19 +75,22 @@ class MaskingConfig(Section):
 
     def rate_at(self, step: int) -> float:
         """The mask rate at a step of the phase."""
-        if isinstance(self.rate, float):
-            return self.rate
-        return next(rate for start, rate in reversed(self.rate) if start <= step)
+        return next(rate for start, rate in reversed(self.rates) if start <= step)
+
+    @property
+    def rates(self) -> tuple[tuple[int, float], ...]:
+        """The mask rates, each with the step of the phase from which it applies."""
+        return ((0, self.rate),) if isinstance(self.rate, float) else self.rate
 
     @property
     def changes(self) -> list[int]:
         """The steps of the phase at which the rate changes."""
-        return [] if isinstance(self.rate, float) else [step for step, _ in self.rate[1:]]
+        return [step for step, _ in self.rates[1:]]
 
     def most(self, length: int) -> int:
         """The maximum number of predicted tokens in a sequence of this length, at any step."""
         if self.max_predictions or self.count == "bernoulli":
             return min(self.max_predictions or length, length)
-        highest = self.rate if isinstance(self.rate, float) else max(rate for _, rate in self.rate)
+        highest = max(rate for _, rate in self.rates)
         # 20 at 128 and 80 at 512, as in the originals; the rate alone would give 19 and 77.
         return min(max(1, round(length * highest * 25 / 24)), length)

@@ -71,7 +71,9 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
     left_out = {f"train.{key}": _TRACES for key in ("observers", "mirror") if values["train"].pop(key, None)}
     if recipe.train.engine.kind not in ("auto", "single"):
         left_out["train.engine"] = _ALONE
-    values["train"].pop("spot_notice", None)  # two steps are not worth a checkpoint
+    # Two steps are not worth a checkpoint, and have no earlier ones to be judged by.
+    for key in ("spot_notice", "guard"):
+        values["train"].pop(key, None)
     values["train"] |= {"profile": 0, "log_every": 1, "averaging": within_few_steps(recipe.train.averaging)}
     values["train"]["heldout_sequences"] = min(recipe.train.heldout_sequences, _SCORED)
     values["evaluate"]["max_sequences"] = min(recipe.evaluate.max_sequences or _SCORED, _SCORED)
@@ -92,10 +94,11 @@ def _prepared(recipe: Recipe, folder: Path) -> bool:
 def _shorten(phase: dict[str, Any], config: PhaseConfig, sampled: bool) -> None:
     """End a phase after its first steps at full batch size; the learning rate still follows the phase's full length."""
     phase["end_after"] = min(STEPS, _fewest_steps(config), config.end_after or STEPS)
-    phase.pop("batch_warmup", None)
-    # On a sample, the requested number of passes may have fewer steps than the warm-up.
+    for key in ("batch_warmup", "target_accuracy"):
+        phase.pop(key, None)
+    # On a sample, the requested number of passes may have fewer steps than the warm-up, or than the mask rates need.
     if sampled and phase.pop("epochs", None):
-        phase["steps"] = max(STEPS, math.ceil(10 * config.warmup))
+        phase["steps"] = max(STEPS, math.ceil(10 * config.warmup), *(step + 1 for step in config.masking.changes))
 
 
 def _fewest_steps(phase: PhaseConfig) -> int:

@@ -66,6 +66,8 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     for i, phase in enumerate(train.phases):
         if phase.target_accuracy is not None:
             yield Replacement(f"train.phases.{i}.target_accuracy", None, "so few steps do not reach it")
+    if train.guard.spike or train.guard.loss_spike:
+        yield Replacement("train.guard", None, "so few steps have no earlier ones to be judged by")
     if train.expected:
         yield Replacement("train.expected", None, "another network has different losses")
     yield from _computing(recipe)

@@ -14,7 +14,7 @@ from bertwright.train.facts import session_facts
 from bertwright.train.instructions import in_use
 from bertwright.train.job import Job
 from bertwright.train.meter import Meter, build_meter
-from bertwright.train.network import build_network
+from bertwright.train.network import Network, build_network
 from bertwright.train.phase_lengths import check_phase_lengths
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_from
@@ -23,6 +23,7 @@ from bertwright.train.resume import where_to_start
 from bertwright.train.start import is_deterministic, training_device
 from bertwright.train.state import State
 from bertwright.train.trained import Trained
+from bertwright.train.unreached import known_ends, never_due
 from bertwright.train.waiting import threads_for
 
 
@@ -46,15 +47,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     device = training_device(job.config.device)
     network = build_network(job.network, job.config, device)
     precision, model = network.precision, network.model
-    numbers = f"{job.network.parameters:,} parameters in {precision.config.kind}, {job.config.graph.kind}"
-    # On a CPU they determine the order of summation, and with it the bits of the result.
-    isa = f", instructions {in_use()}" if device.type == "cpu" and in_use() else ""
-    log.say(f"train: {numbers} on {device}, attention kernel {network.kernel}{isa}")
-    if not is_deterministic(job.config):
-        log.say(
-            "train: not deterministic: another run gives slightly different numbers. With train.deterministic=true "
-            "the numbers are identical"
-        )
+    _say(job, network, device, log)
     averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
     # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
@@ -75,3 +68,19 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     meter = build_meter(model, precision, phases[state.phase].loader.settings, ranks)
     return Built(trained, averaging, phases, meter, state)
+
+
+def _say(job: Job, network: Network, device: torch.device, log: Log) -> None:
+    """Log how the network computes, and what could be known of its training only from the examples."""
+    numbers = f"{job.network.parameters:,} parameters in {network.precision.config.kind}, {job.config.graph.kind}"
+    # On a CPU they determine the order of summation, and with it the bits of the result.
+    isa = f", instructions {in_use()}" if device.type == "cpu" and in_use() else ""
+    log.say(f"train: {numbers} on {device}, attention kernel {network.kernel}{isa}")
+    if not is_deterministic(job.config):
+        log.say(
+            "train: not deterministic: another run gives slightly different numbers. With train.deterministic=true "
+            "the numbers are identical"
+        )
+    if known_ends(job.config) is None:  # otherwise this was said before any stage
+        for key, text, remedy in never_due(job.config, [phase.steps for phase in job.phases]):
+            log.say(f"warning: {key}: {text} {remedy}")

@@ -96,7 +96,8 @@ class TrainConfig(Section):
     `save_async` is off; copying to and from `mirror` does not count. 0: never."""
     compare_ranks_every: int = runtime_only(1000, ge=0)
     """Optimizer steps between comparisons of the weights of all ranks, by hash; they are also compared before each
-    checkpoint. 0: never. With a single rank there is nothing to compare."""
+    checkpoint. 0: never. There is nothing to compare with a single rank, or with `fsdp` and `deepspeed`, with which
+    each rank holds other parts of the weights."""
     guard: GuardConfig = GuardConfig()
     """How to handle gradients and losses that are not finite, or far above earlier ones."""
     precision: PrecisionConfig = runtime_only(Fp32Config())

@@ -31,4 +31,8 @@ class GuardConfig(Section):
                 f"loss_spike {self.loss_spike:g} would drop every update with a loss that is not below the median; "
                 "set it above 1, or to 0 to drop none"
             )
+        if self.window != type(self).model_fields["window"].default and not (self.spike or self.loss_spike):
+            raise ValueError(
+                f"window {self.window} is for spike and loss_spike, which are both 0: set one of them, or leave it out"
+            )
         return self

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
+from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import DocumentRange, Length, MicroBatching
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.optim.config import ScheduleConfig
@@ -139,6 +140,10 @@ class PhaseConfig(Section):
         if self.end_after is None or self.end_after <= steps:
             return ""
         return f"end_after {self.end_after:,} is more than the phase's {steps:,} steps; lower it, or leave it out"
+
+    def known_steps(self) -> int | None:
+        """Return the phase's length in optimizer steps; None if it depends on its examples."""
+        return BatchSizes(self.batch, self.batch_warmup).steps_of(self.samples) if self.samples else self.steps
 
     def warmup_steps(self, steps: int) -> float:
         """Return the warm-up of a phase of `steps` steps, in steps; fractional if it is a share."""

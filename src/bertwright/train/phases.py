@@ -17,6 +17,7 @@ from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.phase_data import HELDOUT_MICRO_BATCH, heldout_of, loader_of
+from bertwright.train.unreached import unreached
 
 ACCURACY = "mlm_accuracy"
 """The held-out score that can end a phase."""
@@ -108,8 +109,11 @@ class Phase:
 
 def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> list[Phase]:
     """Resolve every phase of `config`; raises if a phase's own data has another vocabulary or contains held-out
-    documents."""
-    return [_resolve(config, i, examples, vocab) for i in range(len(config.phases))]
+    documents, or if settings have no effect on phases of these lengths."""
+    phases = [_resolve(config, i, examples, vocab) for i in range(len(config.phases))]
+    if wrong := [f"{key}: {text}" for key, text in unreached(config, [phase.schedule_steps for phase in phases])]:
+        raise RecipeError("\n".join(wrong))
+    return phases
 
 
 def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifact) -> Phase:
@@ -154,10 +158,8 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
 
 def _steps(phase: PhaseConfig, loader: Loader) -> int:
     """Return the phase's length in optimizer steps, whatever unit it was given in; a partial step is rounded up."""
-    if phase.steps is not None:
-        return phase.steps
-    if phase.samples is not None:
-        return loader.settings.batches.steps_of(phase.samples)
+    if (known := phase.known_steps()) is not None:
+        return known
     if phase.epochs is not None:
         return loader.settings.batches.steps_of(samples_of_epochs(phase.epochs, loader.epoch_sizes))
     assert phase.tokens is not None

@@ -109,6 +109,14 @@ def test_a_trial_is_sound_beside_a_phase_that_packs_and_an_average_of_distant_st
     assert not [verdict.text for verdict in computing(recipe, ["train"]) if verdict.about == "train.averaging"]
 
 
+def test_a_trial_reaches_nothing_that_is_set_for_later_steps() -> None:
+    given = ["corpus.source=sample", "train.compare_ranks_every=5", "train.guard.spike=10"]
+    given += [f"train.phases.{i}.masking.rate=[[0, 0.2], [90, 0.3], [100, 0.1]]" for i in (0, 1)]
+    tried = Tried(Recipe.load("hu-mini", given), phase=1, ranks=2, steps=3, limit=10.0)
+    recipe = tried.recipe_for(Candidate("fsdp", False, 64))
+    assert [phase.masking.rate for phase in recipe.train.phases] == [0.3, 0.3], "the most memory"
+
+
 def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path, tried: Tried) -> None:
     trial = Trial(Candidate("zero", False, 4), "trained", 16, 1.5, 10**9)
     with open_table(tmp_path / "run", tried, MACHINE) as table:

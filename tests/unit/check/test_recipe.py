@@ -286,7 +286,7 @@ def test_an_average_of_weights_that_no_step_has_is_refused(
     phase: str, steps: int | None, load: Load, tmp_path: Path
 ) -> None:
     for every in (7, 8):
-        recipe = load(phase, f"train.averaging={{kind='last', every={every}}}")
+        recipe = load(phase, f"train.averaging={{kind='last', count=1, every={every}}}")
         verdicts = found(recipe, tmp_path / "run", "train.averaging")
         assert len(verdicts) == (steps is not None and every > steps)
         for verdict in verdicts:
@@ -294,6 +294,14 @@ def test_an_average_of_weights_that_no_step_has_is_refused(
                 "train.averaging.every = 8, but the phases (train.phases) have 7 steps together: there would be "
                 "nothing to average. Lower train.averaging.every, or set train.averaging=none."
             )
+
+
+def test_what_only_a_part_of_has_an_effect_is_warned_of(load: Load, tmp_path: Path) -> None:
+    recipe = load("train.expected=[{step=4, high=9}, {step=3, high=9}]", "train.averaging={kind='last', every=2}")
+    for about, said in (("train.expected.0", "step 4 comes after the 3 steps"), ("train.averaging", "only 1 copies")):
+        (verdict,) = found(recipe, tmp_path / "run", about)
+        assert verdict.level == "warning" and said in verdict.text
+    assert not found(recipe, tmp_path / "run", "train.expected.1")
 
 
 def test_torch_says_its_version_without_being_imported() -> None:
@@ -379,6 +387,20 @@ def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
     assert on_gpu.level == "ok" and on_gpu.text.endswith("GB of memory")
     (on_cpu,) = found(load("train.device=cpu"), tmp_path / "run", "train memory", ("train",))
     assert on_cpu.level == "error" and on_cpu.kind is DataError
+
+
+@pytest.mark.parametrize(("limit", "level"), [(0.1, "error"), (0.2, "warning"), (0.36, "warning"), (0.39, None)])
+def test_a_limit_below_what_one_sequence_takes_is_told(
+    limit: float, level: str | None, load: Load, tmp_path: Path
+) -> None:
+    recipe = load("train.phases.0.micro_batch=auto", f"train.memory_limit_gb={limit}")
+    verdicts = found(recipe, tmp_path / "run", "train.memory_limit_gb", ("train",))
+    assert [verdict.level for verdict in verdicts] == ([level] if level else [])
+    for verdict in verdicts:
+        assert (
+            f"micro_batch = auto takes about 0.37 GB even with one sequence at a time, but {verdict.about} = {limit}."
+            in verdict.text
+        )
 
 
 def test_ranks_of_one_machine_share_its_memory(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

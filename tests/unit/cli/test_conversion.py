@@ -225,6 +225,7 @@ def test_blocks_are_drawn_whole_except_where_the_rate_of_masks_changes(
 ) -> None:
     """Drawing each step of 8 examples by itself cost half the time of small batches."""
     given = ["train.phases.0.masking.rate=[[0, 0.3], [3, 0.15]]", "train.phases.0.masking.max_predictions=5"]
+    given += ["train.phases.0.steps=4"]
     Recipe.load(trained / "recipe.toml", given).write(trained / "recipe.toml")
     recipe, run = Recipe.load(trained / "recipe.toml"), RunFolder(trained)
     static = recipe.train.phases[0].masking.model_copy(update={"static": True})

@@ -7,6 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from bertwright.contradictions.sections import (
+    clipped_before_judged,
     in_parts,
     missing_without_corpus,
     one_segment,
@@ -255,6 +256,11 @@ CLIP = {"kind": "lamb", "clip_before_reduction": True}
         ("deepspeed", {}, LAMB, ["optim.kind"]),
         ("deepspeed", {}, {"kind": "muon"}, ["optim.kind"]),
         ("fsdp", {}, CLIP, ["optim.clip_before_reduction"]),
+        ("zero", {"compare_ranks_every": 5}, {}, []),
+        ("fsdp", {"compare_ranks_every": 5}, {}, ["train.compare_ranks_every"]),
+        ("deepspeed", {"compare_ranks_every": 5}, {}, ["train.compare_ranks_every"]),
+        ("fsdp", {"compare_ranks_every": 0}, {}, []),
+        ("fsdp", {"compare_ranks_every": 1000}, {}, []),
     ],
 )
 def test_engines_that_shard_tensors_refuse_what_needs_entire_ones(
@@ -263,6 +269,23 @@ def test_engines_that_shard_tensors_refuse_what_needs_entire_ones(
     found = list(in_parts(train(engine=engine, **settings), optim(**optimizer)))
     assert keys(found) == wrong
     assert all("train.engine=zero" in text for _, text in found)
+
+
+def test_a_norm_that_ranks_have_clipped_is_not_judged() -> None:
+    guard = {"spike": 10}
+    ((key, text),) = clipped_before_judged(train(guard=guard), optim(**CLIP), 2)
+    assert key == "train.guard.spike" and text == (
+        "judges the norm of the summed gradient, but with optim.clip_before_reduction each of 2 ranks clips its part "
+        "first, so that norm is at most optim.max_grad_norm 1; set train.guard.loss_spike instead, or leave one of the "
+        "two out"
+    )
+    for config, optimizer, ranks in (
+        (train(guard=guard), CLIP, 1),
+        (train(guard=guard), LAMB, 2),
+        (train(guard=guard), {}, 2),
+        (train(guard={"loss_spike": 2}), CLIP, 2),
+    ):
+        assert not keys(clipped_before_judged(config, optim(**optimizer), ranks))
 
 
 def test_a_micro_batch_that_is_searched_for_is_refused_in_its_phase_where_tensors_are_sharded() -> None:

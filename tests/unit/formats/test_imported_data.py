@@ -151,7 +151,8 @@ def test_batches_that_grow_take_the_examples_one_after_the_other(
 ) -> None:
     folder = prepared(two_phases, tmp_path / "run", *data(converted("datasets")))
     plain = loaders_of(folder)[0]
-    growing = loaders_of(folder, "train.phases.0.batch_warmup=[[0, 2], [3, 5], [5, 8]]")[0]
+    growth = "train.phases.0.batch_warmup=[[0, 2], [3, 5], [5, 8]]"
+    growing = loaders_of(folder, growth, "train.phases.0.steps=6")[0]
     sizes = [sum(batch.counts.sequences for batch in growing.step(step)) for step in range(6)]
     assert sizes == [2, 2, 2, 5, 5, 8]
     for together, alike in ((range(5), range(2)), (range(5, 8), range(2, 5))):

@@ -107,6 +107,9 @@ def able(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
         ({"spot_notice": "azure"}, {"train.spot_notice": None}),
         ({"observers": ["tensorboard"]}, {"train.observers": None}),
         ({"engine": "ddp"}, {}),
+        ({"guard": {"patience": 3}}, {}),
+        ({"guard": {"spike": 10.0}}, {"train.guard": None}),
+        ({"guard": {"loss_spike": 2.0}}, {"train.guard": None}),
         ({"engine": "fsdp"}, {"train.engine": None}),
         (
             {"phases": [PHASE, {**PHASE, "target_accuracy": 0.5}]},

@@ -55,14 +55,14 @@ def test_any_number_of_ranks_sees_the_same(prepared: Prepared, world: int) -> No
 
 def test_lengths_in_samples_epochs_and_tokens_count_the_small_batches(prepared: Prepared) -> None:
     growth = {"batch_warmup": GROWTH, "steps": None}
-    assert phase_of(prepared, **growth, samples=16).steps == 5
-    assert phase_of(prepared, **growth, samples=17).steps == 6
+    assert phase_of(prepared, **growth, samples=24).steps == 6
+    assert phase_of(prepared, **growth, samples=25).steps == 7
     plain, one = phase_of(prepared, steps=None, epochs=1), phase_of(prepared, **growth, epochs=1)
     size = one.loader.epoch_sizes[0]
     batches = one.loader.settings.batches
     assert batches.before(one.steps - 1) < size <= batches.before(one.steps) and one.steps > plain.steps
-    tokens = phase_of(prepared, **growth, tokens=int(one.loader.mean_tokens * 16))
-    assert tokens.steps == 5
+    tokens = phase_of(prepared, **growth, tokens=int(one.loader.mean_tokens * 24))
+    assert tokens.steps == 6
 
 
 def test_a_training_counts_the_sequences_it_saw_and_is_continued_to_the_bit(train: Train) -> None:

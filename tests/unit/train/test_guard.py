@@ -205,7 +205,7 @@ def test_a_dropped_spike_is_no_overflow(train: Train, spoil: Spoil) -> None:
 @pytest.mark.parametrize("row", [2, 4, 5, 7])
 def test_stopped_and_continued_it_does_the_same(train: Train, spoil: Spoil, row: int) -> None:
     spoil(range(5, 8))
-    settings: dict[str, Any] = {"checkpoint_every": 3, "guard": GUARD | {"spike": 50.0}}
+    settings: dict[str, Any] = {"checkpoint_every": 3, "guard": GUARD | {"spike": 50.0, "window": 10}}
     undisturbed = train("undisturbed", **settings)
     with pytest.raises(Interrupted):
         train("disturbed", log=Lines(row), **settings)
@@ -269,6 +269,13 @@ def test_a_factor_that_would_drop_half_of_all_updates_is_refused(factor: float) 
     said = rf"loss_spike {factor:g} would drop every update .* set it above 1, or to 0 to drop none"
     with pytest.raises(RecipeError, match=said):
         GuardConfig(loss_spike=factor)
+
+
+def test_a_window_without_a_limit_is_refused() -> None:
+    says = "window 20 is for spike and loss_spike, which are both 0: set one of them, or leave it out"
+    with pytest.raises(RecipeError, match=says):
+        GuardConfig(window=20)
+    assert GuardConfig(window=20, spike=2).window == GuardConfig(window=20, loss_spike=2).window == 20
 
 
 @pytest.mark.parametrize("row", [4, 7])

@@ -30,7 +30,7 @@ def test_a_phase_ends_at_the_first_score_that_reaches_its_target(train: Train, t
 
 def test_a_target_that_is_not_reached_is_said_at_the_end(train: Train) -> None:
     notes = Notes()
-    done = train(phases=phases(None, 0.999), log=notes)
+    done = train(phases=phases(None, 0.999), evaluate_every=3, log=notes)
     assert done.counts["steps"] == 18
     said = [sentence for sentence in notes.lines if "target" in sentence]
     assert len(said) == 1 and "phase 1 ends after step 6 of 6" in said[0] and "did not reach its target" in said[0]
