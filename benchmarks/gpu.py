@@ -85,6 +85,7 @@ CASES = [
     Case("base", 512, True, 128),
     Case("base", 512, False, 128),
     Case("large", 128, True, 256),
+    Case("large", 128, False, 256),
     Case("large", 512, True, 64),
     Case("large", 512, False, 64),
 ]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,8 @@ def test_one_side_is_measured_alone(tmp_path: Path) -> None:
 
 
 def test_on_a_gpu_every_case_is_trained_in_both_precisions_and_half_filled_ones_in_both_layouts() -> None:
-    assert [case.name for case in CASES[:4]] == ["base-128-full", "base-128-half", "base-512-full", "base-512-half"]
-    assert {case.size for case in CASES} == {"base", "large"}
+    every = list(product(("base", "large"), (128, 512), (True, False)))
+    assert [(case.size, case.length, case.filled) for case in CASES] == every
     full, half = ([(side.name, side.kernel) for side in sides_of(case, gpu=True)] for case in CASES[2:4])
     assert full == [
         ("bertwright, bf16", "varlen"),
