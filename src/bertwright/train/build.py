@@ -24,7 +24,7 @@ from bertwright.train.start import is_deterministic, training_device
 from bertwright.train.state import State
 from bertwright.train.trained import Trained
 from bertwright.train.unreached import known_ends, never_due
-from bertwright.train.waiting import threads_for
+from bertwright.train.waiting import threads_for, threads_said
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     engine.load(start.moments)
     trained = network.trained(engine, ranks, job.pair_task)
     state = check_phase_lengths(start.state, job.phases)
-    # All ranks use the minimum, of free cores or of torch's own choices: with different numbers they would add in
-    # different orders, and their weights would drift apart.
-    threads = threads_for(job.config, state.sessions) or torch.get_num_threads()
-    torch.set_num_threads(min(ranks.each(threads)))
+    _set_threads(job, state, ranks, log)
     phases = job.phases
     if any(phase.finds_micro_batch for phase in phases):
         from bertwright.train.found_size import sized_phases
@@ -68,6 +65,16 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     meter = build_meter(model, precision, phases[state.phase].loader.settings, ranks)
     return Built(trained, averaging, phases, meter, state)
+
+
+def _set_threads(job: Job, state: State, ranks: Ranks, log: Log) -> None:
+    """Set the number of torch's threads, the same on all ranks, and log it if it was measured."""
+    # All ranks use the minimum, of free cores or of torch's own choices: with different numbers they would add in
+    # different orders, and their weights would drift apart.
+    threads = min(ranks.each(threads_for(job.config, state.sessions) or torch.get_num_threads()))
+    torch.set_num_threads(threads)
+    if job.config.threads == "auto":
+        log.say(f"train: {threads_said(threads, state.sessions)}")
 
 
 def _say(job: Job, network: Network, device: torch.device, log: Log) -> None:

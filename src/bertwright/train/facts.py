@@ -24,7 +24,7 @@ from bertwright.train.phases import Phase
 from bertwright.train.ranks import Ranks
 from bertwright.train.shapes import NETWORK
 from bertwright.train.state import State
-from bertwright.train.waiting import POLICY
+from bertwright.train.waiting import POLICY, free_cores
 
 
 def session_facts(
@@ -37,6 +37,8 @@ def session_facts(
         "ranks": ranks.world,
         # Threads, micro-batches, kernel, device and torch change the order of summation, so they bound bit-identity.
         "threads": torch.get_num_threads(),
+        # What `auto` was chosen by; later starts keep the number of threads.
+        **({"free_cores": round(free_cores(), 2)} if config.threads == "auto" and not state.sessions else {}),
         "waiting": os.environ.get(POLICY, "default").lower(),
         "micro_batches": [micro_batching_of(phase) for phase in phases],
         "attention": kernel,

@@ -72,5 +72,16 @@ def threads_for(config: TrainConfig, sessions: tuple[Mapping[str, Any], ...]) ->
     return int(sessions[-1]["threads"]) if sessions else max(1, round(free_cores()))
 
 
+def threads_said(threads: int, sessions: tuple[Mapping[str, Any], ...]) -> str:
+    """Return what `auto` means for a start with this number of threads, after `sessions`: the number, and why."""
+    said = f"{threads} thread{'s' * (threads > 1)}"
+    if sessions:
+        return f"{said}, as at the last start"
+    # One thread waits for no other; with the variables that only some libraries read, how threads wait is not known.
+    if threads > 1 and not any(name in os.environ for name in GIVEN if name != POLICY):
+        said += f", which {'sleep' if os.environ.get(POLICY, '').upper() == 'PASSIVE' else 'spin'} while they wait"
+    return f"{free_cores():.1f} of {_cores()} cores are free: {said}"
+
+
 def _cores() -> int:
     return min(default_workers(), MOST)

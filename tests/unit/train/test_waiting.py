@@ -14,9 +14,9 @@ from tests.unit.train.test_run import Notes, same, weights
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
-from bertwright.train import waiting
+from bertwright.train import facts, waiting
 from bertwright.train.config import TrainConfig
-from bertwright.train.waiting import POLICY, free_cores, settle, threads_for
+from bertwright.train.waiting import POLICY, free_cores, settle, threads_for, threads_said
 
 Train = Callable[..., Artifact]
 ROOT = Path(__file__).parents[3]
@@ -100,17 +100,48 @@ def test_a_busy_core_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_goes_on_keeps_its_threads(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "free_cores", lambda: 1.6)
+    for module in (waiting, facts):
+        monkeypatch.setattr(module, "free_cores", lambda: 1.6)
     before = torch.get_num_threads()
     undisturbed = train("undisturbed", threads="auto")
     with pytest.raises(Interrupted):
         train("run", threads="auto", log=Notes(kill_at_row=2))
     monkeypatch.setattr(waiting, "free_cores", lambda: 1.0)
-    done = train("run", threads="auto")
-    assert [life["threads"] for life in done.counts["sessions"]] == [2, 2] and torch.get_num_threads() == before
+    notes = Notes()
+    done = train("run", threads="auto", log=notes)
+    first, last = done.counts["sessions"]
+    assert (first["threads"], first["free_cores"]) == (2, 1.6) and torch.get_num_threads() == before
+    assert last["threads"] == 2 and "free_cores" not in last, "nothing was measured"
+    assert "train: 2 threads, as at the last start" in notes.lines
+    assert not [line for line in notes_of(train, threads=1) if "thread" in line]
     assert same(weights(done), weights(undisturbed))
     assert threads_for(config(threads=3), ()) == 3 and threads_for(config(), ({"threads": 2},)) == 0
     assert threads_for(config(threads="auto"), ()) == 1
+
+
+def notes_of(train: Train, **settings: Any) -> list[str]:
+    notes = Notes()
+    train(log=notes, **settings)
+    return notes.lines
+
+
+@pytest.mark.parametrize(
+    ("free", "given", "says"),
+    [
+        (1.9, {}, "1.9 of 2 cores are free: 2 threads, which spin while they wait"),
+        (1.6, {POLICY: "PASSIVE"}, "1.6 of 2 cores are free: 2 threads, which sleep while they wait"),
+        (1.9, {POLICY: "active"}, "1.9 of 2 cores are free: 2 threads, which spin while they wait"),
+        (1.9, {"GOMP_SPINCOUNT": "0"}, "1.9 of 2 cores are free: 2 threads"),
+        (1.2, {POLICY: "PASSIVE"}, "1.2 of 2 cores are free: 1 thread"),
+    ],
+)
+def test_what_was_measured_is_said_with_the_number_that_it_gives(
+    machine: Callable[..., None], free: float, given: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(2, free)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert threads_said(threads_for(config(threads="auto"), ()), ()) == says
 
 
 def test_the_policy_is_set_before_torch_is_loaded() -> None:
