@@ -3,8 +3,9 @@
 Such an update is dropped: the weights do not change, the schedule does not advance, and the step counts as skipped. If
 so many updates in a row are dropped that the weights themselves must be bad, training goes back to the newest
 checkpoint before them, leaves out the batches since then, and continues. If that is not allowed, or the limit of
-returns is reached, training stops with an error. All decisions depend only on the norms and losses, which are equal on
-all ranks, and on the state, so a resumed run makes the same ones.
+returns is reached, training stops with an error. An overflow that lowers the loss scale of fp16 does not count: only
+the scale was bad. All decisions depend only on the norms and losses, which are equal on all ranks, and on the state, so
+a resumed run makes the same ones.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ class GuardConfig(Section):
     window: int = Field(100, ge=10)
     """Number of applied updates over which the medians are taken; no update is judged before that many were applied."""
     patience: int = Field(20, ge=1)
-    """Dropped updates in a row after which training goes back to a checkpoint, or stops."""
+    """Dropped updates in a row after which training goes back to a checkpoint, or stops. Overflows that lower the loss
+    scale of fp16 do not count."""
     returns: int = Field(0, ge=0)
     """How often per phase training may go back to the newest checkpoint before the dropped updates and leave out the
     batches since then; 0: it stops at once."""

@@ -30,7 +30,7 @@ from bertwright.train.job import job_of
 from bertwright.train.micro_batch import BatchSource, Drawn
 from bertwright.train.open_session import mirrored, open_session
 from bertwright.train.phases import Phase
-from bertwright.train.precision.loss_scale import scale_after
+from bertwright.train.precision.loss_scale import is_lower, scale_after
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
 from bertwright.train.scoring import score_average
@@ -172,7 +172,9 @@ def _advanced(
     trained, phase = session.trained, source.phase
     scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
     sequences = phase.loader.settings.batches.at(state.data_step)
-    state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale)
+    # If the loss is finite and the scale can be lowered, it was too high, which says nothing about the weights.
+    overflowed = math.isfinite(result.loss) and is_lower(scale, state.scale)
+    state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale, overflowed)
     state = noted(session.guard, source.noted(state), result)
     return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 

@@ -44,7 +44,7 @@ class State:
     total_steps: int = 0
     """Global batches drawn over all phases."""
     skipped_in_a_row: int = 0
-    """Updates dropped since the last applied one (`train.guard`)."""
+    """Updates dropped since the last applied one (`train.guard`), without overflows that only lowered the scale."""
     sequences_seen: int = 0
     """Sequences trained on, over all ranks and phases."""
     tokens_seen: int = 0
@@ -122,14 +122,23 @@ class State:
             losses=(),
         )
 
-    def advanced(self, applied: bool, sequences: int, tokens: int, seconds: float, scale: LossScale | None) -> State:
-        """Return the state after one more global batch; `scale` is the loss scale of the next one."""
+    def advanced(
+        self,
+        applied: bool,
+        sequences: int,
+        tokens: int,
+        seconds: float,
+        scale: LossScale | None,
+        overflowed: bool = False,
+    ) -> State:
+        """Return the state after one more global batch; `scale` is the loss scale of the next one. A dropped update
+        that `overflowed` is not counted as bad."""
         return replace(
             self,
             data_step=self.data_step + 1,
             optimizer_step=self.optimizer_step + applied,
             total_steps=self.total_steps + 1,
-            skipped_in_a_row=0 if applied else self.skipped_in_a_row + 1,
+            skipped_in_a_row=0 if applied else self.skipped_in_a_row + (not overflowed),
             sequences_seen=self.sequences_seen + sequences,
             tokens_seen=self.tokens_seen + tokens,
             seconds=self.seconds + seconds,

@@ -202,6 +202,29 @@ def test_a_dropped_spike_is_no_overflow(train: Train, spoil: Spoil) -> None:
     assert sum(row["skipped"] for row in rows) == 2 and {row["loss_scale"] for row in rows} == {8.0}
 
 
+HIGH = {"kind": "fp16", "allow_slow": True, "initial_scale": 2.0**20}
+"""With a scale at which the first gradients overflow."""
+
+
+def test_an_overflow_that_lowers_the_loss_scale_is_no_bad_update(train: Train) -> None:
+    done = train(precision=HIGH, guard={"patience": 1, "returns": 1}, log_every=1)
+    rows = [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+    assert 1 < sum(row["skipped"] for row in rows) < 8 and not done.counts["left_out"]
+
+
+def test_an_overflow_at_the_lowest_loss_scale_is_a_bad_update(train: Train) -> None:
+    with pytest.raises(DivergedError, match=r"not finite in 2 steps in a row \(phase 0, step 2\)"):
+        train(precision=HIGH | {"min_scale": HIGH["initial_scale"]}, guard={"patience": 2})
+
+
+def test_a_loss_that_is_not_finite_is_bad_whatever_the_scale(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = loop.train_step
+    lost = {"grad_norm": math.nan, "loss": math.nan, "applied": False}
+    monkeypatch.setattr(loop, "train_step", lambda *given: replace(original(*given), **lost))
+    with pytest.raises(DivergedError, match=r"in 2 steps in a row \(phase 0, step 2\)"):
+        train(precision=HIGH, guard={"patience": 2})
+
+
 @pytest.mark.parametrize("row", [2, 4, 5, 7])
 def test_stopped_and_continued_it_does_the_same(train: Train, spoil: Spoil, row: int) -> None:
     spoil(range(5, 8))

@@ -27,6 +27,11 @@ def scale_from(config: PrecisionConfig, before: LossScale | None) -> LossScale |
     return before or LossScale(config.initial_scale) if isinstance(config, Fp16Config) else None
 
 
+def is_lower(scale: LossScale | None, before: LossScale | None) -> bool:
+    """Whether the scale has been lowered: the gradient had overflowed, and the scale was above its limit."""
+    return scale is not None and before is not None and scale.factor < before.factor
+
+
 def scale_after(config: PrecisionConfig, scale: LossScale | None, finite: bool) -> LossScale | None:
     """Return the scale after a step with `scale`, whose gradient was `finite` or had overflowed."""
     if not isinstance(config, Fp16Config) or scale is None:
