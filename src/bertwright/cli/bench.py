@@ -54,9 +54,12 @@ class Numbers:
     """Settings with which every side trains."""
 
     precision: Annotated[
-        Literal["fp32", "bf16", "both"],
-        typer.Option(help="Precision of every side; both: every side in fp32 and in bf16, in the same run."),
-    ] = "fp32"
+        Literal["auto", "fp32", "bf16", "both"],
+        typer.Option(
+            help="Precision of every side; both: every side in fp32 and in bf16, in the same run; auto: both if this "
+            "processor has units for bfloat16, else fp32."
+        ),
+    ] = "auto"
     dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Dropout of hidden states, for all sides.")] = 0.1
     attention_dropout: Annotated[
         float, typer.Option(min=0, max=0.9, help="Dropout of attention weights, for all sides; the paper uses 0.1.")
@@ -87,7 +90,7 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
     if sides.peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
         raise MissingExtraError("--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'")
     names = [name for name in WORKLOADS if name in wanted]
-    precisions: tuple[Precision, ...] = ("fp32", "bf16") if numbers.precision == "both" else (numbers.precision,)
+    precisions = _precisions(numbers.precision)
     setting = Setting(
         precisions, numbers.threads, numbers.dropout, numbers.attention_dropout, blocks.rounds, blocks.steps
     )
@@ -97,6 +100,15 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
         print(json.dumps([asdict(each) for each in measured]))
     else:
         print("\n".join(columns(HEAD, [_row(each) for each in measured])))
+
+
+def _precisions(wanted: Literal["auto", "fp32", "bf16", "both"]) -> tuple[Precision, ...]:
+    """The precisions of every side; by default none that the processor takes ten times as long for."""
+    from bertwright.check.machine import bf16_units
+
+    if wanted == "auto":
+        wanted = "both" if bf16_units() else "fp32"
+    return ("fp32", "bf16") if wanted == "both" else (wanted,)
 
 
 def _row(measured: Measured) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from bertwright.bench import run as bench_run
 from bertwright.bench.measured import Measured
 from bertwright.bench.run import Setting
+from bertwright.bench.training import Precision
+from bertwright.check import machine
 from bertwright.cli import bench as verb
 from bertwright.cli.bench import verbs
 
@@ -30,11 +32,24 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
-def test_all_workloads_alone_in_float32_unless_told(asked: list[Any]) -> None:
+@pytest.mark.parametrize(("units", "precisions"), [((), ("fp32",)), (("amx_bf16",), ("fp32", "bf16"))])
+def test_all_workloads_alone_in_each_precision_that_the_processor_has_units_for(
+    units: tuple[str, ...], precisions: tuple[Precision, ...], asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "bf16_units", lambda: units)
     assert CliRunner().invoke(verbs, ["train"]).exit_code == 0
     ((names, sides, setting),) = asked
     assert names == ["full-128", "pairs-128", "half-512", "base-128"] and sides == ("bertwright",)
-    assert setting == Setting(("fp32",), 2, 0.1, 0.0, 3, 5)
+    assert setting == Setting(precisions, 2, 0.1, 0.0, 3, 5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_one_precision_is_measured_whatever_the_processor_has(
+    precision: str, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "bf16_units", lambda: ("amx_bf16",) if precision == "fp32" else ())
+    assert CliRunner().invoke(verbs, ["train", "--precision", precision]).exit_code == 0
+    assert asked[0][2].precisions == (precision,)
 
 
 def test_options_reach_the_measurement(asked: list[Any]) -> None:
