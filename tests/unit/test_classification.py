@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 from tests.reference.teachers import SPECIALS, write_stock
+from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright import Recipe, run
 from bertwright.check.resources import memory
 from bertwright.core.artifact import open_artifact
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import read_json
 from bertwright.evaluate.classification import scores_of
 from bertwright.model.bert.network import BertConfig
@@ -111,6 +112,22 @@ def test_numbers_are_learnt(tmp_path: Path) -> None:
     broken = scores_of(answers, np.array([1.0, 2.0, 3.0]), open_artifact(tmp_path / "run" / "examples"))
     assert (broken["pearson"], broken["spearman"]) == (None, None)
     assert read_json(tmp_path / "run" / "evaluate" / "predictions.json") == []
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError], ids=["stopped", "crashed"])
+@pytest.mark.parametrize("labels", ['["poor", "fine"]', '["score"]'], ids=["classes", "numbers"])
+def test_stopped_or_crashed_and_continued_it_ends_bit_identical(
+    labels: str, error: type[Exception] | None, tmp_path: Path
+) -> None:
+    recipe(tmp_path, f"labels = {labels}", texts())
+    wanted = Recipe.load(tmp_path / "recipe.toml", ["train.log_every=1"])
+    undisturbed, disturbed = tmp_path / "one", tmp_path / "two"
+    run(wanted, undisturbed, UNTIL_TRAIN)
+    with pytest.raises(error or Interrupted):
+        run(wanted, disturbed, UNTIL_TRAIN, log=Notes(kill_at_row=23, error=error))
+    run(wanted, disturbed, UNTIL_TRAIN)
+    one, two = (open_artifact(folder / "train") for folder in (undisturbed, disturbed))
+    assert same(weights(one), weights(two)) and metric_lines(one.path) == metric_lines(two.path)
 
 
 def test_it_starts_from_a_folder_of_transformers_and_from_a_run_of_ours(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright import Recipe, RunFolder, run
 from bertwright.cli.batch_text import describe_batch
+from bertwright.core.errors import Interrupted
 
 KEYS = (
     "examples.plan=sentence-order",
@@ -37,6 +39,20 @@ def test_rows_and_scores_speak_of_sop_and_not_of_nsp(ordered: RunFolder) -> None
     summary: Any = ordered.summary
     assert (summary["sop_accuracy"], summary["sop_majority"]) == (scores["sop_accuracy"], scores["sop_majority"])
     assert summary["nsp_accuracy"] is None
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError], ids=["stopped", "crashed"])
+def test_stopped_or_crashed_and_continued_it_ends_bit_identical(
+    error: type[Exception] | None, ordered: RunFolder, small_recipe: Path, tmp_path: Path
+) -> None:
+    for stage in ("corpus", "vocab", "examples"):
+        (tmp_path / stage).symlink_to(ordered.path / stage)
+    recipe = Recipe.load(small_recipe, KEYS)
+    with pytest.raises(error or Interrupted):
+        run(recipe, tmp_path, ["train"], log=Notes(kill_at_row=23, error=error))
+    run(recipe, tmp_path, ["train"])
+    assert same(weights(RunFolder(tmp_path).artifact("train")), weights(ordered.artifact("train")))
+    assert metric_lines(tmp_path / "train") == metric_lines(ordered.path / "train")
 
 
 def test_page_card_and_batches_name_the_task(ordered: RunFolder) -> None:

@@ -6,6 +6,7 @@ Counted on a CPU: what torch is asked that a GPU could not answer without being 
 import sys
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from bertwright.model.config import Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
+from bertwright.objectives.config import DistillationConfig
+from bertwright.objectives.distillation import Distillation
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.train.engine.single import Single
@@ -135,6 +138,23 @@ def test_so_does_one_in_low_precision_or_with_activations_checkpointed(
 ) -> None:
     trained = trained_as(family, "padded", AdamWConfig(), precision, recompute)
     assert readings(trained, totals_of(trained), scale=8.0) == ONCE
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("precision", [Fp32Config(), Bf16Config(weights="bf16")], ids=["fp32", "pure"])
+@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+def test_so_does_one_with_a_teacher(family: Any, precision: Any, kernel: Kernel) -> None:
+    """All its terms are measured: of labels, of the teacher's probabilities and of its hidden states."""
+    trained = trained_as(family, kernel, AdamWConfig(), precision)
+    teacher = trained_as(family, kernel, AdamWConfig(), precision)
+    network = teacher.low.network if teacher.low else teacher.model
+    network.eval().requires_grad_(False)
+    config = DistillationConfig(teacher=Path("teacher"), hidden_weight=1.0)
+    layers = {number: number for number in range(1, network.config.num_hidden_layers + 1)}
+    objective = Distillation(config, PreTraining(network.config.next_sentence), network, 61, layers)
+    trained = replace(trained, objective=objective)
+    assert totals_of(trained).keys() >= {"mlm", "soft", "hidden"}
+    assert readings(trained, totals_of(trained)) == ONCE
 
 
 def test_what_waits_is_counted() -> None:
