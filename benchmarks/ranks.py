@@ -93,7 +93,7 @@ def forecast(recipe: Recipe, ranks: int, each: int) -> float:
     machine = machine_of(HardwareConfig(ranks=ranks, cores=ranks * each))
     padded = computing_of(recipe.train, recipe.optim, ranks, gpu=False).padded
     work = phase_work(recipe, 0, read_data(recipe, {}))
-    return step_time(recipe.network(), recipe.train, recipe.optim, work, machine, padded).seconds
+    return step_time(recipe, work, machine, padded).seconds
 
 
 def table(times: dict[Setting, list[float]], recipe: Recipe) -> str:
