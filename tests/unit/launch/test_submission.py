@@ -11,6 +11,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Silent
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
+from bertwright.launch.kubeflow import INSIDE
 from bertwright.launch.submission import describe, submit, submitted
 from bertwright.launch.target import Scheduler
 
@@ -136,7 +137,8 @@ def test_a_file_of_this_machine_is_not_submitted_to_another(
 
 
 def test_what_the_place_has_is_submitted(queue: Path) -> None:
-    for target, path in {"kubeflow": "/work/x.xml.bz2", "skypilot": "x.xml.bz2", "slurm": "/shared/x.xml.bz2"}.items():
+    paths = {"kubeflow": f"{INSIDE}/x.xml.bz2", "skypilot": "x.xml.bz2", "slurm": "/shared/x.xml.bz2"}
+    for target, path in paths.items():
         job = load_job(Path("smoke"), [f"corpus.source={path}"], Path("runs") / target)
         assert submit(load_place(target), job, SILENT).folder.is_dir()
     inputs = 'inputs.dump={key="corpus.source",path="azureml:huwiki:1",type="uri_file"}'
