@@ -177,7 +177,7 @@ def test_the_last_part_of_a_key_is_enough() -> None:
 
 def test_keys_are_grouped_by_kind() -> None:
     keys = explain(Recipe, "optim")["keys"]
-    assert list(keys) == kinds_of(OptimConfig)
+    assert list(keys)[:3] == ["lamb", "adamw", "muon"] and list(keys) == kinds_of(OptimConfig)
     assert "bias_correction" in keys["lamb"] and "bias_correction" not in keys["adamw"]
     assert explain(Recipe, "optim.kind")["default"] == " | ".join(keys)
     assert explain(Recipe, "vocab")["keys"][:2] == ["size", "file"]
