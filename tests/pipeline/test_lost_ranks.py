@@ -206,6 +206,26 @@ def deaf_disk() -> None:
     loop.train_step = train_step  # type: ignore[assignment]
 
 
+@pytest.mark.slow
+def test_gpus_that_hang_end_all_ranks(small_recipe: Path, small_examples: Copy, tmp_path: Path) -> None:
+    """All ranks are in the same step, and have begun the same sums: none is behind."""
+    folder = small_examples(tmp_path / "run")
+    ranks = start_two(small_recipe, folder, *STEPS, "train.hang_timeout=2", before=(deaf_gpu, deaf_gpu))
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [6, 6], said(folder, 0) + said(folder, 1)
+    for rank in range(2):
+        assert said(folder, rank).splitlines()[-1].startswith("bertwright: a GPU, or a link between two of them, hangs")
+
+
+def deaf_gpu() -> None:
+    """Make the fifth step hang as one on a GPU does."""
+    from bertwright.train.ranks import Ranks
+
+    Ranks.on_device = lambda ranks, device: ranks.watchdog.doing("device")  # type: ignore
+    deaf_disk()
+
+
 @pytest.mark.parametrize("beside", [pytest.param("false", marks=pytest.mark.slow), "true"])
 def test_the_error_of_one_rank_ends_the_others(
     beside: str, small_recipe: Path, small_examples: Copy, tmp_path: Path

@@ -92,8 +92,9 @@ class TrainConfig(Section):
     with an error. Unaffected by how long a step, scoring or saving takes."""
     hang_timeout: float = runtime_only(1800.0, ge=0)
     """Seconds after which a rank that is alive, but does not reach the all-reduce or broadcast that the others wait in,
-    counts as lost, for example because its disk or network hangs. Must exceed the time to save a checkpoint if
-    `save_async` is off; copying to and from `mirror` does not count. 0: never."""
+    counts as lost, for example because its disk or network hangs; and after which all ranks exit if none gets on with
+    its GPU. Must exceed the time to save a checkpoint if `save_async` is off; copying to and from `mirror` does not
+    count. 0: never."""
     compare_ranks_every: int = runtime_only(1000, ge=0)
     """Optimizer steps between comparisons of the weights of all ranks, by hash; they are also compared before each
     checkpoint. 0: never. There is nothing to compare with a single rank, or with `fsdp` and `deepspeed`, with which

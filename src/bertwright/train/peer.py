@@ -1,8 +1,7 @@
 """A peer rank: a connection that carries lines of text.
 
-A line with a number is a heartbeat, and says how many collectives (all-reduces and broadcasts) the rank has begun;
-`busy NUMBER` also says that the others have to wait for it; `end` announces a regular exit, and `lost SENTENCE` reports
-a failure.
+A heartbeat says what the rank does, how many collectives (all-reduces and broadcasts) it has begun, and how many
+forward passes: `alive 120 40`. `end` announces a regular exit, and `lost SENTENCE` reports a failure.
 """
 
 from __future__ import annotations
@@ -10,8 +9,12 @@ from __future__ import annotations
 import contextlib
 import socket
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 _LONGEST_LINE = 4096
+State = Literal["alive", "busy", "device"]
+"""What a rank does: `busy`, work that the others must wait for, however long it takes; `device`, only give work to its
+GPU and wait for it; `alive`, anything else."""
 
 
 @dataclass
@@ -27,8 +30,10 @@ class Peer:
     """When it was last heard from, counted in this rank's own heartbeats."""
     sums: int = 0
     """Number of collectives that it has begun."""
-    busy: bool = False
-    """Whether it is doing work that the others must wait for, however long it takes."""
+    passes: int = 0
+    """Number of forward passes that it has begun in training."""
+    state: str = "alive"
+    """What it does: a `State`."""
     left: bool = False
     """Whether it has announced its exit or a failure, or its connection has ended."""
 
@@ -37,6 +42,12 @@ class Peer:
         with contextlib.suppress(OSError):
             # The socket is non-blocking, so a peer that has stopped reading cannot stop this rank's heartbeats.
             self.connection.send(f"{line}\n".encode())
+
+    def heartbeat(self, line: str) -> None:
+        """Take over what a line says, if it is a heartbeat."""
+        match line.split(" "):
+            case [state, sums, passes] if state in get_args(State) and sums.isdecimal() and passes.isdecimal():
+                self.state, self.sums, self.passes = state, int(sums), int(passes)
 
     def lines(self) -> list[str] | None:
         """Return the lines received since the last call; None if the connection has ended."""

@@ -38,7 +38,7 @@ def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> It
     from bertwright.train.watchdog import GRACE, Watchdog, failure
 
     meeting = meet(rank, world, timeout)
-    watchdog = Watchdog(our_name(rank, world), meeting.peers, timeout, hang_timeout)
+    watchdog = Watchdog(our_name(rank, world), meeting.peers, timeout, hang_timeout, sees_all=rank == 0)
     ranks = Ranks(rank, world, watchdog)
     try:
         ranks.connect(meeting.store, gpus)

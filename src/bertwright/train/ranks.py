@@ -107,7 +107,17 @@ class Ranks:
     def busy(self) -> AbstractContextManager[None]:
         """Return a context whose block the other ranks wait for, however long it takes, without counting it as
         hanging."""
-        return self.watchdog.busy() if self.watchdog else nullcontext()
+        return self.watchdog.doing("busy") if self.watchdog else nullcontext()
+
+    def on_device(self, device: torch.device) -> AbstractContextManager[None]:
+        """Return a context in whose block the host only gives work to `device`, and waits for it."""
+        gpu = device.type == "cuda"
+        return self.watchdog.doing("device") if self.watchdog and gpu else nullcontext()
+
+    def count_pass(self) -> None:
+        """Count one more forward pass, which the watchdog reports to the others."""
+        if self.watchdog:
+            self.watchdog.passes += 1
 
     @contextmanager
     def finishing(self) -> Iterator[None]:

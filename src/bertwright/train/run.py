@@ -153,11 +153,13 @@ def _step(
         accuracy=row_is_due(phase, state.data_step + 1),
         may_run_out=phase.finds_micro_batch,
     )
+    device = trained.precision.device
     while True:
         prepared = source.current(state.data_step, drawn).prepared
         try:
-            # Each batch is moved to the device when needed, so that memory does not grow with gradient accumulation.
-            return train_step(trained, (to_device(b, trained.precision.device) for b in prepared), totals, settings)
+            with trained.ranks.on_device(device):
+                # Each batch is moved to the device when needed, so that memory does not grow with accumulation.
+                return train_step(trained, (to_device(batch, device) for batch in prepared), totals, settings)
         except MicroBatchTooLargeError:
             # Do not halve here: until this block is left, the exception references the tensors that fill the memory.
             if not source.can_halve(state.data_step):

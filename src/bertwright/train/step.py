@@ -122,6 +122,7 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
     # Summed on the device: reading them for each micro-batch would make the host wait every time.
     sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trained.precision.device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
+        trained.ranks.count_pass()
         # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
         seed_dropout(trained.precision.device, rng.key(update.dropout_key, micro_step, trained.ranks.rank))
         with trained.precision.forward():

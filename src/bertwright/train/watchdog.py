@@ -3,8 +3,9 @@
 gloo reports a rank that is stopped, or behind a cut link, only after a timeout that would have to exceed the longest
 scoring; and for a killed rank it reports only an address. So every rank keeps a connection to rank 0. A rank is lost if
 its connection ends without an exit message, is silent for `train.timeout`, or is alive while the others wait for it for
-`train.hang_timeout` without having reported that it is busy. Rank 0 passes its findings on to the others. Time is
-counted in a rank's own heartbeats: a machine that was suspended has not missed any of its peers.
+`train.hang_timeout` without having reported that it is busy. If no rank gets on with its GPU for that long, a GPU
+hangs. Rank 0 passes its findings on to the others. Time is counted in a rank's own heartbeats: a machine that was
+suspended has not missed any of its peers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from bertwright.core.errors import RankError
-from bertwright.train.peer import Peer
+from bertwright.train.peer import Peer, State
 
 GRACE = 5.0
 """Seconds in which a rank whose connection broke may learn from the others which rank is lost."""
@@ -31,6 +32,10 @@ BETWEEN = 1.0
 _DEAD = "it was killed or its machine went down"
 _CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
 _HUNG = "Check whether its disk, network and driver respond; if it was only slow, raise the key."
+_STUCK = (
+    "a GPU, or a link between two of them, hangs: no rank has got on with its GPU {}. Look for messages of the driver "
+    "on each machine (dmesg, nvidia-smi); if a forward pass takes that long, raise the key."
+)
 _AGAIN = "Run the same command again: training goes on from its newest checkpoint."
 
 
@@ -42,16 +47,20 @@ class Watchdog:
     forever.
     """
 
-    def __init__(self, name: str, peers: Sequence[Peer], timeout: float, hang_timeout: float) -> None:
-        """`name` is what others call this rank; timeouts are in seconds, and a `hang_timeout` of 0 means forever."""
-        self._name, self._peers = name, list(peers)
+    def __init__(self, name: str, peers: Sequence[Peer], timeout: float, hang_timeout: float, sees_all: bool) -> None:
+        """`name` is what others call this rank; timeouts are in seconds, and a `hang_timeout` of 0 means forever;
+        `sees_all`: whether `peers` are all other ranks."""
+        self._name, self._peers, self._sees_all = name, list(peers), sees_all
         self._timeout, self._hang_timeout = timeout, hang_timeout or float("inf")
-        self._furthest = (0, 0)
-        """Largest number of collectives begun by any rank, and the heartbeat since which this has not changed."""
+        self._furthest, self._since = (0, 0, False), 0
+        """Largest number of collectives begun by any rank, forward passes begun by all, whether all ranks only wait for
+        their devices; and the heartbeat since which none of these has changed."""
         self.sums = 0
         """Number of collectives (all-reduces and broadcasts) that this rank has begun; counted by the code that begins
         them."""
-        self._busy = False
+        self.passes = 0
+        """Number of forward passes that this rank has begun in training; counted likewise."""
+        self._state: State = "alive"
         self._lost = ""
         self._found, self._raised = threading.Event(), threading.Event()
         self._closing = False
@@ -81,13 +90,13 @@ class Watchdog:
             yield
 
     @contextlib.contextmanager
-    def busy(self) -> Iterator[None]:
-        """Make the others wait for the block, however long it takes, without counting it as hanging."""
-        self._busy = True
+    def doing(self, state: State) -> Iterator[None]:
+        """Tell the others what this rank does in the block; while it is `busy`, no rank counts as hanging."""
+        self._state = state
         try:
             yield
         finally:
-            self._busy = False
+            self._state = "alive"
 
     def close(self, failure: str = "") -> None:
         """Announce the exit, or why this rank fails; stop watching, and wait a little for the others to receive it."""
@@ -108,7 +117,7 @@ class Watchdog:
             while not self._closing:
                 ticks += 1
                 for peer in self._peers:
-                    peer.tell(f"busy {self.sums}" if self._busy else str(self.sums))
+                    peer.tell(f"{self._state} {self.sums} {self.passes}")
                 # Once a rank is lost the others end within two seconds.
                 self._listen(selector, min(between, IN_ORDER / 4) if found_at else between, ticks)
                 self._miss(ticks, between)
@@ -146,28 +155,30 @@ class Watchdog:
                 self._lose(f"{peer.name} is lost: {silent}. {_AGAIN}")
 
     def _find_hung(self, now: int, between: float) -> None:
-        """Report the ranks that others have waited for longer than `train.hang_timeout` as lost."""
+        """Report ranks that others have waited for longer than `train.hang_timeout` as lost, or that a GPU hangs."""
         begun = {self._name: self.sums} | {peer.name: peer.sums for peer in self._peers}
-        furthest, since = self._furthest
+        states = {self._state} | {peer.state for peer in self._peers}
+        # With GPUs, hosts begin collectives before the devices get to them: if a device hangs, no host is behind.
+        on_devices, passes = self._sees_all and states == {"device"}, self.passes + sum(p.passes for p in self._peers)
+        furthest = max(begun.values()), passes, on_devices
         # While one rank is busy no time counts: the others would wait for it in any case.
-        busy = self._busy or any(peer.busy for peer in self._peers)
-        if busy or max(begun.values()) > furthest:
-            self._furthest = max(begun.values()), now
-            return
+        if "busy" in states or furthest != self._furthest:
+            self._furthest, self._since = furthest, now
         # No rank is behind while all compute, however long a step takes.
-        behind = [name for name, sums in begun.items() if sums < furthest]
-        if behind and (now - since) * between > self._hang_timeout:
-            waited = f"the others have waited for {self._hang_timeout:g} s (train.hang_timeout)"
-            self._lose(f"{', '.join(behind)} runs but hangs: {waited}. {_HUNG} {_AGAIN}")
+        behind = [name for name, sums in begun.items() if sums < furthest[0]]
+        if (now - self._since) * between > self._hang_timeout and (behind or on_devices):
+            waited = f"for {self._hang_timeout:g} s (train.hang_timeout)"
+            hung = f"{', '.join(behind)} runs but hangs: the others have waited {waited}. {_HUNG}"
+            self._lose(f"{hung if behind else _STUCK.format(waited)} {_AGAIN}")
 
     def _read(self, peer: Peer, line: str) -> None:
-        if (number := line.removeprefix("busy ")).isdecimal():
-            peer.sums, peer.busy = int(number), number != line
-        elif line == "end":
+        if line == "end":
             peer.left = True
         elif line.startswith("lost "):
             peer.left = True
             self._lose(line.removeprefix("lost "))
+        else:
+            peer.heartbeat(line)
 
     def _lose(self, sentence: str) -> None:
         if not self._found.is_set() and not self._closing:

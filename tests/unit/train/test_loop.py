@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from bertwright.core.log import Silent
 from bertwright.model.batch import PackedBatch
 from bertwright.train import run as loop
 from bertwright.train import trained
+from bertwright.train.ranks import Ranks
 from bertwright.train.step import StepResult, StepSettings
 
 Train = Callable[..., Artifact]
@@ -49,6 +51,26 @@ def test_batches_are_prepared_while_the_step_before_is_trained(train: Train, mon
     train(phases=[PHASE | {"micro_batch": 4}], evaluate_every=8)
     of_the_loader = [name for name in threads if name.startswith("loader")]
     assert len(of_the_loader) == 16, "two micro-batches for each of eight steps; the others were scored"
+
+
+def test_a_step_and_nothing_else_is_work_for_the_device(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the wait for a batch from a disk, nor scoring: they may take long without a GPU that hangs."""
+    real, events = loop.train_step, list[str]()
+
+    @contextmanager
+    def on_device(ranks: Ranks, device: torch.device) -> Iterator[None]:
+        events.append(device.type)
+        yield
+        events.append("done")
+
+    def noting(*arguments: Any) -> StepResult:
+        events.append("step")
+        return real(*arguments)
+
+    monkeypatch.setattr(Ranks, "on_device", on_device)
+    monkeypatch.setattr(loop, "train_step", noting)
+    train(phases=[PHASE], device="cpu")
+    assert events == ["cpu", "step", "done"] * 8
 
 
 def test_the_schedule_follows_applied_updates(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,9 @@
 """What ranks share, seen by one rank alone; several real ones run in tests/pipeline/test_ranks.py."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
 import pytest
 import torch
 
@@ -7,6 +11,7 @@ from bertwright.train import ranks
 from bertwright.train.agreement import assert_equal
 from bertwright.train.process_group import process_group
 from bertwright.train.ranks import Ranks
+from bertwright.train.watchdog import Watchdog
 
 
 def test_a_process_started_plainly_is_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +49,24 @@ def test_gpus_send_over_nccl_and_processors_over_gloo(
     store = torch.distributed.HashStore()
     Ranks(1, 4).connect(store, gpus)
     assert opened == [(transport, store, 1, 4, ranks.NEVER)]
+
+
+def test_work_for_a_gpu_is_told_to_the_others_and_that_of_a_processor_is_not() -> None:
+    """A step may take a processor an hour, in which it begins nothing that is counted."""
+    told: list[str] = []
+
+    class Listening:
+        passes = 0
+
+        @contextmanager
+        def doing(self, state: str) -> Iterator[None]:
+            told.append(state)
+            yield
+
+    rank = Ranks(1, 4, watchdog=cast(Watchdog, listening := Listening()))
+    for device in ("cpu", "cuda"):
+        with rank.on_device(torch.device(device)):
+            rank.count_pass()
+    assert told == ["device"] and listening.passes == 2
+    with Ranks().on_device(torch.device("cuda")):
+        Ranks().count_pass()

@@ -159,6 +159,16 @@ def test_a_rank_without_sequences_takes_part_in_the_sum(step: Any, tiny: BertCon
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
 
 
+def test_every_forward_pass_is_counted(
+    tiny: BertConfig, make_batch: MakeBatch, step: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By which the watchdog tells a long step from a device that hangs."""
+    counted: list[int] = []
+    monkeypatch.setattr(Ranks, "count_pass", lambda ranks: counted.append(ranks.rank))
+    step([make_batch(tiny, lengths) for lengths in LENGTHS], rank=3)
+    assert counted == [3, 3, 3]
+
+
 def test_a_micro_batch_is_brought_when_its_turn_comes(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
     """Of accumulated ones as much memory is taken as of the one that computes, the next one, and one being drawn."""
     alive: list[int] = []

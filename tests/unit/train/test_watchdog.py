@@ -30,7 +30,9 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     for peer in peers:
         peer.connection.setblocking(False)
     seconds = getattr(request, "param", 60)
-    first, second = (Watchdog(f"rank {rank}", [peer], seconds, seconds) for rank, peer in enumerate(peers))
+    first, second = (
+        Watchdog(f"rank {rank}", [peer], seconds, seconds, sees_all=rank == 0) for rank, peer in enumerate(peers)
+    )
     yield first, second, peers
     first.close()
     second.close()
@@ -59,11 +61,47 @@ def test_a_rank_that_lives_but_does_not_come_to_a_sum_hangs(pair: Pair, behind: 
 @pytest.mark.parametrize("behind", [0, 1])
 def test_a_rank_that_says_it_is_busy_does_not_hang_until_it_is_done(pair: Pair, behind: int) -> None:
     ranks = pair[:2]
-    with ranks[behind].busy():
+    with ranks[behind].doing("busy"):
         ranks[1 - behind].sums, ranks[behind].sums = 8, 7
         time.sleep(2.5)
         assert not any(rank.lost() for rank in ranks)
     assert all(f"rank {behind} runs but hangs" in str(rank.lost(wait=10)) for rank in ranks)
+
+
+@pytest.mark.parametrize("pair", [1], indirect=True)
+def test_a_device_hangs_if_no_rank_gets_on_with_its_own_though_none_is_behind(pair: Pair) -> None:
+    """As long as one rank does something else, or begins a forward pass, all may be as it should."""
+    first, second, _ = pair
+    first.sums = second.sums = 7
+    with second.doing("device"):
+        time.sleep(2)
+        assert first.lost() is None and second.lost() is None
+        with first.doing("device"):
+            for _ in range(4):
+                second.passes += 1
+                time.sleep(0.5)
+            assert first.lost() is None and second.lost() is None
+            said = "a GPU, or a link between two of them, hangs: no rank has got on with its GPU for 1 s (train.hang_ti"
+            assert all(str(rank.lost(wait=10)).startswith(said) for rank in (first, second))
+
+
+def test_only_a_rank_that_hears_all_others_judges_their_devices() -> None:
+    ends = socket.socketpair()
+    ends[0].setblocking(False)
+    watching = Watchdog("rank 1", [Peer("rank 0", ends[0], state="device")], 60, 0.2, sees_all=False)
+    with watching.doing("device"):
+        assert watching.lost(wait=1) is None
+    watching.close()
+    ends[1].close()
+
+
+@pytest.mark.parametrize("line", ["alive", "alive 1", "alive 1 2 3", "alive 7alive 7 8", "7", "asleep 7 8", ""])
+def test_a_line_that_is_no_heartbeat_says_nothing(line: str) -> None:
+    with socket.socket() as connection:
+        peer = Peer("rank 1", connection)
+        peer.heartbeat("device 5 6")
+        peer.heartbeat(line)
+    assert (peer.state, peer.sums, peer.passes) == ("device", 5, 6)
 
 
 def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
@@ -85,7 +123,7 @@ def test_a_connection_that_ends_is_a_loss(pair: Pair) -> None:
 def test_silence_is_a_loss_after_the_time_out() -> None:
     ends = socket.socketpair()
     ends[0].setblocking(False)
-    watching = Watchdog("rank 0", [Peer("rank 1", ends[0])], 1, 0)
+    watching = Watchdog("rank 0", [Peer("rank 1", ends[0])], 1, 0, sees_all=True)
     error = watching.lost(wait=10)
     watching.close()
     ends[1].close()
