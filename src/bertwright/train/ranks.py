@@ -132,6 +132,9 @@ class Ranks:
             dist.init_process_group(transport, store=store, rank=self.rank, world_size=self.world, timeout=NEVER)
         except RuntimeError as error:
             raise self._broken(error) from error
+        # NCCL connects through the store only at its first all-reduce, which one rank may reach long after another,
+        # for example if a compiler takes longer there. The store would wait no longer than the ranks may take to meet.
+        store.set_timeout(NEVER)
 
     def leave(self, why: str = "") -> None:
         """Announce the exit to the others and close the process group; on a failure (`why`), announce that and leave it

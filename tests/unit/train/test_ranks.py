@@ -1,11 +1,14 @@
 """What ranks share, seen by one rank alone; several real ones run in tests/pipeline/test_ranks.py."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import cast
 
 import pytest
 import torch
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from bertwright.train import ranks
 from bertwright.train.agreement import assert_equal
@@ -70,3 +73,18 @@ def test_work_for_a_gpu_is_told_to_the_others_and_that_of_a_processor_is_not() -
     assert told == ["device"] and listening.passes == 2
     with Ranks().on_device(torch.device("cuda")):
         Ranks().count_pass()
+
+
+def test_a_rank_may_come_to_the_first_sum_of_gpus_long_after_the_ranks_have_met(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """NCCL looks into the store only then, and finds what rank 0 puts there when it comes to it."""
+    monkeypatch.setattr(ranks.dist, "init_process_group", lambda *arguments, **settings: None)
+    store = torch.distributed.HashStore()
+    store.set_timeout(timedelta(seconds=0.1))  # the rest of the time to meet
+    shared = PrefixStore("the secret", store)
+    Ranks(1, 4).connect(shared, gpus=True)
+    late = threading.Timer(0.5, lambda: shared.set("NCCL", "its address"))
+    late.start()
+    assert shared.get("NCCL") == b"its address"
+    late.join()
