@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-from bertwright.core.artifact import Artifact, open_artifact, seal
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
@@ -66,8 +66,7 @@ def publish(folder: Path, identity: Identity, state: State, world: int = 1) -> P
         draft.rename(final)
         sync_folder(folder)
     # Only now that the new one is on disk under its name: until then the old one may be the only copy.
-    for replaced in folder.glob(f".{final.name}.*.replaced"):
-        shutil.rmtree(replaced)
+    _remove(folder, f".{final.name}.*.replaced")
     return final
 
 
@@ -105,11 +104,19 @@ def remove_partial(folder: Path) -> None:
     """Remove partially written or partially removed folders that a killed run left behind."""
     for replaced in folder.glob(".step-*.replaced"):
         whole = folder / replaced.name[1:].partition(".")[0]
-        if not whole.exists():  # killed before the new folder got its name: this may be the only copy
+        # Killed before the new folder got its name: this may be the only copy.
+        if not whole.exists() and (replaced / MANIFEST).is_file():
             replaced.rename(whole)
-    for pattern in (".step-*.draft", ".step-*.removed", ".step-*.replaced"):
-        for leftover in folder.glob(pattern):
-            shutil.rmtree(leftover)
+    for draft in folder.glob(".step-*.draft"):
+        shutil.rmtree(draft)
+    _remove(folder, ".step-*.removed", ".step-*.replaced")
+
+
+def _remove(folder: Path, *patterns: str) -> None:
+    """Remove the folders of these names, as far as possible: what is left is removed with the next ones."""
+    for path in (path for pattern in patterns for path in folder.glob(pattern)):
+        # NFS keeps a file that somebody has open, and so its folder. That must not end training.
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def newest_valid(folder: Path, log: Log) -> Artifact | None:
@@ -165,10 +172,10 @@ def prune(folder: Path, keep: int, newest: Path) -> None:
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
     kept = worth_keeping(states, keep)
-    doomed = [path.rename(path.with_name(f".{path.name}.removed")) for path in sorted(states.keys() - kept)]
+    for path in sorted(states.keys() - kept):
+        path.rename(path.with_name(f".{path.name}.removed"))
     sync_folder(folder)  # else a power cut may restore the old name of a folder whose files are partly removed
-    for path in doomed:
-        shutil.rmtree(path)
+    _remove(folder, ".step-*.removed")
 
 
 def worth_keeping(states: Mapping[Path, State], keep: int) -> set[Path]:

@@ -1,5 +1,6 @@
 """Which checkpoints stay."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -99,6 +100,33 @@ def test_a_checkpoint_saved_again_leaves_no_other_copy(tmp_path: Path, monkeypat
     assert found is not None and load(found)[0].phase_end
     last = max(number for number, name in enumerate(done) if name == "rename")
     assert done[last + 1 :] == ["fsync", *["unlink"] * 4]
+
+
+def test_a_file_that_somebody_reads_ends_no_training_and_is_removed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS keeps an open file under another name, so its folder is not empty: a mirror may be reading it, or a user."""
+    real, first = os.rmdir, "step-000000001"
+
+    def rmdir(path: Any, **settings: Any) -> None:
+        if first in str(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        real(path, **settings)
+
+    with monkeypatch.context() as held:
+        held.setattr(os, "rmdir", rmdir)
+        made = checkpoints(tmp_path, [state(1), state(1, phase_end=True), state(2), state(3)])
+        prune(tmp_path, 1, made[-1])
+        assert kept(tmp_path) == [1, 3] and len(list(tmp_path.glob(f".{first}.*.replaced"))) == 1
+        made = checkpoints(tmp_path, [state(4)])
+        (tmp_path / first).rename(tmp_path / f".{first}.removed")
+        prune(tmp_path, 1, made[-1])
+        assert kept(tmp_path) == [4] and len(list(tmp_path.iterdir())) == 3
+        remove_partial(tmp_path)
+        assert kept(tmp_path) == [4], "what is left of a folder is no checkpoint"
+    prune(tmp_path, 1, made[-1])
+    remove_partial(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000004"]
 
 
 def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:
