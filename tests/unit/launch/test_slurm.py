@@ -82,15 +82,23 @@ def test_a_job_that_would_be_told_to_stop_when_it_starts_is_refused(key: str) ->
 
 
 @pytest.mark.parametrize(
-    ("step", "restarts", "again"), [("vocab", 2, True), ("vocab", 3, False), ("finish", 3, False), ("train", 99, True)]
+    ("step", "code", "restarts", "again"),
+    [
+        *(("vocab", 75, 2, True), ("vocab", 75, 3, False), ("finish", 75, 3, False), ("train", 75, 99, True)),
+        *(("train", code, restarts, restarts < 3) for code in (6, 134, 137) for restarts in (2, 3)),
+        *(("train", code, 0, False) for code in (1, 2, 3)),
+    ],
 )
-def test_what_begins_again_does_so_only_so_often(step: str, restarts: int, again: bool, tmp_path: Path) -> None:
-    """With a time limit below what it takes it would begin again for ever; training goes on from where it stopped."""
-    programs = {"srun": "exit 75", "scontrol": 'echo "$@" > requeued', "hostname": "echo here"}
+def test_what_begins_again_does_so_only_so_often(
+    step: str, code: int, restarts: int, again: bool, tmp_path: Path
+) -> None:
+    """With a time limit below what it takes it would begin again for ever; training goes on from where it stopped. A
+    rank that NCCL aborts, because it has lost another, ends with 134."""
+    programs = {"srun": f"exit {code}", "scontrol": 'echo "$@" > requeued', "hostname": "echo here"}
     for name, text in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": str(restarts)}
     text = text_of(step, "restarts=3", "prepare.tasks=2")
-    assert subprocess.run(["bash", "-c", text], env=environment, cwd=tmp_path).returncode == 75
+    assert subprocess.run(["bash", "-c", text], env=environment, cwd=tmp_path).returncode == code
     assert (tmp_path / "requeued").exists() is again

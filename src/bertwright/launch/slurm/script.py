@@ -14,10 +14,10 @@ _AS_RANK = (
     ' WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=$SLURM_NTASKS_PER_NODE; exec "$0" "$@"'
 )
 _GOES_ON = """\
-# 75: it was told to stop (time limit, pre-emption) and has saved. 6 and 137: a rank was lost.
+# 75: it was told to stop (time limit, pre-emption) and has saved. 6, 134 and 137: a rank was lost (134: NCCL ended it).
 case $code in
 75) scontrol requeue "$SLURM_JOB_ID" ;;
-6 | 137) if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then scontrol requeue "$SLURM_JOB_ID"; fi ;;
+6 | 134 | 137) if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then scontrol requeue "$SLURM_JOB_ID"; fi ;;
 esac
 exit $code"""
 _BEGINS_AGAIN = """\
