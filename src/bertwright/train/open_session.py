@@ -73,7 +73,7 @@ def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Ses
         write_ds_config(job.out, job.config, job.optim, trained.ranks.world)
     with (
         Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
-        _watched(job, log) if first and job.config.observers else nullcontext() as watch,
+        _watched(job, trained.ranks, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
         Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
@@ -120,7 +120,7 @@ def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManage
     return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
 
 
-def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
+def _watched(job: Job, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
     """Return the observers of this start, which first receive the rows already in metrics.jsonl."""
     from bertwright.train.observers.observer import Observed
     from bertwright.train.observers.watch import watched
@@ -129,4 +129,4 @@ def _watched(job: Job, log: Log) -> AbstractContextManager[Watch]:
     # training.
     key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
     observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
-    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log)
+    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log, ranks.busy)

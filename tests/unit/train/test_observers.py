@@ -3,7 +3,8 @@ by the readers of their own packages."""
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bertwright.train.observers.build import build_observer
 from bertwright.train.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig, WandbConfig
 from bertwright.train.observers.observer import Observed, Row, numbers_of
 from bertwright.train.observers.settings import flat
+from bertwright.train.ranks import Ranks
 
 Train = Callable[..., Artifact]
 
@@ -143,6 +145,42 @@ def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
         "the observer the missing ones."
     )
     assert last == "warning: the observer tensorboard does not have the rows from step 6 on, because it failed there."
+
+
+def test_other_ranks_wait_for_one_that_is_slow_and_do_not_take_it_for_a_rank_that_hangs(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package may ask a server that does not answer for longer than `train.hang_timeout`."""
+    busy, found = [False], set[tuple[str, bool]]()
+
+    @contextmanager
+    def waiting(ranks: Ranks) -> Iterator[None]:
+        assert not busy[0]
+        busy[0] = True
+        try:
+            yield
+        finally:
+            busy[0] = False
+
+    class Slow(Listed):
+        def record(self, row: Row) -> None:
+            found.add(("record", busy[0]))
+            super().record(row)
+
+        def close(self, finished: bool) -> None:
+            found.add(("close", busy[0]))
+            super().close(finished)
+
+    def begin(config: ObserverConfig, observed: Observed) -> Slow:
+        found.add(("begin", busy[0]))
+        return Slow(fails_at=failing)
+
+    monkeypatch.setattr(Ranks, "busy", waiting)
+    monkeypatch.setattr(watch, "build_observer", begin)
+    for failing in (0, 4):
+        train(f"failing-{failing}", observers=["tensorboard"])
+        assert found == {("begin", True), ("record", True), ("close", True)} and not busy[0]
+        found.clear()
 
 
 def test_one_that_cannot_close_is_named_and_costs_nothing(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,14 @@
 
 A week-long training must not end because a disk is full of event files or a server is down. An observer that fails is
 reported at once, with its error, and again at the end; it is closed and receives no more rows in this start.
-metrics.jsonl has all rows, and the next start sends an observer the rows it lacks.
+metrics.jsonl has all rows, and the next start sends an observer the rows it lacks. A server that does not answer is
+tried for many minutes by some packages; the other ranks wait that long, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.log import Log
@@ -17,14 +18,17 @@ from bertwright.train.observers.build import build_observer
 from bertwright.train.observers.config import ObserverConfig
 from bertwright.train.observers.observer import Observed, Observer, Row
 
+Busy = Callable[[], AbstractContextManager[None]]
+"""A context in which the other ranks wait for this one, however long it takes (`Ranks.busy`)."""
+
 
 class Watch:
     """The observers of a start, on rank 0."""
 
-    def __init__(self, observers: Iterable[tuple[str, Observer]], log: Log) -> None:
+    def __init__(self, observers: Iterable[tuple[str, Observer]], log: Log, busy: Busy) -> None:
         """`observers`: pairs of name, as used in messages, and observer."""
         self._observers = list(observers)
-        self._log = log
+        self._log, self._busy = log, busy
         self._failed: dict[str, int] = {}
         """For each failed observer, the step of the first row that it lacks."""
 
@@ -35,7 +39,8 @@ class Watch:
             if row["total_steps"] <= observer.seen and not again:
                 continue  # trained again after a crash: the same row, which it already has
             try:
-                observer.record(row)
+                with self._busy():
+                    observer.record(row)
             # Catch everything that a third-party package raises: it must not end training.
             except Exception as error:
                 self._observers.remove((name, observer))
@@ -45,13 +50,15 @@ class Watch:
                     "goes on without it. metrics.jsonl has every row, and the next start sends the observer the "
                     "missing ones."
                 )
-                _give_up(observer)
+                with self._busy():
+                    _give_up(observer)
 
     def close(self, finished: bool) -> None:
         """Close all observers, and report again which ones failed."""
         for name, observer in self._observers:
             try:
-                observer.close(finished)
+                with self._busy():
+                    observer.close(finished)
             except Exception as error:
                 self._log.say(f"warning: the observer {name} failed when it was closed ({_told(error)}).")
         for name, step in self._failed.items():
@@ -61,18 +68,20 @@ class Watch:
 
 
 @contextmanager
-def watched(configs: Sequence[ObserverConfig], observed: Observed, rows: Sequence[Row], log: Log) -> Iterator[Watch]:
+def watched(
+    configs: Sequence[ObserverConfig], observed: Observed, rows: Sequence[Row], log: Log, busy: Busy = nullcontext
+) -> Iterator[Watch]:
     """Yield the observers of a recipe for the duration of the block, after sending them `rows` of earlier starts.
 
     An observer that cannot start is an error, raised before any work, while it can still be fixed.
     """
     observers: list[tuple[str, Observer]] = []
-    with ExitStack() as begun:
+    with ExitStack() as begun, busy():
         for config in configs:
             observers.append((config.kind, _begun(config, observed)))
             begun.callback(_give_up, observers[-1][1])
         begun.pop_all()  # all of them started
-    watch, finished = Watch(observers, log), False
+    watch, finished = Watch(observers, log, busy), False
     try:
         for row in rows:
             watch.record(row)
