@@ -10,6 +10,8 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
+from bertwright.corpus.wikis import wikis
+
 LAST_LETTER = 0x323AF
 """The last code point of any script that a wiki is written in: the end of the Chinese ideographs, Extension H."""
 _BASIC = "abcdefghijklmnopqrstuvwxyz"
@@ -35,10 +37,10 @@ _SCRIPTS = {
     "BENGALI": "as bn bpy",
     "CANADIAN": "cr iu",
     "CHEROKEE": "chr",
-    "CYRILLIC": "ab ady alt av ba bxr ce crh cu cv inh kbd kk koi krc kv ky lbe lez mdf mhr mn "
+    "CYRILLIC": "ab ady alt av ba bxr ce crh cu cv inh kbd kk koi krc kv ky lbe lez mdf mhr mn mo "
     "mrj myv os rsk rue sah tg tt tyv udm xal",
-    "DEVANAGARI": "anp awa bh dty gom hi mai mr ne new pi sa",
-    "ETHIOPIC": "am ti",
+    "DEVANAGARI": "anp awa bh dty gom hi mag mai mr ne new pi sa",
+    "ETHIOPIC": "am ti tig",
     "GEORGIAN": "ka xmf",
     "GOTHIC": "got",
     "GREEK": "el pnt",
@@ -50,11 +52,12 @@ _SCRIPTS = {
     "LAO": "lo",
     "MALAYALAM": "ml",
     "MEETEI": "mni",
-    "MYANMAR": "my mnw shn blk",
+    "MYANMAR": "my mnw rki shn blk",
     "NKO": "nqo",
     "OL": "sat",
     "ORIYA": "or",
     "SINHALA": "si",
+    "SYLOTI": "syl",
     "SYRIAC": "arc",
     "TAI": "tdd",
     "TAMIL": "ta",
@@ -70,10 +73,12 @@ _SCRIPTS = {
 _SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
 # Scripts in which part of a wiki is written, besides its main one.
 _SECOND = {
-    "az": "CYRILLIC ARABIC", "cr": "LATIN", "crh": "LATIN", "dv": "ARABIC", "gom": "LATIN", "iu": "LATIN",
-    "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC", "mn": "MONGOLIAN", "ms": "ARABIC", "pa": "ARABIC",
-    "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC", "shi": "TIFINAGH", "sr": "LATIN", "tg": "ARABIC LATIN",
-    "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
+    "az": "CYRILLIC ARABIC", "cdo": "CJK", "cr": "LATIN", "crh": "LATIN", "dv": "ARABIC", "gom": "LATIN KANNADA",
+    "hak": "CJK", "iu": "LATIN", "kaa": "CYRILLIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC",
+    "lad": "HEBREW", "mn": "MONGOLIAN", "mni": "BENGALI", "ms": "ARABIC", "nan": "CJK", "pa": "ARABIC",
+    "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC", "shi": "TIFINAGH", "sr": "LATIN", "syl": "BENGALI",
+    "tg": "ARABIC LATIN", "tly": "CYRILLIC", "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
+    "zh-min-nan": "CJK",
 }  # fmt: skip
 _KNOWN = frozenset({"LATIN", "CYRILLIC", *" ".join(_SCRIPTS).split()})
 _LETTERS_AND_MARKS = ("Ll", "Lo", "Lm", "Lu", "Mn", "Mc")
@@ -102,9 +107,13 @@ def spaced(language: str) -> bool:
 
 
 def scripts(language: str) -> frozenset[str]:
-    """The scripts the language is written in, by the first words of their letters' Unicode names ("CYRILLIC")."""
+    """The scripts the language is written in, by the first words of their letters' Unicode names ("CYRILLIC"); all of
+    them for a language without a wiki in the table, of which nothing is known.
+    """
     language = _SAME.get(language, language)
-    own = "CYRILLIC" if language in _CYRILLIC else _SCRIPT_OF.get(language, "LATIN")
+    own = "CYRILLIC" if language in _CYRILLIC else _SCRIPT_OF.get(language, "LATIN" if language in wikis() else "")
+    if not own:
+        return _KNOWN
     return frozenset(f"{own} {_SECOND.get(language, '')}".split())
 
 

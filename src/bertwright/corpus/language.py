@@ -29,6 +29,8 @@ _NEIGHBOURS = {
 }  # fmt: skip
 # Languages that CLD2 confidently mistakes for another one.
 _MISTAKEN = {"sco": "en"}
+# Languages that py3langid knows only in one of the scripts of their wiki.
+_IN_ONE_SCRIPT = {"gom"}
 _SURE = 60
 """Percent of the text from which CLD2's first language is trusted."""
 _ENOUGH = 33
@@ -67,14 +69,14 @@ class Identifier:
                     return self._wiki[code]
             if sure:
                 return identified
-        if self._known(_langid().labels):
+        if self._known(_labels()):
             identified = _langid().classify(text[:_READ])[0]
         return self._wiki.get(identified, identified)
 
     @property
     def knows(self) -> bool:
         """Whether either identifier knows every wanted language."""
-        return self._cld2 or self._known(_langid().labels)
+        return self._cld2 or self._known(_labels())
 
     def wants(self, language: str) -> bool:
         """Whether `language`, as returned by an identifier, is one of the wanted languages."""
@@ -108,3 +110,9 @@ def _langid() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)
+
+
+@cache
+def _labels() -> frozenset[str]:
+    """The languages that py3langid knows."""
+    return frozenset(_langid().labels) - _IN_ONE_SCRIPT

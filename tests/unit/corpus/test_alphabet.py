@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from bertwright.corpus import alphabet
-from bertwright.corpus.alphabet import LAST_LETTER, letters, shortest_word, spaced
+from bertwright.corpus.alphabet import LAST_LETTER, letters, script, scripts, shortest_word, spaced
 from bertwright.corpus.words import count_tokens
 
 
@@ -24,6 +24,31 @@ def test_other_languages_get_their_script_with_its_marks() -> None:
 def test_an_unlisted_language_is_latin() -> None:
     assert set("abyķūōž") <= set(letters("ltg"))
     assert not set("яα") & set(letters("ltg"))
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("mag", "मगही भाषा"),
+        ("tig", "ትግረ"),
+        ("rki", "ရခိုင်"),
+        ("mo", "република Молдова"),
+        ("syl", "ꠍꠤꠟꠐꠤ"),
+        ("cdo", "Mìng-dĕ̤ng-ngṳ̄ 閩東語"),
+        ("hak", "Hak-kâ-fa 客家話"),
+        ("zh-min-nan", "Bân-lâm-gí 閩南語"),
+        ("lad", "djudeo-espanyol גﬞודיאו־איספאנייול"),
+        ("kaa", "Qaraqalpaq Қарақалпақ"),
+        ("mni", "ꯃꯤꯇꯩꯂꯣꯟ মৈতৈলোন্"),
+    ],
+)
+def test_a_wiki_is_written_in_its_own_scripts(language: str, text: str) -> None:
+    assert {script(letter) for letter in text if letter.isalpha()} <= scripts(language)
+
+
+def test_a_language_without_a_wiki_may_be_written_in_any_script() -> None:
+    assert {"LATIN", "ARABIC", "DEVANAGARI", "CJK"} <= scripts("bgc") == scripts("xx")
+    assert scripts("ltg") == {"LATIN"}
 
 
 def test_cherokee_is_written_in_what_unicode_calls_capitals() -> None:

@@ -65,6 +65,12 @@ def test_a_language_cld2_does_not_know_is_left_to_py3langid() -> None:
     assert not identifier.wants(identifier.language(UKRAINIAN))
 
 
+def test_konkani_is_not_told_from_others_because_most_of_its_scripts_are_unknown() -> None:
+    latin = "Bhaxe pasot lipi ghoddovpachi khoim. Sonvsarantlea zonn eke bhaxen apli lipi ghoddoil’li zalear. "
+    kannada = "ಕೊಂಕ್ಣಿ ಭಾರತಾಂತ್ಲಿ ಏಕ್ ಭಾಸ್, ತೆ ಭಾರತಿ ಕುಟ್ಮಾಚೆ ಭಾಸ್ ಜಾವ್ನಾಸಾ ಆನಿ ಹರ್ಯೆಕ್ ಜಾಗ್ಯಾಂತ್ ಥೊಡ್ಯೊ ಸಬ್ದ್ ವಾಪರ್ತಾತ್. "
+    assert [Identifier(["gom"]).language(text * 3) for text in (latin, kannada)] == ["", ""]
+
+
 def test_nothing_is_known_of_a_language_neither_knows() -> None:
     assert Identifier(["szl"]).language(HUNGARIAN) == ""
     assert Identifier(["szl", "ltg"]).language(LATGALIAN) == ""
