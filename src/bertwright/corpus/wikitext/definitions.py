@@ -43,11 +43,11 @@ def plain_definition(title: str, wikitext: str, site: Site) -> tuple[str, str] |
     The body of a redirect is "#" and the key of its target. The body of a footnote, a note to the wiki's authors or a
     block is "", as it has no words for a sentence.
     """
-    key = template_key(title.partition(":")[2])
+    key = _page(title.partition(":")[2])
     target = redirect_target(wikitext, site)
     if target is not None:
         prefix, colon, rest = target.partition(":")
-        return (key, "#" + template_key(rest)) if colon and site.namespace(prefix) == TEMPLATE else None
+        return (key, "#" + _page(rest)) if colon and site.namespace(prefix) == TEMPLATE else None
     body = _body(wikitext)
     if _NO_WORDS.match(body):
         return key, ""
@@ -66,7 +66,7 @@ class Definitions:
 
     def target(self, name: str) -> str:
         """The template that `name` redirects to, else `name`."""
-        body = self.bodies.get(template_key(name), "")
+        body = self.bodies.get(_page(name), "")
         return body[1:] if body.startswith("#") else name
 
 
@@ -87,7 +87,7 @@ class Expander:
 
     def defines(self, name: str) -> bool:
         """Whether the dump has a body for the template."""
-        return template_key(name) in self._bodies
+        return _page(name) in self._bodies
 
     def text(self, call: str, resolve: Callable[[str], str]) -> str | None:
         """The text of a call, given the text between its braces; None if it cannot be expanded.
@@ -96,7 +96,7 @@ class Expander:
         cannot be expanded raises `NotPlainError`.
         """
         name, *values = call.split("|")
-        body = self._bodies.get(template_key(name))
+        body = self._bodies.get(_page(name))
         try:
             if body is None or body.startswith("#") or self.depth == _DEEPEST:
                 raise NotPlainError
@@ -114,6 +114,13 @@ class Expander:
             if self.depth:
                 raise
             return None
+
+
+@lru_cache(maxsize=4096)
+def _page(name: str) -> str:
+    """The name of a template's page as MediaWiki compares names: {{uk}} and {{Uk}} are one page, {{UK}} is another."""
+    title = " ".join(name.replace("_", " ").split())
+    return template_key(title[:1]) + title[1:]
 
 
 def _body(wikitext: str) -> str:

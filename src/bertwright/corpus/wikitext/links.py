@@ -57,7 +57,8 @@ def is_hidden(target: str, site: Site) -> bool:
     if site.namespace(prefix) in (FILE, CATEGORY):
         return True
     # No form of a prefix tells: "re:publica" is a title. The wiki's own prefix is part of an ordinary link.
-    if (prefix in wikis() or prefix in _OTHER_CODES) and prefix != site.language:
+    code = prefix.lower()
+    if (code in wikis() or code in _OTHER_CODES) and code != site.language:
         return not rest.startswith(" ")
     # Old names of the file namespace are not in <siteinfo>, so check the suffix of the file name.
     return _MEDIA_FILE.search(rest.rstrip()) is not None

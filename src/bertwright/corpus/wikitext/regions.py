@@ -16,6 +16,9 @@ _DROPPED = (
 )
 
 _MATHS = ("math", "chem", "ce")
+_CODE = ("syntaxhighlight", "source")
+# Code inside a sentence, which only these attributes distinguish from a block.
+_WITHIN_LINE = re.compile(r"\s(?:inline\b|enclose\s*=\s*[\"']?none\b)", re.IGNORECASE)
 _CUT = "|".join([_DROPPED, *_MATHS, "nowiki"])
 _OPENING = re.compile(rf"<(?:!--|({_CUT})\b([^<>]*+)>)", re.IGNORECASE)
 # These only matter where another page includes this one.
@@ -42,7 +45,8 @@ _CLOSING["!--"] = re.compile("-->")
 
 
 def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
-    """The page without its opaque regions; `<nowiki>` text is kept as `literal`, and so is TeX if `maths` is "tex".
+    """The page without its opaque regions; `<nowiki>` text and code inside a sentence are kept as `literal`, and so
+    is TeX if `maths` is "tex".
 
     An opening tag without a closing tag is removed and its content kept, except for a comment, which extends to the
     end of the page as in MediaWiki. A line with nothing but comments is removed entirely. Runs in linear time: an
@@ -71,8 +75,8 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
         content = wikitext[position : closing.start()]
         if name == "nowiki":
             pieces.append(literal(_without_slips(content)))
-        elif maths == "tex" and name in _MATHS:
-            # TeX is full of braces, pipes and quotes, which later steps would interpret as markup.
+        elif (maths == "tex" and name in _MATHS) or (name in _CODE and _WITHIN_LINE.search(opening[2])):
+            # Both are full of braces, pipes and quotes, which later steps would interpret as markup.
             pieces.append(literal(content.strip()))
         position = closing.end()
         if line_begins and (rest := _REST_OF_LINE.match(wikitext, position)):

@@ -137,7 +137,8 @@ class _Scan:
         if kind == "{|" or len(self.open) >= _DEEPEST:
             return ""
         if kind == "[[":
-            return link_text("".join(self.pieces[start:]), self.page.site)
+            # The template {{!}} acts as a bar in a link, although not in a call.
+            return link_text("".join(self.pieces[start:]).replace("&#124;", "|"), self.page.site)
         if kind == "-{":
             return variant_text("".join(self.pieces[start + 1 :]), self.page.site.language)
         explained = self.page.expander or self.page.templates.know(self.pieces[start].partition("|")[0])

@@ -20,6 +20,7 @@ from bertwright.corpus.wikitext.patterns import Pattern
 
 _DISAMBIGUATION, _SILENT = "disambiguation", "silent"
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
+_ONE_I = str.maketrans("İı", "ii")
 
 
 class Table(NamedTuple):
@@ -95,8 +96,9 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
 
 @lru_cache(maxsize=4096)
 def template_key(name: str) -> str:
-    """A template's name in the form used for comparison: lower case, single spaces."""
-    return " ".join(name.replace("_", " ").split()).lower()
+    """A template's name in the form used for comparison: lower case, single spaces, and one i, because on Turkish wikis
+    {{il}} is the page "İl", and {{ızgara}} the page "Izgara"."""
+    return " ".join(name.replace("_", " ").split()).translate(_ONE_I).lower()
 
 
 def arguments(values: list[str]) -> dict[str, str]:

@@ -40,7 +40,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("On [[Mars: a story]].", "On Mars: a story.", id="colon in a title"),
         pytest.param("See [[:Category:Cats]] or [[:Category:Cats|cats]].", "See or cats.", id="category link"),
         pytest.param("Cats.[[category: Cats|x]]", "Cats.", id="category in small letters"),
-        pytest.param("Cats.[[be-tarask:Кот]][[nl:Kat]]", "Cats.", id="interlanguage"),
+        pytest.param("Cats.[[be-tarask:Кот]][[nl:Kat]][[FR:Chat]]", "Cats.", id="interlanguage"),
         pytest.param("Cats.[[cz:Kočka]][[zh-min-nan:Niau]][[simple:Cat]]", "Cats.", id="other languages"),
         pytest.param("The [[re:publica]], a [[re:publica|Fair]].", "The re:publica, a Fair.", id="no language"),
         pytest.param("A [[wikt:cat|word]] in [[s:Book]].", "A word in s:Book.", id="other project"),
@@ -74,6 +74,9 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param('a<ref name="x">b {{c}}</ref>d<ref name=x/>e<REF>f</REF >', "ade", id="references"),
         pytest.param("a <ref>b", "a b", id="reference without end"),
         pytest.param("a <math>x|y}}</math> b", "a b", id="maths"),
+        pytest.param('So <source lang=c inline>f("{{x}}")</source> is.', 'So f("{{x}}") is.', id="code in a sentence"),
+        pytest.param("a <syntaxhighlight enclose='none' >\nb;</syntaxhighlight> c", "a b; c", id="code, older form"),
+        pytest.param("a <syntaxhighlight lang=inline>b</syntaxhighlight> c", "a c", id="a block of code"),
         pytest.param("H<sub>2</sub>O <small>(wet)</small>", "H2O (wet)", id="inline tags"),
         pytest.param("0<x and y>1 in sum, so x<y and y>z", "0<x and y>1 in sum, so x<y and y>z", id="signs"),
         pytest.param("A List<String>, <stdio.h>, <j@x.org>", "A List<String>, <stdio.h>, <j@x.org>", id="no tags"),
@@ -109,6 +112,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("人（{{x}}、{{y}}）。語（{{x}}、乙、{{y}}）。", "人。語（乙）。", id="full-width brackets"),
         pytest.param("甲、{{x}}、乙、{{y}}。待て。。。", "甲、乙。待て。。。", id="full-width commas"),
         pytest.param("a {{x|{{y|[[z|w]]}}}}. b", "a w. b", id="nested templates"),
+        pytest.param("a [[b{{!}}c]] {{nowrap|d {{!}} e {{=}} f}} g", "a c d | e = f g", id="bar and equals sign"),
     ],
 )  # fmt: skip
 def test_construct_in_a_sentence(wikitext: str, text: str) -> None:

@@ -21,7 +21,7 @@ SITE = Site("ltg", {4: ("Vikipedeja",), 6: ("Fails",), 10: ("Taiss",), 14: ("Kat
         ("a <onlyinclude>b</onlyinclude> c <onlyinclude>d</onlyinclude>", "bd"),
         ("<b x=y>[[a|{{{1|b}}}]]</b>[[Kategoreja:c]]", "<b x=y>[[a|{{{1|b}}}]]</b>[[Kategoreja:c]]"),
         ("{{other|{{{1}}}}}<nowiki/>", "{{other|{{{1}}}}}"),
-        ("#REDIRECT [[Template:Big Name]]", "#big name"),
+        ("#REDIRECT [[Template:Big Name]]", "#big Name"),
         ("#redirect [[Taiss:big_name]]", "#big name"),
         ("#redirect [[Page]]", None),
         ("{{#if:{{{1|}}}|a}}", None),
@@ -46,7 +46,7 @@ SITE = Site("ltg", {4: ("Vikipedeja",), 6: ("Fails",), 10: ("Taiss",), 14: ("Kat
     ],
 )
 def test_plain_definitions(wikitext: str, body: str | None) -> None:
-    assert plain_definition("Taiss:My_Name", wikitext, SITE) == (None if body is None else ("my name", body))
+    assert plain_definition("Taiss:My_Name", wikitext, SITE) == (None if body is None else ("my Name", body))
 
 
 BODIES: Mapping[str, str] = {
@@ -70,6 +70,10 @@ BODIES: Mapping[str, str] = {
             "deutsch": "{{kieli|de|{{{1}}}}}",
             "XIIvet": '<span title="12">XIIvet</span>',
             "footnote": "<ref>{{{1}}}</ref>",
+            "İl": "{{{1}}} ili",
+            "UK": "[[United Kingdom]]",
+            "Uk": "Ukrainian",
+            "UKR": "#REDIRECT [[Taiss:uk]]",
         }.items()
         if (found := plain_definition(f"Taiss:{title}", wikitext, SITE))
     ),
@@ -106,6 +110,8 @@ def text(wikitext: str, bodies: Mapping[str, str] = BODIES) -> str:
         ("A district ({{k-de|Bezirk}}).", "A district (saks. Bezirk)."),
         ("Called {{deutsch|Spree}}.", "Called Spree."),
         ("In {{XIIvet}} kantved.", "In XIIvet kantved."),
+        ("a {{uk}} {{Uk}} {{UKR}} {{UK}} {{ukr}} b", "a Ukrainian Ukrainian Ukrainian United Kingdom b"),
+        ("In {{il|Bursa}} and {{İl|Ankara}}.", "In Bursa ili and Ankara ili."),
     ],
 )
 def test_calls_are_written_out(wikitext: str, expected: str) -> None:
