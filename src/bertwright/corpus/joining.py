@@ -29,7 +29,7 @@ class Joining:
     digits: bool = False
     elided: bool = False
     ends: re.Pattern[str] | None = None
-    initials: bool = False
+    initials: bool | None = None
     roman: bool = False
     ordinals: bool = False
     before: tuple[str, ...] = ()
@@ -49,7 +49,10 @@ class Joining:
         last = last.lstrip(OPENING)
         if ORDINAL.fullmatch(last):
             return self._is_ordinal(rest, last, right)
-        if len(last) == 2 and self.initials and last[0].isalpha() and not is_small(last[0]):
+        initial = len(last) == 2 and last[0].isalpha() and not is_small(last[0])
+        # Of languages that it does not know, sentencex knows the initials from A to Z.
+        other = self.initials is None and last[0].isupper() and not last[0].isascii()
+        if initial and (self.initials or other):
             return True
         if self.eras and len(last) <= 3 and is_small(last[0]) and right.startswith(self.eras):
             return True

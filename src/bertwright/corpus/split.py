@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import sentencex
 
@@ -30,6 +30,12 @@ _IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
 _NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
 _OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
 """A stop after a letter that is not Latin."""
+# Marks of words, which sentencex takes for opening quotation marks, so that it cuts nothing until another mark. Hebrew
+# abbreviations have one before the last letter ("צה\"ל"); after prefixes it may also open a quotation.
+_GERSHAYIM = re.compile(r'"(?<=[א-ת]")(?=[א-ת])(?:(?=.(?![א-ת]))|(?<!\b[בהוכלמש]")(?<!\b[בהוכלמש]{2}"))')
+_TURNED_COMMA = re.compile(r"‘(?<=[^\W\d_]‘)(?=[^\W\d_])")  # o‘zbek
+# 'n, 's, 'o: not an opening mark if no quotation ends with a stop and a closing mark before the next such word.
+_APOSTROPHE = re.compile(r"'(?<!\w')(?=\w)(?!(?:[^']++|(?<=\w)')*+(?<=[.!?…])'(?!\w))")
 # Characters passed to sentencex at once; its time is quadratic where quotation marks stay open.
 _WINDOW = 4096
 
@@ -82,6 +88,14 @@ def _move_opening_quotes(pieces: list[str]) -> None:
             pieces[i] = pieces[i][:-1]
 
 
+def _without_marks_of_words(text: str) -> str:
+    """The text, of the same length, with letters for the marks of words that look like opening quotation marks."""
+    for mark, of_words, letter in (('"', _GERSHAYIM, "״"), ("‘", _TURNED_COMMA, "ʻ"), ("'", _APOSTROPHE, "ʼ")):
+        if mark in text:
+            text = of_words.sub(letter, text)
+    return text
+
+
 def _may_be_full_width(text: str) -> bool:
     """Whether the text has characters from U+3000 to U+3FFF or from U+F000 on, as all full-width signs are."""
     # Only these begin with such a byte in UTF-8. A class of a regular expression takes four times as long.
@@ -124,6 +138,14 @@ def _is_part_of_token(start: str) -> bool:
 
 def _pieces(language: str, text: str) -> list[str]:
     """The pieces into which sentencex cuts the text, each with the spaces after it."""
+    plain = _without_marks_of_words(text)
+    pieces = _pieces_of_plain(language, plain)
+    if plain == text:
+        return pieces
+    return [text[start:stop] for start, stop in pairwise([0, *accumulate(map(len, pieces))])]
+
+
+def _pieces_of_plain(language: str, text: str) -> list[str]:
     pieces: list[str] = []
     start = 0
     while len(text) - start > _WINDOW:

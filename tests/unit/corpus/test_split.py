@@ -74,6 +74,9 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("hr", "Živio je od 50. pr.Kr. do 10. po.Kr. u Rimu, ili od 60. pr. Kr. do 5. po. Kr. prema drugima."),
         ("da", "Han levede fra 50 f.Kr. til 10 e.Kr. i Rom, eller fra 60 f. Kr. til 5 e. Kr. ifølge andre."),
         ("be", "Нарадзіўся ў г.Мінск."),
+        ("be", "Верш напісаў Я. Купала, а пасля Ў. Караткевіч."),
+        ("lt", "Parašė Č. Kudaba ir Ž. Šmigelskis."),
+        ("nl", "Dat was ca. 'n meter, zei 's avonds een 'kenner'."),
         ("ka", "ომი ძვ.წ. 331 წელს დაიწყო."),
         ("xx", "A Exma.ª Sra. disse que o 3.º lugar basta."),
     ],
@@ -98,6 +101,7 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("bn", ["সে এল।", "আমি গেলাম।"]),
         ("fr", ["La ville date de 50 av. J.-C.", "Elle fut détruite."]),
         ("en", ["He came back.", "Then he left."]),
+        ("vi", ["Nước này nằm ở Đông Nam Á.", "Thủ đô là Hà Nội."]),
         ("simple", ["It began in 1963.", "eBay is a company."]),
         ("af", ["Kaapstad is 'n stad.", "'n Man het daar gewoon.", "'n Vrou ook.", "Die stad is groot."]),
         ("nl", ["Dat is zo.", "'s Avonds regent het.", "'t Is koud.", "Dat was 's avonds zo."]),
@@ -106,6 +110,14 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("km", ["ភ្នំពេញជារាជធានី។", "វាស្ថិតនៅលើទន្លេ។", "វាធំ៕", "ចប់ ។", "មានដី ទឹក ។ល។", "ចប់។"]),
         ("bo", ["ལྷ་ས་ནི་གྲོང་ཁྱེར་ཞིག་ཡིན། །", "དེ་ནི་བོད་ཀྱི་རྒྱལ་ས་ཡིན།།", "ཆེན་པོ་ཡིན།"]),
         ("dz", ["འབྲུག་ཡུལ་ཨིན།", "།ཐིམ་ཕུག་ཨིན།"]),
+        ("am", ["ፓርቲው መመሥረቱን ግልጽ አድርጓል፡፡", "ዋና ጽሕፈት ቤቱን ይከፍታል።", "ተብሎ ይጠበቃል፡፡", "መሪም መርጧል፡፡"]),
+        ("he", ['צה"ל הוקם בשנת 1948.', 'ארה"ב הכירה במדינה.', 'מנכ"לית החברה גרה 5 ק"מ משם.', 'הדו"חות פורסמו.']),
+        ("he", ['ה"הארץ" נוסד ב־1919.', 'ב"מעריב" כתב ד"ר כהן.', "הוא גר בחיפה."]),
+        ("uz", ["O‘zbekiston — davlat.", "Poytaxti — Toshkent.", "U taʼlim va ma’lumot markazi."]),
+        ("af", ["Kaapstad is 'n stad.", "Dit is 'n hawe.", "Die naam beteken 'kaap'.", "Dit is groot."]),
+        ("nap", ["'O paese è bello.", "'A gente canta.", "Stanno 'e case e 'o mare, nu po' luntano."]),
+        ("it", ["Dormì un po' male.", "Un 'amico' disse di sì.", "Poi partì un po' tardi.", "Disse: 'Parto ora.'"]),
+        ("en", ["'I don't know. It's his fault.'", "He left, 'cause he had to.", "The 'cat' slept."]),
         ("ka", ["თბილისი დედაქალაქია.", "ქალაქი მტკვარზე მდებარეობს.", "კი."]),
         ("xmf", ["ზუგდიდი ნოღა რე.", "ნოღას ოხორანს.", "თენა რე."]),
     ],
@@ -114,7 +126,7 @@ def test_sentences_that_are_two(language: str, sentences: list[str]) -> None:
     assert splitter(language)(" ".join(sentences)) == sentences
 
 
-@pytest.mark.parametrize(("language", "stop"), [("km", "។"), ("bo", "།"), ("bo", "། ")])
+@pytest.mark.parametrize(("language", "stop"), [("km", "។"), ("bo", "།"), ("bo", "། "), ("am", "፡")])
 def test_a_run_of_stops_takes_linear_time(language: str, stop: str) -> None:
     text = "ក" + stop * 100_000
     assert "".join("".join(splitter(language)(text)).split()) == "".join(text.split())
