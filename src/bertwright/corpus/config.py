@@ -12,7 +12,7 @@ from bertwright.core.config import Section, UserPath, known_by_content, runtime_
 from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.wikis import wiki_code
 
-VERSION = 9
+VERSION = 10
 """Incremented when a change to the stage's code changes its output."""
 
 
