@@ -1,8 +1,8 @@
 """Letters of a language: from a table for languages with an established alphabet, by Unicode script for the rest.
 
 The tables below hold the Latin and Cyrillic alphabets. Any other language gets every letter (and combining
-mark) of the script it is written in, so Bengali or Armenian text is judged by the same rules as Hungarian; an
-unlisted language is assumed to be written in Latin letters.
+mark) of the script it is written in, so Bengali or Armenian text is judged by the same rules as Hungarian; a
+wiki that is not listed is written in Latin letters, and of a language without a wiki the letters are assumed to be.
 """
 
 from __future__ import annotations
