@@ -1,7 +1,8 @@
-"""Ensures a non-empty held-out set: a small corpus holds out the document that a larger share would select first.
+"""Ensures that neither split is empty: a small corpus holds out the document that a larger share would select first, or
+trains on the one that a smaller share would leave first.
 
-Membership is decided shard by shard, so an empty held-out set is known only once all shards are prepared. Then one
-shard is prepared again. A corpus of one document is split: its last tenth is held out.
+Membership is decided shard by shard, so an empty split is known only once all shards are prepared. Then one shard is
+prepared again. A corpus of one document is split: its last tenth is held out.
 """
 
 from __future__ import annotations
@@ -21,50 +22,61 @@ from bertwright.examples.store import SPLITS, Split
 
 
 def hold_one_out(tasks: Sequence[ShardTask]) -> str:
-    """Ensure that at least one document is held out, given the finished tasks of all shards.
+    """Ensure that both splits have at least one document, given the finished tasks of all shards.
 
-    Returns a message for the user if the requested share selected no document, else "". A run that was interrupted
-    here produces the same result and the same message when it resumes.
+    Returns a message for the user if the requested share put all documents into one split, else "". A run that was
+    interrupted here produces the same result and the same message when it resumes.
     """
     facts = [read_done(task.facts) for task in tasks]
     documents = {split: sum(shard[split]["documents"] for shard in facts) for split in SPLITS}
-    if documents["train"] and not documents["heldout"]:
-        filled = [task for task, shard in zip(tasks, facts, strict=True) if shard["train"]["documents"]]
-        _take_one(filled, documents["train"])
-    return _what_was_taken(tasks)
+    full = [split for split in SPLITS if documents[split]]
+    if len(full) == 1:
+        filled = [task for task, shard in zip(tasks, facts, strict=True) if shard[full[0]]["documents"]]
+        _move_one(filled, full[0], documents[full[0]])
+    return _what_was_moved(tasks)
 
 
-def _take_one(tasks: Sequence[ShardTask], documents: int) -> None:
-    """Prepare the shard with the document to hold out again; `tasks` are those of shards with training documents."""
-    lowest, first = min((float(heldout_place(_hashes(task, "train")).min()), i) for i, task in enumerate(tasks))
+def _move_one(tasks: Sequence[ShardTask], split: Split, documents: int) -> None:
+    """Prepare the shard with the document to move out of `split` again; `tasks` are those of shards with documents,
+    all of which are in this split."""
+    places = [heldout_place(_hashes(task, split)) for task in tasks]
+    # Held-out documents are strictly below the share.
+    if split == "train":
+        lowest, first = min((float(of_shard.min()), i) for i, of_shard in enumerate(places))
+        share = float(np.nextafter(lowest, 1.0))
+    else:
+        share, first = max((float(of_shard.max()), i) for i, of_shard in enumerate(places))
     task = tasks[first]
-    if documents == 1 and read_done(task.facts)["train"]["sentences"] < 2:
+    if documents == 1 and read_done(task.facts)[split]["sentences"] < 2:
         raise DataError(
             "the corpus is one document of one sentence, but both text to train on and text to score are needed. Add "
             "text to corpus.source."
         )
-    share = np.nextafter(lowest, 1.0)  # held-out documents are strictly below the share
     task.facts.unlink()  # before the parts change, so that an interrupted run prepares the shard again
     prepare_shard(replace(task, config=task.config.model_copy(update={"heldout": share}), cut=documents == 1))
 
 
-def _what_was_taken(tasks: Sequence[ShardTask]) -> str:
+def _what_was_moved(tasks: Sequence[ShardTask]) -> str:
     # Read from the files, so that an interrupted run prints the same message when it resumes.
-    held = np.concatenate([_hashes(task, "heldout") for task in tasks])
-    asked = tasks[0].config.heldout
-    # Below the requested share, the regular rule held it out: there is nothing to report.
-    if len(held) != 1 or heldout_place(held)[0] < asked:
-        return ""
-    kept = np.concatenate([_hashes(task, "train") for task in tasks])
-    if len(kept) == 1 and kept[0] == held[0]:
+    held, kept = (np.concatenate([_hashes(task, split) for task in tasks]) for split in ("heldout", "train"))
+    asked, number = tasks[0].config.heldout, len(held) + len(kept)
+    if len(held) == len(kept) == 1 and kept[0] == held[0]:
         return (
             "the corpus is one document: its last tenth is held out, and the rest is used for training; the scores "
             "will not be meaningful"
         )
-    return (
-        f"no document of {len(kept) + 1:,} fell into the held-out share examples.heldout={asked:g}; one document is "
-        "held out anyway"
-    )
+    # Otherwise the regular rule put the document there, and there is nothing to report.
+    if len(held) == 1 and heldout_place(held)[0] >= asked:
+        return (
+            f"no document of {number:,} fell into the held-out share examples.heldout={asked:g}; one document is "
+            "held out anyway"
+        )
+    if len(kept) == 1 and heldout_place(kept)[0] < asked:
+        return (
+            f"all {number:,} documents fell into the held-out share examples.heldout={asked:g}; one document is used "
+            "for training anyway"
+        )
+    return ""
 
 
 def _hashes(task: ShardTask, split: Split) -> NDArray[np.uint64]:

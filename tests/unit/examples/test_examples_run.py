@@ -182,13 +182,28 @@ def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_o
     assert not any("is taken" in line for line in said)
 
 
-def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(tmp_path: Path) -> None:
+def test_where_the_share_takes_all_documents_the_one_it_would_leave_first_is_trained_on(
+    examples: Artifact, tmp_path: Path
+) -> None:
+    base = examples.path.parent
+    inputs, said = (open_artifact(base / "corpus"), open_artifact(base / "vocab")), list[str]()
+    config = ExamplesConfig(heldout=1 - 1e-9, passes=2, workers=1)
+    most = stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / "most", Said(said)))
+    assert most.counts["train"]["documents"] == 1 and most.counts["heldout"]["documents"] == 119
+    assert any("all 120 documents fell into the held-out share" in line for line in said)
+    place = float(heldout_place(Store.open(most).hashes)[0])
+    assert np.all(heldout_place(Store.open(most, "heldout").hashes) < place)
+
+
+@pytest.mark.parametrize("share", [0.01, 1 - 1e-9])
+def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(share: float, tmp_path: Path) -> None:
     document = [sentence for text in made.text(8, seed=3) for sentence in text]
     source = made.corpus(tmp_path / "corpus", [[document]])
     vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "other", [made.text(60)]))
     said: list[str] = []
+    config = ExamplesConfig(heldout=share, workers=1, passes=2)
     context = StageContext(tmp_path / "examples", Said(said))
-    made_of_one = stage.run(ExamplesConfig(workers=1, passes=2), made.SETS[:1], Inputs(source, vocab), context)
+    made_of_one = stage.run(config, made.SETS[:1], Inputs(source, vocab), context)
     assert any("the corpus is one document: its last tenth is held out" in line for line in said)
     assert any(line.endswith("will be imprecise; only more text makes them more precise") for line in said)
     train, heldout = Store.open(made_of_one), Store.open(made_of_one, "heldout")
