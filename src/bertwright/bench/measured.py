@@ -72,4 +72,5 @@ def _ratios(blocks: Blocks, others: Blocks, processor: bool) -> list[float]:
 
 
 def _median(block: Sequence[Step], processor: bool) -> float:
+    # Not the mean: a single step that another process delays must not decide a ratio.
     return statistics.median(step.processor_seconds if processor else step.seconds for step in block)

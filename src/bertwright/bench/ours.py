@@ -35,15 +35,18 @@ def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
     with _settings(training):
         trained, loader = _trained(workload, training), loader_of(workload)
     room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))
+    # As in a run, a thread draws the next batch while a step computes. There is no last step.
     ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
 
     def step(meter: Meter) -> Step:
+        # Waiting for the batch counts, as it does for the peer, whose clock runs from the end of one step to the next.
         began, used = time.perf_counter(), time.process_time()
         (micro_batches, counts), _ = next(ahead)
         train_step(
             trained,
             (trained.read(batch, room) for batch in micro_batches),
             {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
+            # Constant, because neither of them affects the time of a step.
             StepSettings(learning_rate=1e-4, dropout_key=1),
         )
         took = time.perf_counter() - began, time.process_time() - used
@@ -60,6 +63,7 @@ def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
 
 
 def _settings(training: Training) -> AbstractContextManager[None]:
+    # As in training: batches have shapes that repeat only in low precision, which pads them (decision 0030).
     return torch_settings(training.threads, keep_kernels=training.precision == "bf16")
 
 
@@ -69,5 +73,6 @@ def _trained(workload: Workload, training: Training) -> Trained:
     network = BertModelConfig(size=workload.size, **dropped).resolve(VOCABULARY.size, workload.pairs)
     model = PreTrainingModel(network, kernel_for("cpu")).train()
     precision = build_precision(Bf16Config() if training.precision == "bf16" else Fp32Config(), torch.device("cpu"))
+    # The Trainer's default optimizer and limit of the norm, so that both sides do the same work.
     engine = Single(model, AdamWConfig(max_grad_norm=1.0))
     return Trained(model, PreTraining(workload.pairs), engine, Ranks(), precision)

@@ -45,6 +45,7 @@ class _Examples(Dataset[dict[str, Any]]):
         for example in examples_of(loader.examples(0, min(loader.total, 4096))):
             room = workload.length - len(example.token_ids) if padded else 0
             ids, segments = example.token_ids.tolist(), example.segment_ids.tolist()
+            # 0 is the padding token in both vocabularies.
             row = {"input_ids": ids + [0] * room, "token_type_ids": segments + [0] * room}
             row["attention_mask"] = [1] * len(ids) + [0] * room
             if workload.pairs:
@@ -66,6 +67,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         self.ends.append((time.perf_counter(), time.process_time()))
+        # One end more than timed steps: the first end is where the first of them begins.
         control.should_training_stop = len(self.ends) > self.steps
         return control
 
@@ -92,6 +94,7 @@ def trainer(workload: Workload, training: Training, tuned: bool, steps: int) -> 
         )
         while True:
             clock = _Clock(steps)
+            # The Trainer cannot pause, so each block is another call, on the same network with a new optimizer.
             Trainer(model, arguments, collator, examples, callbacks=[clock]).train()
             yield [Step(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(clock.ends)]
 

@@ -55,6 +55,7 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
     trained = [(side, precision) for precision in setting.precisions for side in sides]
     blocks: dict[tuple[Side, Precision], list[list[Step]]] = {each: [] for each in trained}
     with ExitStack() as stack:
+        # All at once, because a start takes longer than a block. A side whose turn it is not waits for its input.
         running = {each: stack.enter_context(_Running(each[0], name, setting.training(each[1]))) for each in trained}
         for side, precision in trained:
             say(f"{name}: {side} in {precision} is warming up")
@@ -81,6 +82,7 @@ class _Running:
 
     def __init__(self, side: Side, name: Name, training: Training) -> None:
         self.name = f"{side} in {training.precision}"
+        # Not a pipe: nobody reads it before the end, and a full pipe would stop the side.
         self.errors = TemporaryFile("w+")  # noqa: SIM115 (closed on leaving)
         command = [sys.executable, "-m", "bertwright.bench.side", side, name, json.dumps(asdict(training))]
         pipe = subprocess.PIPE
@@ -105,6 +107,7 @@ class _Running:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # Not asked to end, because a side has nothing to save.
         self.process.kill()
         for pipe in (self.process.stdin, self.process.stdout, self.errors):
             with suppress(BrokenPipeError):  # the reader of unflushed input is gone

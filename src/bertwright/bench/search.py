@@ -126,6 +126,7 @@ def _downwards(
             return
         if trial.outcome == "trained" and (not fastest or fastest / trial.seconds >= GAIN):
             fastest, behind = trial.seconds, 0
+        # Sizes before the first one that fits are not slower ones, however many they are.
         elif fastest and (behind := behind + 1) == PATIENCE:
             return
 

@@ -45,6 +45,7 @@ def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[
     `machine`: properties of the machine and its programs that must match, as JSON values. Failed trials of an earlier
     start are repeated, and so are those that were too slow if the time limit is higher now.
     """
+    # Beside the run folder, not in it: `run` refuses a folder with files of other origin.
     folder = make_folder(run.absolute().with_name(f"{run.name}.autotune"))
     file, setting = folder / f"phase-{tried.phase}.json", {**_setting(tried), **machine}
     with FolderLock(folder, busy=f"another autotune is working in {folder}. Wait until it has ended."):
@@ -76,6 +77,7 @@ def _setting(tried: Tried) -> dict[str, Any]:
     examples, and of training also those that only affect its speed."""
     values = tried.recipe.shown(exclude_none=True)
     train = values["train"]
+    # What candidates differ in, and what no trial has.
     for name in ("checkpoint_activations", "observers", "mirror", "spot_notice"):
         train.pop(name, None)
     train["phases"][tried.phase].pop("micro_batch", None)

@@ -58,6 +58,7 @@ class Tried:
             if number == self.phase:
                 phase |= self._timed(candidate)
             else:
+                # Not left out, because the index of a phase decides the order of its examples; only made short.
                 phase |= {"batch": self.ranks, "steps": 1, "warmup": 0.0, **ONE_PASS}
                 phase.pop("batch_warmup", None)
             for name in LENGTHS:
@@ -67,7 +68,9 @@ class Tried:
         if candidate.engine != self.recipe.train.engine.kind:
             train["engine"] = {"kind": candidate.engine}
         train["checkpoint_activations"] = candidate.checkpoint_activations
+        # A row of metrics for each step: from these rows the trial is timed.
         train |= {"log_every": 1, "heldout_sequences": 1, "keep_checkpoints": 1, "checkpoint_every": 0, "profile": 0}
+        # Without the recipe's limit: what fits is what a trial has to find out.
         train |= {"memory_limit_gb": 0.0, "evaluate_every": 10**6}
         train["averaging"] = within_few_steps(self.recipe.train.averaging)
         # What watches a training that so few steps are not.
@@ -101,6 +104,7 @@ def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
         return Trial(candidate, "too-slow", why=f"not finished after {tried.limit:g} s")
     if code == 0:
         return _timed(tried, candidate, read_rows(folder / "train" / "metrics.jsonl"))
+    # The kernel kills what takes too much memory; a shell in between reports that as 128 + 9.
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or any(words in text for words in _NO_MEMORY):
         return Trial(candidate, "out-of-memory", why=f"exit code {code}")
     said = next((line.strip() for line in reversed(text.splitlines()) if line.startswith("bertwright:")), "")
@@ -130,6 +134,7 @@ def _timed(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -
     took = [b - a for a, b in pairwise([before[-1] if before else 0.0, *(row["seconds"] for row in own)])]
     block = tried.steps + 1
     passes = -(-tried.share // candidate.micro_batch)
+    # The first step of each size compiles and fills caches, so it is not counted.
     one = median(took[1:block])
     seconds = step_seconds(one, median(took[block + 1 :]), passes) if passes > 1 else one
     return Trial(candidate, "trained", passes, seconds, max(int(row.get("memory_bytes", 0)) for row in own))

@@ -68,8 +68,10 @@ def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, p
     """
     lengths = _between(workload.tokens, "lengths", tokens // workload.tokens[0])
     counts = _between(workload.sentences, "counts", len(lengths))
+    # As many counts as sentences were drawn: the documents that the sentences suffice for remain.
     counts = counts[np.cumsum(counts) <= len(lengths)]
     lengths = lengths[: counts.sum()]
+    # From 5 on, because the ids before it are the special entries.
     ids = (5 + below(key("ids"), np.arange(lengths.sum()), VOCABULARY.size - 5)).astype("<u2")
     firsts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
     hashes = fold(key("hashes"), np.arange(len(counts)))

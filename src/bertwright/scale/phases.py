@@ -20,11 +20,13 @@ def scaled_phases(phases: Sequence[PhaseConfig], labelled: int | None = None) ->
     """Yield the replacements in the phases; `labelled`: how many labelled texts are their data, 0 if that is not known
     yet; None: they have other data."""
     known = [_planned_steps(phase, labelled or 0) for phase in phases]
+    # A phase whose length nobody knows yet counts as one whole tiny run: alone, it keeps all of its steps.
     planned = [STEPS if steps is None else steps for steps in known]
     total, largest = sum(planned), max(phase.batch * phase.length for phase in phases)
     for i, (phase, steps) in enumerate(zip(phases, planned, strict=True)):
         share = min(1.0, STEPS / total)
         short = max(2, round(steps * share)) if steps > 2 else max(1, round(steps))
+        # One factor for all phases, that of the largest batch, so that they keep their ratio.
         batch = max(1, round(phase.batch * min(1.0, TOKENS / largest)))
         replaced = [*_length(phase, short, steps), *_warmup(phase, short, known[i]), *_masking(phase, short, steps)]
         replaced += [*_data(phase, labelled is not None), *_batch(phase, batch)]
@@ -44,6 +46,7 @@ def _planned_steps(phase: PhaseConfig, labelled: int) -> float | None:
 
 
 def _length(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[str, object, str]]:
+    # The first is steps, and a phase may have only one length.
     for name in LENGTHS[1:]:
         if getattr(phase, name) is not None:
             yield name, None, "replaced by steps"
@@ -67,6 +70,7 @@ def _warmup(phase: PhaseConfig, steps: int, planned: float | None) -> Iterator[t
     warmup = min(steps, max(1, round(phase.warmup * steps / planned)))
     yield "warmup", warmup, _SHAPE
     if before:
+        # At least a step of the warm-up must be left.
         yield "schedule.warmup_before", min(warmup - 1, round(before * steps / planned)), _SHAPE
 
 
@@ -77,6 +81,7 @@ def _masking(phase: PhaseConfig, steps: int, planned: float) -> Iterator[tuple[s
     for step, rate in phase.masking.rate:
         # Every pair has a later step than the one before it.
         at = max(round(step * steps / planned), len(rates) and int(rates[-1][0]) + 1)
+        # A change that the phase does not reach would be refused as one without effect.
         if at < steps:
             rates.append([at, rate])
     yield "masking.rate", rates, _SHAPE
@@ -97,10 +102,12 @@ def _batch(phase: PhaseConfig, batch: int) -> Iterator[tuple[str, object, str]]:
         grows = [[0, max(1, batch // 2)], [1, batch]] if batch > 1 else []
         yield "batch_warmup", grows or None, "it still grows" if grows else "a batch of one cannot grow"
     if phase.micro_tokens:
+        # Two of the longest sequences, so that a forward pass still holds several.
         yield "micro_tokens", 2 * phase.length, _SMALL
     elif phase.packing:
         yield "micro_batch", min(2, batch), _SMALL
     elif phase.micro_batch != "auto" and 0 < phase.micro_batch < phase.batch:
         yield "micro_batch", max(1, batch // 2), "gradients are still accumulated" if batch > 1 else _SMALL
     elif phase.micro_batch not in (0, "auto"):
+        # It was the whole batch, and may exceed the small one, which would be refused.
         yield "micro_batch", None, _SMALL

@@ -26,8 +26,10 @@ def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
     if not of_the_user:
         yield Replacement("corpus.source", "sample-small", _SAMPLE)
         yield Replacement("corpus.language", "hu", _SAMPLE)
+        # A filter that is off may not name languages.
         if recipe.corpus is None or recipe.corpus.filter.enabled:
             yield Replacement("corpus.filter.languages", ["hu", "en"], _SAMPLE)
+        # A program for the user's language, which may not be installed here.
         yield Replacement("corpus.split.command", None, _SAMPLE)
     if recipe.texts is not None:
         yield Replacement("texts", None, "a corpus is used instead")
@@ -36,6 +38,7 @@ def scaled_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
     yield Replacement("vocab.size", min(recipe.vocab.size or ENTRIES, ENTRIES), _SMALL)
     if isinstance(recipe.vocab.trainer, SentencePieceConfig) and not find_spec("sentencepiece"):
         yield Replacement("vocab.trainer", {"kind": "wordpiece"}, "sentencepiece is not installed")
+    # Labelled texts have no passes, and the key would be refused.
     if not recipe.labels:
         yield Replacement("examples.passes", 1, _SMALL)
     yield Replacement("examples.heldout", max(recipe.examples.heldout, 0.1), "the text is small: a few documents")
@@ -55,10 +58,12 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     train = recipe.train
     if train.init_from is not None:
         yield Replacement("train.init_from", None, "made for another network")
+        # The next two are valid only beside train.init_from.
         yield Replacement("train.init_layers", None, "training starts from random weights")
         yield Replacement("train.phases.0.restart_bias_correction", None, "training starts from random weights")
     if train.objective.kind == "distillation":
         yield Replacement("train.objective", None, "its teacher has another vocabulary")
+    # The built-in labelled texts are acceptable and unacceptable sentences, which is the task CoLA.
     if train.objective.kind == "classification" and train.objective.task != "cola":
         yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "the built-in task")
     if isinstance(train.averaging, LastConfig):
@@ -90,6 +95,7 @@ def _computing(recipe: Recipe) -> Iterator[Replacement]:
         yield Replacement("train.engine", None, "a single process holds all weights")
     instead: dict[str, Any] = {"train.precision": "fp32", "train.device": "auto", "train.cpu_isa": None}
     instead |= {"train.attention": None, "train.graph": None, "evaluate.device": "auto"}
+    # A package that is missing for any other key cannot be replaced: the check of the run reports it.
     for key, reason in _refused(recipe, ["train", "evaluate"]).items():
         if key in instead:
             yield Replacement(key, instead[key], reason)

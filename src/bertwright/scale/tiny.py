@@ -29,6 +29,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     weights. Values set by an override are kept. Raises `RecipeError` as `Recipe.load` does.
     """
     written = Written.read(path, overrides, Recipe)
+    # Each section only by itself: what contradicts another one, or names a missing file, may be replaced below.
     whole = Recipe.validated(written)
     said = [override_key(override) for override in overrides]
     shown = whole.shown()
@@ -36,6 +37,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     for key, value, reason in _replacements(whole, said):
         before, is_written = _found(shown, key), _found(written.values, key) is not None
         set_key(written.values, key, value, Recipe)
+        # A key that is removed is a change only if the file has it; otherwise its default applied before, too.
         if is_written if value is None else before != value:
             now = "left out" if value is None else spoken(value)
             replaced.append(f"{key}: {spoken(before)} -> {now} ({reason})")
