@@ -40,6 +40,7 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     path = find_shipped("place", place) if place else None
     values, lines = read_toml(path, "place") if path else ({"kind": target}, {})
     apply_overrides(values, settings, TARGETS[target])
+    # Line 0 stands for the command line, which messages then name instead of the file.
     lines |= {override_key(setting): 0 for setting in settings}
     file = str(path or target)
     refuse_secrets(values, file, lines, "Remove it, and set it in the environment of the place.")

@@ -84,6 +84,7 @@ class ContainerPlace(Section):
     def _unseen(self, job: Job) -> str:
         """Return a note naming the recipe's files that the container does not see; "" if it sees all."""
         seen = [PurePosixPath(folder) for folder in (INSIDE, *self.mounts)]
+        # As the container sees them: "~" is not the home folder of this machine, so it is never below a mount.
         whole = {
             key: PurePosixPath(os.path.normpath(f"{INSIDE}/{path}" if path[:1] not in "/~" else path))
             for key, path in job.files.items()
@@ -110,17 +111,20 @@ class ContainerPlace(Section):
 
     def _script(self, job: Job) -> str:
         words = [*self._options(), shlex.quote(self.image), *self._inside(job)]
+        # exec, so that a signal to the script reaches the program, which forwards it to the container.
         lines = " \\\n  ".join([f"exec {self.program} run", *words])
         return f"#!/bin/sh\n# Run this in the folder that contains {job.out}.\n{lines}\n"
 
     def _options(self) -> Iterator[str]:
         """Yield the options of `run`, each quoted for a shell script."""
+        # --init: as process 1, a command would not end at a signal for which it has no handler.
         yield "--rm --init" + (" --interactive --tty" if self.shell else "")
         # Files in the run folder must belong to the user who started the run, not to the user of the image.
         yield "--userns=keep-id" if self.program == "podman" else '--user "$(id -u):$(id -g)"'
         yield f'--volume "$PWD":{INSIDE} --workdir {INSIDE}'
         for inside, here in self.mounts.items():
             yield f"--volume {_path(here)}:{shlex.quote(inside)}:ro"
+        # No limit to memlock, as NVIDIA starts its BERT: NCCL locks the memory that it transfers.
         yield f"--shm-size {self.shm_size} --ulimit memlock=-1"
         if self.gpus:
             yield from self._gpu_options()

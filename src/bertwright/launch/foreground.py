@@ -53,6 +53,7 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
             for number in tuple(heard):  # it arrived while the command started
                 tell(number)
             code = process.wait()
+            # Stopped, not failed: ended by the signal before it had a handler, or torchrun, which has only one code.
             if heard and (-code in heard or (program == _TORCHRUN and code in (_FAILED, -signal.SIGTERM))):
                 code = Stopped(heard[0]).exit_code
             _leave_if(code)
@@ -60,10 +61,12 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
 
 def run_on_terminal(line: str) -> None:
     """Run an interactive command to completion; it receives all keys, Ctrl-C included. Exits as `run_in_order` does."""
+    # The terminal sends Ctrl-C to this process, too, but the interactive command decides what it means.
     with handed_on(lambda number: None):
         _leave_if(subprocess.call(shlex.split(line)))
 
 
 def _leave_if(code: int) -> None:
     if code:
+        # After a signal the code is the one that a shell would report.
         raise SystemExit(code if code > 0 else 128 - code)

@@ -130,6 +130,7 @@ def load_job(
     except RecipeError:
         _check_overrides(recipe, of_place, place)
         raise
+    # The default is that of `run`, so that the same recipe has the same run folder everywhere.
     folder = (out or Path("runs") / recipe.stem).as_posix()
     # Scripts name the run in comments and options, which a line break would end.
     if _CONTROL.search(folder):

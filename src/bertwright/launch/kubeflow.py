@@ -69,6 +69,7 @@ class KubeflowPlace(Section):
                 job, f"{name}-prepare", job.command("run", "--until", "examples", at=RECIPE_FOLDER), gpus=0
             ),
             "train.yaml": self._training(job, name),
+            # Scores and export are computed by one process, so by one GPU at most.
             "finish.yaml": self._job(
                 job, f"{name}-finish", job.command("run", at=RECIPE_FOLDER), gpus=min(self.gpus, 1)
             ),
@@ -107,8 +108,10 @@ class KubeflowPlace(Section):
     def _commands(self, job: Job, name: str) -> list[str]:
         kubectl = self._kubectl
         return [
+            # Not apply: what is left of another run of this name makes it fail before anything starts.
             kubectl("create", "configmap", f"{name}-recipe", f"--from-file={job.folder}/{RECIPE}"),
             kubectl("apply", "--filename", f"{job.folder}/prepare.yaml"),
+            # To kubectl, -1s means a week, the longest time that it waits.
             kubectl("wait", "--for=condition=Complete", "--timeout=-1s", f"job/{name}-prepare"),
             kubectl("apply", "--filename", f"{job.folder}/train.yaml"),
             kubectl("wait", "--for=condition=Succeeded", "--timeout=-1s", f"pytorchjob/{name}"),
@@ -125,16 +128,19 @@ class KubeflowPlace(Section):
         worker = {
             "replicas": self.nodes,
             "restartPolicy": "OnFailure",
+            # The operator sets its variables in the container of this name only.
             "template": self._pod(job, words, self.gpus, container="pytorch"),
         }
         spec = {
             "nprocPerNode": str(self.gpus or 1),
+            # Minimum and maximum are equal: nothing is elastic, but only with this section torchrun gets a rendezvous.
             "elasticPolicy": {
                 "rdzvBackend": "c10d",
                 "minReplicas": self.nodes,
                 "maxReplicas": self.nodes,
                 "maxRestarts": self.restarts,
             },
+            # Pods that have ended stay, because their logs (--logs) would go with them.
             "runPolicy": {"cleanPodPolicy": "None", "backoffLimit": self.restarts},
             "pytorchReplicaSpecs": {"Worker": worker},
         }
@@ -145,6 +151,7 @@ class KubeflowPlace(Section):
     def _pod(self, job: Job, words: Sequence[str], gpus: int, container: str = "bertwright") -> dict[str, Any]:
         """Return the template of a pod with one container."""
         amounts: dict[str, str | int] = {"cpu": self.cpus, "memory": self.memory}
+        # Kubernetes takes GPUs as limits, and sets their requests to the same number.
         limits = amounts | ({"nvidia.com/gpu": gpus} if gpus else {})
         inside = {
             "name": container,
@@ -161,6 +168,7 @@ class KubeflowPlace(Section):
         }
         spec = {
             "restartPolicy": "OnFailure",
+            # fsGroup lets the user of the image write to the volume.
             "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "fsGroup": USER},
             "containers": [inside],
             "volumes": [

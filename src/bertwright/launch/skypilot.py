@@ -107,6 +107,7 @@ class SkypilotPlace(Section):
         machine |= {"use_spot": True} if self.spot else {}
         extras = ",".join(sorted({"azure", "formats", "hf", "s3"} | job.extras))
         package = f"bertwright[{extras}]=={__version__}"
+        # The run folder and the environment are below the home folder, and SkyPilot starts in a folder of its own.
         enter = 'cd "$HOME" && . bertwright/bin/activate'
         return {
             "name": _name(job),

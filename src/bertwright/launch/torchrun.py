@@ -28,6 +28,7 @@ class TorchrunPlace(Section):
     """Number of machines that train together. With several, run the command once on each."""
     ranks: int = Field(TORCHRUN_RANKS, ge=1)
     """Ranks on each machine: one for each GPU, or for each CPU socket."""
+    # Also the default is validated: with several nodes, no rendezvous is a mistake.
     rendezvous: str = Field("", validate_default=True)
     """Rendezvous of several machines, such as "node1:29500": a host name that all of them resolve, and a free port."""
     restarts: int = Field(3, ge=0)
@@ -40,6 +41,7 @@ class TorchrunPlace(Section):
     @field_validator("rendezvous")
     @classmethod
     def _meet_somewhere(cls, rendezvous: str, info: ValidationInfo) -> str:
+        # `nodes` is missing here if it is invalid itself, which is another message.
         alone = info.data.get("nodes", 1) == 1 and not rendezvous
         if not alone and not re.fullmatch(r"[^:\s]+:\d+", rendezvous):
             raise ValueError(
@@ -70,12 +72,14 @@ class TorchrunPlace(Section):
         return stages_around(job, self.ranks, self.restarts)
 
     def _training(self, job: Job) -> str:
+        # The id keeps apart runs whose machines meet at the same address.
         where = ["--nnodes", str(self.nodes), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.rendezvous]
         return training(job, [*where, "--rdzv-id", job.name], self.ranks, self.restarts)
 
 
 def stages_around(job: Job, ranks: int, restarts: int) -> list[str]:
     """Return the commands of a complete run on one machine with several training ranks, quoted for a shell."""
+    # --standalone selects a free port, so that several runs fit on one machine.
     trained = training(job, ["--standalone"], ranks, restarts)
     return [job.line("run", "--until", "examples"), trained, job.line("run")]
 
@@ -83,4 +87,5 @@ def stages_around(job: Job, ranks: int, restarts: int) -> list[str]:
 def training(job: Job, where: Sequence[str], ranks: int, restarts: int) -> str:
     """Return torchrun's command for the ranks of one machine; the options `where` give the rendezvous."""
     options = [*where, "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
+    # A module, because torchrun starts files and modules of Python, not installed commands.
     return shlex.join(["torchrun", *options, "-m", "bertwright.cli", *job.command("train")])

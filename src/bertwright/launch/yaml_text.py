@@ -12,9 +12,11 @@ class _Plain(yaml.SafeDumper):  # type: ignore[misc]
     """Block style; lists are indented below their keys, and multi-line strings are blocks."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        # PyYAML would write the items of a list in the same column as its key.
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:
+        # Otherwise a value that occurs twice is written once, and referred to as *id001.
         return True
 
 

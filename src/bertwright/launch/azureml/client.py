@@ -30,6 +30,7 @@ def submit(
     *assets, (_, file) = creations
     for noun, asset in assets:
         log.say(f"{noun}: {_create(client, where, noun, folder / asset)}")
+    # Before the job, because the package would upload its files and only then say that a cluster is missing.
     for cluster in clusters:
         _check_cluster(client, where, cluster)
     from azure.ai.ml import load_job
@@ -64,6 +65,7 @@ def connect(workspace: Workspace, otherwise: str) -> Client:
             workspace.subscription,
             workspace.resource_group,
             workspace.name,
+            # Nothing is sent that no description shows (decision 0048).
             enable_telemetry=False,
             show_progress=False,
         )

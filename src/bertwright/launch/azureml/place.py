@@ -95,6 +95,7 @@ class AzuremlPlace(Section):
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`; job identifiers include the workspace."""
+        # Each once; serverless machines have no name that could be missing.
         clusters = dict.fromkeys(each for each in (self.compute, self.prepare.compute if self.prepare else "") if each)
         return client.submit(self.workspace, self._creations(), list(clusters), folder, log)
 

@@ -33,6 +33,7 @@ def with_inputs(job: Job, inputs: Mapping[str, Input]) -> Job:
     values = copy.deepcopy(dict(job.values))
     for data in inputs.values():
         set_key(values, data.key, "/".join(filter(None, (data.path, data.below))), Recipe)
+    # The result is not needed, only the message about a key that no recipe has.
     validate(Recipe, values, "[inputs]", {})
     return replace(job, written=replace(job.written, values=values))
 

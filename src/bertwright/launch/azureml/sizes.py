@@ -70,6 +70,7 @@ def checked_size(name: str) -> str:
 
 def ranks_of(size: str) -> int:
     """Return the number of ranks for a machine of a checked size: its GPUs, or 1; `RecipeError` if they are unknown."""
+    # The names of all sizes with GPUs begin with N, and each year there are new ones.
     if size.startswith("Standard_N") and size not in GPU_SIZES:
         hint = nearest(size, list(GPU_SIZES), 0.8)
         more = f"{hint} " if hint else ""

@@ -18,6 +18,7 @@ AFTER = "after"
 """Name of the input by which a step waits for another one."""
 IGNORE = f"*\n!{RECIPE}\n"
 """`.amlignore`: of the folder `launch`, a job receives only the recipe, not the record of earlier submissions."""
+# -n replaces the link of another rank or an earlier start; without it, the new link would be made inside its target.
 _ENTER = f'ln -sfn "${{{{outputs.{RUN}}}}}" {RUN}'
 _REFERENCE = re.compile(r"\$\{\{(.*?)\}\}")
 
@@ -86,6 +87,7 @@ class Shared:
         return document
 
     def _command(self, step: Step) -> str:
+        # Quoted for the shell: the recipe itself expands patterns, and the path of a mount may contain blanks.
         overrides = [f'"{data.key}={_where(name, data)}"' for name, data in self.inputs.items()]
         verb, *options = step.words
         words = ["bertwright", verb, RECIPE, "--out", RUN, *options]

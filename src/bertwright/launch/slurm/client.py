@@ -83,6 +83,7 @@ def stop(jobs: Mapping[str, str]) -> None:
 
 def _queued(job: str) -> Iterator[dict[str, str]]:
     """Query the queue, which remembers ended jobs for some minutes; raise `RecipeError` if the query fails."""
+    # --array: one line for each element; --states=all: also those that have just ended.
     done = _run(["squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N", f"--jobs={job}"])
     if done.returncode and _GONE not in done.stderr:
         raise RecipeError(
@@ -91,11 +92,13 @@ def _queued(job: str) -> Iterator[dict[str, str]]:
         )
     for line in done.stdout.splitlines():
         number, state, why, nodes = line.strip().split("|")
+        # A job that runs waits for no reason; its nodes are shown in that place.
         yield {"id": number, "state": state, "why": nodes if why == "None" else why}
 
 
 def _accounted(job: str) -> Iterator[dict[str, str]]:
     """Query the accounting, if the cluster has one."""
+    # Without --allocations, every srun in a job would be a row of its own.
     command = ["sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,ExitCode", f"--jobs={job}"]
     done = _run(command)
     for line in done.stdout.splitlines() if done.returncode == 0 else ():

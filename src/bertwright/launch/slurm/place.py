@@ -153,6 +153,7 @@ class SlurmPlace(Section):
         """Return the job for scores, export and report, on the machines that train."""
         gpu = ["--gpus-per-node=1"] if self.gpus else []
         options = self._options(job, "finish", *alone(self.finish, self.partition), *gpu)
+        # It does not go on where it stopped, so a time limit that is too short must not restart it forever.
         return Step("finish", job.line("run"), options, self._srun(self.finish.cpus))
 
     def _srun(self, cpus: int) -> tuple[str, ...]:
@@ -173,8 +174,11 @@ class SlurmPlace(Section):
         return (
             f"--job-name={job.name}.{name}",
             f"--output={job.folder}/%x-{log}.log",
+            # A job that is started again would otherwise erase the log of its first start.
             "--open-mode=append",
+            # A cluster may turn this off by default, and `scontrol requeue` is then refused.
             "--requeue",
+            # Without B:, which would send it to the script: the processes that srun starts have to save.
             f"--signal=TERM@{self.warning}",
             *(f"--{option}={value}" for option, value in named.items() if value),
             *own,

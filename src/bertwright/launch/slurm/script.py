@@ -61,18 +61,22 @@ def script(step: Step, before: Sequence[str], restarts: int) -> str:
     if step.shared:
         command += ' --rank "$SLURM_ARRAY_TASK_ID" --world "$SLURM_ARRAY_TASK_COUNT"'
     if step.ranks > 1:
+        # In the script, these variables of Slurm would be those of the first process for all of them.
         command = f"bash -c {shlex.quote(_AS_RANK)} {command}"
     # Use srun even for one process: Slurm sends its early signal to what srun started, not to the script.
+    # A lost rank is noticed by the others, which end in order; with 1, srun would kill them at once.
     start = shlex.join(["srun", "--kill-on-bad-exit=0", *(step.srun if step.ranks > 1 else ("--ntasks=1", *step.srun))])
     return "\n".join(
         [
             "#!/bin/bash",
             *(f"#SBATCH {shlex.quote(option)}" for option in step.options),
+            # If a line of `setup` fails, the program must not run in another environment.
             "set -e",
             *([_MEET] if step.ranks > 1 else []),
             *([f"export OMP_NUM_THREADS={step.threads}"] if step.threads else []),
             *before,
             "code=0",
+            # Not the end of the script, in spite of -e: what comes next depends on the code.
             f"{start} {command} || code=$?",
             (_GOES_ON if step.goes_on else _BEGINS_AGAIN).format(restarts=restarts),
             "",
