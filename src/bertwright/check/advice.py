@@ -78,6 +78,7 @@ def _read_often(recipe: Recipe) -> Iterator[Verdict]:
 def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:
     """Warn about text that is read more often than BERT's own training read its text."""
     tokens = text / BYTES_A_TOKEN
+    # Phases with data of their own do not read the corpus.
     read = sum(_tokens(phase, tokens) for phase in recipe.train.phases if phase.data is None)
     if read > READINGS * tokens:
         said = (

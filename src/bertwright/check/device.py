@@ -42,6 +42,7 @@ def precision(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     key, wanted = "train.precision", recipe.train.precision
     on_gpu = bool(training_gpus(recipe))
     has, on_processor = gpu_capability() if on_gpu else None, () if on_gpu else bf16_units()
+    # For bf32, AVX512-BF16 does not suffice: oneDNN rounds factors of float32 products only with AMX, or on ARM.
     units = Units(on_gpu, has, bool(on_processor), bool(set(on_processor) - {"avx512_bf16"}))
     if refused := refusal(wanted, units):
         yield error(key, f"{key} = {wanted.kind}, but {refused.reason}.", refused.remedy)

@@ -16,6 +16,7 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
     }
     parameters: list[Parameter] = []
     for name, given in signature(verb).parameters.items():
+        # Keyword-only, because of other parameters none without a default may follow one with a default.
         own = given.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
         parameters += _of_fields(groups[name]) if name in groups else [own]
 
@@ -24,6 +25,7 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
         verb(**values, **{name: of(**members[name]) for name, of in groups.items()})
 
     called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    # typer takes the types from here, and everything else from the signature.
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     called.__doc__ = verb.__doc__
     return called

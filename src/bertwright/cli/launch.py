@@ -131,6 +131,7 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
 def _json_alone() -> Iterator[None]:
     """Leave standard output to the JSON: commands that run here write to standard error, and that one fails is told."""
     sys.stdout.flush()
+    # The file descriptor, because the commands that run here inherit it, and not sys.stdout.
     kept = os.dup(1)
     os.dup2(2, 1)
     try:

@@ -101,6 +101,7 @@ def _start(number: int, world: int, group: Processors, port: int, arguments: Seq
     command = [*PROGRAM, *arguments]
     with _bound_to(group.processors):
         # In its own process group, so that Ctrl-C reaches only this process, which forwards it once.
+        # Nothing on standard output: the result is printed once, by this process.
         return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, process_group=0)
 
 
@@ -146,5 +147,6 @@ def _first_failed(codes: Mapping[int, int]) -> int | None:
 
 def _free_port() -> int:
     with socket.socket() as probe:
+        # For port 0 the system selects a free one, which rank 0 opens a moment later.
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -57,6 +57,7 @@ def plan(
         refuse_useless("with --place", {"--measure": where.measure})
     if where.measure:
         _measure(loaded, folder, machine)
+    # After measuring, which uses one machine, however many are planned.
     if where.nodes:
         machine = replace(machine, nodes=where.nodes)
     made = make_plan(loaded, standing_artifacts(loaded, folder), machine)

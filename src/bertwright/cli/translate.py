@@ -161,6 +161,7 @@ def _commands(words: list[str], script: str, environment: bool) -> tuple[list[Sh
 
 def _read(script: str) -> str:
     try:
+        # One character more than allowed is enough to see that a file is too long.
         if script == "-":
             text = sys.stdin.read(MAX_SCRIPT + 1)
         else:

@@ -27,6 +27,7 @@ def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig, unread: Con
         if not phase.data.exists() and key not in unread:
             yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
         elif (phase.data / "recipe.toml").is_file():
+            # The likeliest mistake is to name the run instead of its examples.
             examples = phase.data / "examples"
             finished = "" if (examples / MANIFEST).is_file() else ", once it is finished"
             yield key, f"{phase.data} is a run folder; give its {examples}{finished}"

@@ -75,6 +75,7 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
         yield "train.objective.teacher", str(error)
         return
     lengths = {f"train.phases.{i}.length": phase.length for i, phase in enumerate(train.phases)}
+    # Imported data may hold pairs, whatever the plan of the recipe is.
     segments = 2 if pairs or train.imported_data() else 1
     yield from misfits(config, teacher, network, lengths, segments)
     # The teacher computes with the network's kernel.
@@ -120,6 +121,7 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig, optim: OptimCon
                 "train.init_from",
                 f"{text}; set the size of that network in the recipe, or set model.config to its config.json",
             )
+            # One is enough: a network of another size differs in most of them.
             return
 
 

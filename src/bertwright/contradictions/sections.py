@@ -172,6 +172,7 @@ def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake
     try:
         owners(list(network.tensors), optim.groups)
     except RecipeError as error:
+        # Its messages begin with the key.
         key, _, message = str(error).partition(" ")
         yield key, message
 
@@ -184,6 +185,7 @@ def too_many_ranks(train: TrainConfig, ranks: int) -> Iterator[Mistake]:
         if phase.batch_warmup and phase.batch_warmup[0][1] < ranks:
             text = f"starts with {phase.batch_warmup[0][1]}, fewer than {ranks} ranks; raise it or use fewer ranks"
             yield f"train.phases.{i}.batch_warmup", text
+        # auto lowers itself to what a rank gets.
         micro_batch = 0 if phase.micro_batch == "auto" else phase.micro_batch
         share = max(micro_batch, 1) * ranks
         if phase.batch < share:

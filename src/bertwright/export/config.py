@@ -36,6 +36,7 @@ class Inputs:
     def fingerprints(self) -> dict[str, str]:
         """The fingerprints of the artifacts, by stage name."""
         by_field = {name: artifact.fingerprint for name, artifact in vars(self).items()}
+        # `source` is known by its stage, corpus or examples, as in the identity of the export.
         return {str(self.source.manifest["stage"]): by_field.pop("source"), **by_field}
 
 

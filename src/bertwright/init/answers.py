@@ -61,6 +61,7 @@ def machine_named(text: str) -> Machine:
     """Return the machine that "here", "16-cores", "h100" or "8xh100" means; else a `RecipeError` lists the forms."""
     word = text.strip().lower()
     if word == "here":
+        # Any recipe would do: of it, only the device is read.
         recipe = Recipe.load("wiki-mini")
         return this_machine(recipe, max(1, len(training_gpus(recipe))))
     if (cores := _CORES.fullmatch(word)) and 0 < int(cores[1]) <= _MOST_CORES:

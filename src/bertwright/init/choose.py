@@ -18,6 +18,7 @@ from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
 
+# Hoffmann et al. 2022, for networks as large as their budget allows (decision 0046).
 ENOUGH = 20
 """Minimum number of training tokens per weight of the chosen network."""
 _QUICK = 2
@@ -47,6 +48,7 @@ def choose(asked: Asked) -> Choice:
     Raises `RecipeError` if the hours are too few even to prepare the text, or if no network fits on the machine.
     """
     fitting = (tried for size in reversed(SIZES[: _QUICK if asked.quick else None]) if (tried := _tried(asked, size)))
+    # From the largest down; if none sees enough tokens, the smallest that fits is what remains in `found`.
     found = None
     for found in fitting:
         seen = sum(found.tokens(phase, speed) for phase, speed in zip(found.phases, found.speeds, strict=True))
@@ -103,6 +105,7 @@ class _Tried:
 def _impossible(asked: Asked) -> RecipeError:
     """Return the error that says why not even the smallest network can be trained."""
     answers = asked.answers
+    # Without a least share only the memory can be too small, which tells the two reasons apart.
     smallest = _tried(asked, SIZES[0], least=-math.inf)
     if smallest is None:
         return RecipeError(
@@ -161,12 +164,14 @@ def _lengths(asked: Asked) -> list[tuple[int, float]]:
     if asked.modern:
         # Articles of a small Wikipedia are short.
         return [(1024 if (asked.facts.text_bytes or 0) >= 2e8 else 512, 1.0)]
+    # BERT made nine tenths of its steps at 128 (Devlin et al. 2019 §A.2), and a step at 512 takes longer.
     return [(128, 0.85), (512, 0.15)]
 
 
 def _beside(asked: Asked, recipe: Recipe, speed: float) -> tuple[float | None, float]:
     """Return the hours before training (None if the size of the text is not known) and after it."""
     text = asked.facts.text_bytes
+    # There is no run folder yet, so of the data only the size of the text is known.
     data = Data("nothing", None if text is None else KEPT * text, None, {}, {}, {}, {})
     scoring = score_seconds(recipe.train.phases[-1].length / speed)
     seconds = stage_seconds(recipe, data, asked.machine, None, scoring, ())

@@ -25,6 +25,7 @@ _MOST_BATCH = 4096
 _STEPS = 50_000
 """Minimum number of updates before the batch is increased."""
 _CASED = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
+# Chinese, Japanese and Korean, each by a script that only this language has (`corpus.alphabet`).
 _MANY_CHARACTERS = {"BOPOMOFO", "HIRAGANA", "HANGUL"}
 
 Line = tuple[str, str, str]
@@ -113,6 +114,7 @@ def _examples(asked: Asked) -> list[Line]:
     if asked.modern:
         plan: Line = ("plan", '"full-sentences"', "no pairs: the network has no next-sentence head")
         return [plan, ("passes", "1", "one pass is enough: masks are drawn anew in every epoch"), held]
+    # Ten as in the originals (dupe factor); a short training, and one of much text, does not read that many.
     passes = 4 if asked.quick or text >= 2e9 else 10
     return [("passes", f"{passes}", "number of times that the text is cut into new pairs"), held]
 
@@ -200,6 +202,7 @@ def _masking(asked: Asked, size: str) -> list[Line]:
 def _train(asked: Asked) -> list[Line]:
     device = asked.machine.device
     lines: list[Line] = [("heldout_sequences", "1024", "scored ten times in each phase")]
+    # Drafted for a processor, but where it runs there may be a GPU, which the default would use.
     if asked.answers.machine.strip().lower() != "here" and not device.gpu:
         lines.append(("device", '"cpu"', ""))
     if device.gpu and device.has("bf16"):

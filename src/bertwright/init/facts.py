@@ -37,6 +37,7 @@ def _table() -> dict[str, list[str]]:
 
 def facts(language: str) -> Facts:
     """Return the sizes of the Wikipedia with this code; all None for an unknown one."""
+    # By the name of the database, which for some languages is not the code: yue has zh_yue.
     row = _table().get(database(language).removesuffix("wiki"))
     if row is None:
         return Facts()

@@ -36,6 +36,7 @@ def commands(answers: Answers, ranks: int) -> list[str]:
     """Return the commands to type, in order."""
     run = shlex.join([str(answers.out), "--out", f"runs/{answers.out.stem}"])
     fetch = f"bertwright corpus --download {answers.language}"
+    # `run` trains with one process, so several ranks are started between the stages before and after them.
     if ranks == 1:
         return [fetch, f"bertwright run {run}"]
     ranks_train = f"torchrun --nproc-per-node {ranks} -m bertwright.cli train {run}"
@@ -48,6 +49,7 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     yield "quality", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
     yield "text", list(_text(asked.facts, answers.language))
     yield "time", list(_time(choice))
+    # 0 if it is unknown, as for GPUs of AMD.
     there = plan["machine"]["memory_bytes"]
     share = f" ({plan['memory_bytes'] / there:.0%})" if there else ""
     yield "memory", [f"{plan['memory_bytes'] / 1e9:.1f} GB of each device while training{share}"]

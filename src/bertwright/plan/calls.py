@@ -44,5 +44,7 @@ def step_calls(network: NetworkConfig, gpu: bool) -> float:
 def distinct_lengths(sequences: float, mean: float, longest: int) -> float:
     """Expected number of distinct lengths among `sequences`: some at full length, the rest uniform over shorter
     lengths."""
+    # If a share s has uniform lengths and the rest the longest one, the mean is longest * (1 - s / 2).
     shorter = sequences * min(1.0, 2 - 2 * mean / longest)
+    # n draws from m values give m * (1 - (1 - 1/m)^n) distinct ones on average.
     return 1 + longest * (1 - math.pow(1 - 1 / longest, shorter))

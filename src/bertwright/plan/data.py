@@ -78,6 +78,7 @@ def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Se
     if tokens is None:
         return Sequences.guessed((), mean, plan.length)
     low, high = plan.document_range
+    # [CLS], and a [SEP] after each segment.
     special = 3 if config.pairs else 2
     rows = max(1, round(tokens * (high - low) / max(mean - special, 1.0)))
     return Sequences.guessed((rows,) * config.passes, mean, plan.length)

@@ -106,6 +106,7 @@ def gpu_of_driver(name: str, memory: float) -> Device | None:
 def processor(cores: int, memory: float) -> Device:
     """A processor of this machine's kind with the given number of training cores and bytes of memory."""
     flags = processor_flags()
+    # Both tables begin with the fastest instructions, and the first that the processor has count.
     fp32 = next(speed for flag, speed in _CORE_FP32.items() if not flag or flag in flags)
     halves = [speed for flag, speed in _CORE_HALF.items() if flag in flags]
     speeds = {"fp32": fp32, **({"half": halves[0], "tf32": halves[0] / 2} if halves else {})}

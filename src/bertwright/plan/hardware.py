@@ -67,5 +67,6 @@ def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) 
             f"{file}: [hardware] does not say how many GPUs a machine with {sized} = {values[sized]!r} has, so the "
             "forecast would be for one. Add for example gpus = 8 to [hardware]."
         )
+    # The section is validated alone, so its keys have to be found without its name.
     own = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
     return cast(HardwareConfig, validate(HardwareConfig, {**asked, **given}, file, {**lines, **own}))

@@ -57,6 +57,7 @@ def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data, gpu: bo
     heldout = data.heldout.get(f"{work.phase.length}", recipe.train.heldout_sequences)
     score = score_seconds(step) * min(heldout, recipe.train.heldout_sequences) / work.phase.batch
     network = recipe.network()
+    # 12 bytes a parameter: the weights and two moments in float32. Training does not wait for what is saved beside it.
     save = 0.0 if recipe.train.saves_beside(gpu) else 12.0 * network.parameters / _DISK
     scores, saves = (times(every, steps) for every in (recipe.train.evaluate_every, recipe.train.checkpoint_every))
     return PhaseTime(steps, seconds, scores * score, saves * save)
@@ -85,6 +86,7 @@ def stage_seconds(
         "examples": None if text is None else text / _EXAMPLES / examples * (1 + recipe.examples.passes / 10),
         "train": training,
         "evaluate": scoring * min(scored, most or scored),
+        # The weights are read and written, 4 bytes each.
         "export": 8.0 * recipe.network().parameters / _DISK,
     }
     if recipe.corpus is None:

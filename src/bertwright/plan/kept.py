@@ -65,6 +65,7 @@ def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
     threads = "" if training_gpus(recipe) else os.environ.get("OMP_NUM_THREADS", "")
     machine = [default_workers(), threads, sorted(processor_flags()), gpu_names(), torch_build().version]
     train = recipe.train.model_dump(mode="json", include=set(_TRAIN))
+    # Rounded, because a text that has grown a little is measured as fast as before.
     work_is = [work.phase.length, sequences, round(work.mean_length), round(work.predictions)]
     networks = [recipe.network().model_dump(mode="json"), *_teacher(recipe)]
     return sha256_of([machine, *networks, recipe.optim.model_dump(mode="json"), train, work_is])
@@ -93,6 +94,7 @@ def keep(measurements: dict[str, Measured]) -> Path:
     """Store measurements in addition to those already there; returns the file's path. `DataError` if they cannot be
     written."""
     path = cache_file()
+    # Measured again means moved to the end, because the first are the ones that are dropped.
     before = {key: entry for key, entry in _read().items() if key not in measurements}
     every: dict[str, Any] = {**before, **{key: asdict(value) for key, value in measurements.items()}}
     try:

@@ -63,6 +63,7 @@ def _measured(trained: Trained, recipe: Recipe, work: PhaseWork, sequences: int,
     taken: tuple[list[float], list[float]] = ([], [])
     _step(trained, batch, room, 1)  # warm up compilers, caches and first touches of memory
     while len(taken[1]) < _LEAST or time.perf_counter() - began < seconds:
+        # In turn, so that both kinds of step meet the same load of the machine.
         for number in (1, 2):
             taken[number - 1].append(_step(trained, batch, room, number))
     one, two = map(statistics.median, taken)

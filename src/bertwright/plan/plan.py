@@ -43,6 +43,7 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     steps = _step_seconds(recipe, works, machine, measured)
     times = [phase_time(recipe, work, step, data, machine.device.gpu) for work, step in zip(works, steps, strict=True)]
     training = None if None in times else sum(time.total for time in times if time)
+    # The last phase's, because its length is the one that the stage evaluate scores by default.
     scoring = score_seconds(steps[-1] / works[-1].phase.batch)
     seconds = stage_seconds(recipe, data, machine, training, scoring, _done(made))
     most = max(memory.total for memory in memories)

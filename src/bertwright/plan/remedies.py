@@ -78,6 +78,7 @@ def _candidates(recipe: Recipe, machine: Machine) -> Iterator[Keys]:
     single += [(f"train.engine={kind}",) for kind in ("zero", "fsdp") if machine.ranks > 1]
     yield ()
     yield from single
+    # A training has one engine; of these two, fsdp needs less memory.
     together = tuple(key for (key,) in single if key != "train.engine=zero")
     # A single key has been tried already.
     if len(together) > 1:
@@ -96,6 +97,7 @@ def _micro_batches(recipe: Recipe, keys: Keys, machine: Machine, measure: Measur
         if machine.device.fits(needed):
             continue
         size = 1 << (share_of(changed.train.phases[index], machine.ranks).bit_length() - 1)
+        # A phase has one size of a forward pass: the other key would contradict it.
         own = f"train.phases.{index}.micro_tokens=0"
         while size:
             key = f"train.phases.{index}.micro_batch={size}"

@@ -78,6 +78,7 @@ def step_time(
     each = measured.micro_batch if measured else micro_batch_seconds(network, train, work, machine, sequences, padded)
     update = measured.update if measured else update_seconds(network, train, recipe.optim, machine)
     reduction = reduction_seconds(network.parameters, train, machine)
+    # Two of the three parts of a pass are the backward one, and only the last micro-batch overlaps with the sum.
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128
     loader = drawn / (_DRAWN * max(1.0, machine.cores / machine.each / 2))
@@ -96,6 +97,7 @@ def micro_batch_seconds(
     low = isinstance(train.precision, Bf16Config) and train.precision.weights == "bf16"
     size = 2 if low or (device.gpu and train.precision.kind not in ("fp32", "tf32")) else 4
     numbers = kept_numbers(network, round(row), padded) * network.num_hidden_layers * work.mean_length
+    # The logits of all entries for each masked token, and their gradients; a classifier has only a few.
     logits = 0 if network.labels else 2 * work.predictions * network.vocab_size
     moved = (numbers + logits) * sequences * size * _TIMES_MOVED * passes / STEP
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters

@@ -46,11 +46,13 @@ def settings(program: Program, words: tuple[str, ...], variables: Mapping[str, s
             continue
         # Several files all count; of a repeated option, the last value counts.
         value = f"{said[name].value} {value}" if name in said and name == program.several else value
+        # Two names at one position both get its value.
         for alike in name.split():
             try:
                 said[alike] = Setting(_value(program.options[alike], alike, value), text, True, value)
             except RecipeError as error:
                 mistakes.append(str(error))
+                # It is given all the same, so that it is not reported as missing, too.
                 said[alike] = Setting(value, text, said=True)
     for name in program.options if program.phase == "script" else program.variables:
         if name in variables and name not in said:
@@ -86,6 +88,7 @@ def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator
         return name, word, value, at + 1
     if program.options[name].type == "switch" and not (at + 1 < len(words) and words[at + 1].lower() in _TRUE | _FALSE):
         return name, word, "true", at + 1
+    # A value may begin with one dash, as -1 does; only with two, another option follows.
     if at + 1 == len(words) or (words[at + 1].startswith("--") and len(words[at + 1]) > 2):
         raise RecipeError(f"{typed} needs a value.")
     return name, f"{typed} {words[at + 1]}", words[at + 1], at + 2

@@ -99,11 +99,13 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, pipeline: Mapping[s
     known = {f"inputs.{name}": value for name, value in values.items()}
     known |= {f"outputs.{name}": name for name in mapping(job, "outputs")} | above
     value = dict(_children(node)).get("command")
+    # The text of a block begins on the line after its | or >.
     first = value.start_mark.line + (1 if value.style in ("|", ">") else 0) if value else 0
     launch = _launch(within_pipeline(job, pipeline, values), title)
     variables = {k: str(v) for k, v in mapping(job, "environment_variables").items()}
     return [
         command._replace(
+            # An assignment in the command replaces the variable of the file, as in the job's shell.
             variables=variables | dict(command.variables),
             line=first + command.line,
             launch=launch,
@@ -164,6 +166,7 @@ def within(own: Launch, outer: Launch) -> Launch:
     """Combine the launcher in front of a command (`own`) with the one that starts it (`outer`)."""
     if not own.by or outer.by != AZUREML:
         return own if own.by or not outer.by else outer
+    # The file says which machines, and a launcher in its command how many processes run there.
     nodes = own.nodes if own.nodes > 1 else outer.nodes
     processes = own.processes if own.processes > 1 else outer.processes
     return replace(outer, nodes=nodes, processes=processes, machine=own.machine, uncounted=own.uncounted)

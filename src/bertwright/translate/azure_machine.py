@@ -39,6 +39,7 @@ _IDENTITIES = {"managed": "managed", "managed_identity": "managed", "user_identi
 
 def statements(job: Mapping[str, Any]) -> Iterator[Statement]:
     """Yield what a job says besides its command, in the order of the file."""
+    # Read before everything else, because a tier means something only without a cluster.
     clustered = [*_compute("compute", job.get("compute"))]
     for name, value in job.items():
         if name in _READ or value is None:
@@ -54,6 +55,7 @@ def _compute(name: str, value: Any) -> Iterator[Statement]:
     """Yield the cluster; published files contain "<Enter the name of your compute here>" instead of its name."""
     text = str(value or "").removeprefix("azureml:")
     if text not in ("", "serverless"):
+        # A "local" job runs on its user's own machine.
         known = text != "local" and re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", text)
         yield Statement(f"{name} {text}", "compute", text if known else None)
 

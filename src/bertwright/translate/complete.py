@@ -31,6 +31,7 @@ def complete(draft: Draft) -> None:
             if data := phase.pop("data", None):
                 draft.remark(f"{data.why}: left out, the run makes these examples itself from corpus.source.")
     _phases(draft)
+    # What the published phases, which fill the gaps below, train: a BERT-large with LAMB.
     if not {"model.size", "model.config"} & set(draft.keys):
         _set(draft, "model.size", "large")
     if "model.config" in draft.keys:
@@ -103,4 +104,5 @@ def _phases(draft: Draft) -> None:
         batch, rate, warmup, steps = PUBLISHED[128]
         values = {"length": 128, "batch": batch, "learning_rate": rate, "warmup": warmup, "steps": steps}
         draft.phases.append({name: Key(name, value, UNSAID) for name, value in values.items()})
+    # Lengths are prepared in any order; phases on files are trained in that of their commands, which sorting keeps.
     draft.phases.sort(key=lambda phase: phase["length"].value if "data" not in phase else 0)

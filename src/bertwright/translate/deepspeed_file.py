@@ -69,6 +69,7 @@ def deepspeed_file(command: Command) -> DeepspeedFile | None:
     try:
         values = dict(_leaves(json.loads(file.read_text(encoding="utf-8")))) if file.is_file() else None
         found = DeepspeedFile(option, file.name, values)
+        # Read here for the first time, so that text in its place is a mistake of this option.
         int(found.stage)
         return found
     except (ValueError, AttributeError, TypeError, OSError) as error:

@@ -33,6 +33,7 @@ def _another_batch(number: int, phase: Mapping[str, Key], ranks: int) -> Iterato
     if published and "batch" in phase and not phase["batch"].why.startswith(UNSAID):
         batch, rate, *_ = published
         given = phase["batch"].value
+        # A tenth more or less is the published batch, rounded for a number of processes.
         if phase["learning_rate"].value == rate and not 0.9 < given / batch < 1.1:
             meant = max(1, round(batch * ranks / given))
             fits = f"; of {meant} processes it would be {given // ranks * meant:,}" if meant != ranks else ""

@@ -47,6 +47,7 @@ class Launcher(Section):
     def split(self, word: str) -> tuple[str, str | None]:
         """Split a word into an option, with its dashes, and the value that it contains; None if it contains none."""
         option, equals, value = word.partition("=")
+        # Also with one dash, a known name is not a letter with its value: -np of mpirun.
         long = word.startswith("--") or self.takes(plain(option)) is not None
         if self.attached and not long and len(word) > 2 and self.takes(word[1]) == 1:
             return word[:2], word[2:]

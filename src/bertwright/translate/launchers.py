@@ -75,6 +75,7 @@ def _strip(
 ) -> tuple[Launch, tuple[str, ...]]:
     said = _Said()
     _read_job(launcher, job, said)
+    # The launcher is `accelerate launch`, two words.
     at = 1 if words[:1] == ("launch",) and "accelerate" in launcher.names else 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         at = _read(launcher, name, words, at, said)

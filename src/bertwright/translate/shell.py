@@ -98,6 +98,7 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
         raise RecipeError(f"line {number}: {found[0]} needs a shell, but no shell is run. Replace it by its output.")
     try:
         lexer = shlex.shlex(marked(line), posix=True, punctuation_chars="();<>|&")
+        # Comments are removed already, and inside a word # means itself.
         lexer.whitespace_split, lexer.commenters = True, ""
         tokens = list(lexer)
     except ValueError as error:

@@ -145,6 +145,7 @@ def long(command: Command, name: str) -> Iterator[Key]:
 
 def data(command: Command, name: str) -> Iterator[Key]:
     """Files of examples, translated to the name of their folder."""
+    # A phase reads one folder; of several patterns, the first one names it.
     path = str(command[name]).split(",")[0]
     folder = path.rpartition("/")[0] if "*" in path or path.endswith((".tfrecord", ".hdf5")) else path
     yield Key(f"{PHASE}data", folder or ".", command.source(name))

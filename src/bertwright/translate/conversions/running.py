@@ -20,6 +20,7 @@ def precision(command: Command, name: str) -> Iterator[Key]:
     kind = "fp16" if name == "amp" else name
     # A scale of 0 means that the original chooses it.
     read = [option for option in _SCALES if _reads_scale(command, option) and command.number(option)]
+    # 2^16 is the default here, too.
     if kind == "fp16" and read and (scale := command.number(read[0])) != 2.0**16:
         yield Key("train.precision", {"kind": kind, "initial_scale": scale}, command.source(name, read[0]))
     else:
@@ -59,6 +60,7 @@ def log_every(command: Command, name: str) -> Iterator[Key]:
 def betas(command: Command, name: str) -> Iterator[Key]:
     """Two decay rates, which are separate options in the original."""
     names = [option for option in command.settings if option.removeprefix("opt_lamb_") in _BETAS]
+    # By name, so that the rate of the first moment comes first.
     values = [command.number(option) for option in sorted(names)]
     yield Key("optim.betas", values, command.source(*sorted(names)))
 
@@ -73,6 +75,7 @@ def deepspeed(command: Command, name: str) -> Iterator[Key]:
     """DeepSpeed's settings: the ZeRO stage in their file."""
     file = deepspeed_file(command)
     if file and file.stage:
+        # Stage 2 also shards the gradients, which only fsdp does here.
         kinds = {1: "zero", 2: "fsdp", 3: "fsdp"}
         if not (kind := kinds.get(file.stage)):
             raise RecipeError(
