@@ -55,7 +55,7 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
     trained = [(side, precision) for precision in setting.precisions for side in sides]
     blocks: dict[tuple[Side, Precision], list[list[Step]]] = {each: [] for each in trained}
     with ExitStack() as stack:
-        # All at once, because a start takes longer than a block. A side whose turn it is not waits for its input.
+        # All start before the first block, so that no start disturbs one. A side whose turn it is not waits for input.
         running = {each: stack.enter_context(_Running(each[0], name, setting.training(each[1]))) for each in trained}
         for side, precision in trained:
             say(f"{name}: {side} in {precision} is warming up")

@@ -172,3 +172,43 @@ def test_a_phase_has_its_budget_and_the_rate_of_its_size() -> None:
     found = keys(phases=phases)
     assert (found["train.phases.tokens"], found["train.phases.hours"]) == ("1_230_000", "1.23")
     assert (found["train.phases.length"], found["model.size"]) == ("128", '"mini"')
+
+
+def test_a_dump_is_called_by_its_database_and_its_language_by_the_code() -> None:
+    found = keys(language="be-tarask")
+    assert found["corpus.source"] == '"downloads/be_x_oldwiki-*-pages-articles-multistream.xml.bz2"'
+    assert found["corpus.language"] == '"be-tarask"'
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "language", "why"),
+    [
+        (10**9, "small", "hu", "the usual number of entries"),
+        (10**7, "small", "hu", "fewer than the usual 32,000, because the text is small"),
+        (10**9, "mini", "hu", "with more, the output layer would take most of the time of a network this small"),
+        (10**6, "mini", "hu", "fewer than the usual 32,000, because the text is small"),
+        (10**6, "small", "ja", "each of the many characters of this script needs an entry"),
+    ],
+)
+def test_a_number_of_entries_has_its_reason(text: int, size: str, language: str, why: str) -> None:
+    answers = Answers(language, "2-cores", 24, "classic", Path("x.toml"))
+    sections = dict(draft(Asked(answers, Facts(1, text, 1), machine_named("2-cores")), size, (SHORT,)))
+    assert [reason for key, _, reason in sections["[vocab]"] if key == "size"] == [why]
+
+
+@pytest.mark.parametrize(
+    ("language", "case", "accents"),
+    [
+        ("hu", "case is kept", "accents are kept: they distinguish words"),
+        ("ka", "this script has no case", "accents are kept: they distinguish words"),
+        ("zh", "this script has no case", ""),
+    ],
+)
+def test_a_script_without_case_or_accents_has_other_reasons(language: str, case: str, accents: str) -> None:
+    answers = Answers(language, "2-cores", 24, "classic", Path("x.toml"))
+    sections = dict(draft(Asked(answers, Facts(), machine_named("2-cores")), "mini", (SHORT,)))
+    assert [reason for key, _, reason in sections["[vocab]"] if key != "size"] == [case, accents]
+
+
+def test_only_this_machine_may_use_what_it_has() -> None:
+    assert keys(machine="2-cores")["train.device"] == '"cpu"' and "train.device" not in keys(machine=" HERE ")

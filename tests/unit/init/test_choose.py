@@ -1,0 +1,149 @@
+"""Which network is chosen, and for how long it trains, where the speeds of all networks are invented."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright.core.errors import RecipeError
+from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.choose import ENOUGH, choose, recipe_of, text_of
+from bertwright.init.draft import SIZES, Asked
+from bertwright.init.facts import Facts
+from bertwright.recipe import Recipe
+
+
+def asked(text: int | None = None, *, hours: float = 24, quality: Quality = "quick") -> Asked:
+    """Two cores; a text of unknown size is no limit, and takes no time to prepare."""
+    answers = Answers("hu", "2-cores", hours, quality, Path("x.toml"))
+    return Asked(answers, Facts(1, text, None if text is None else 1), machine_named(answers.machine))
+
+
+Forecast = Callable[..., None]
+
+
+@pytest.fixture
+def forecast(monkeypatch: pytest.MonkeyPatch) -> Forecast:
+    """Replaces the forecast: `speed` has the tokens per second of a recipe, `fits` whether it fits in memory."""
+
+    def replace(speed: Callable[[Recipe], float], fits: Callable[[Recipe], bool] = lambda recipe: True) -> None:
+        def plan(recipe: Recipe, made: Any, machine: Any) -> dict[str, Any]:
+            phases = [{"tokens_per_second": speed(recipe), "hours": phase.hours} for phase in recipe.train.phases]
+            return {"fits": fits(recipe), "phases": phases}
+
+        monkeypatch.setattr("bertwright.init.choose.make_plan", plan)
+
+    return replace
+
+
+def enough(recipe: Recipe) -> float:
+    """The tokens per second with which a network sees just enough tokens in 24 hours."""
+    return ENOUGH * recipe.network().parameters / (24 * 3600)
+
+
+def size_of(recipe: Recipe) -> str:
+    return str(recipe.model.size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_largest_network_that_sees_enough_tokens_is_chosen(size: str, forecast: Forecast) -> None:
+    forecast(lambda recipe: enough(recipe) * (1.1 if size_of(recipe) == size else 0.9))
+    assert choose(asked(quality="classic")).size == size
+
+
+@pytest.mark.parametrize(("speed", "size"), [(2.0, "medium"), (0.5, "mini")])
+def test_only_what_fits_is_chosen_and_without_enough_tokens_the_smallest(
+    speed: float, size: str, forecast: Forecast
+) -> None:
+    forecast(lambda recipe: speed * enough(recipe), lambda recipe: size_of(recipe) in ("mini", "small", "medium"))
+    assert choose(asked(quality="classic")).size == size
+
+
+def test_a_first_look_is_one_of_the_two_smallest(forecast: Forecast) -> None:
+    forecast(lambda recipe: 1e9)
+    assert choose(asked()).size == "mini" and choose(asked(quality="best")).size == "large"
+
+
+def test_a_machine_that_nothing_fits_on_is_named(forecast: Forecast) -> None:
+    forecast(lambda recipe: 1e6, lambda recipe: False)
+    with pytest.raises(RecipeError, match="^--machine 2-cores: not even the smallest network fits into the memory"):
+        choose(asked())
+
+
+@pytest.mark.parametrize(("preparing", "possible"), [(8.5, True), (8.51, False), (20.0, False)])
+def test_a_tenth_of_the_hours_is_for_training(
+    preparing: float, possible: bool, forecast: Forecast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten hours, half of one is for scores and export."""
+    forecast(lambda recipe: 1e6)
+    monkeypatch.setattr("bertwright.init.choose._beside", lambda *_: (preparing, 0.5))
+    if possible:
+        choice = choose(asked(hours=10))
+        assert (choice.preparing, choice.finishing, choice.training) == (preparing, 0.5, pytest.approx(1.0))
+        return
+    with pytest.raises(RecipeError, match=rf"^--hours 10: .* alone take about {preparing + 0.5:.2g} hours on 2-cores"):
+        choose(asked(hours=10))
+
+
+@pytest.mark.parametrize(
+    ("quality", "text", "phases"),
+    [
+        ("quick", None, {128: 1.0}),
+        ("classic", None, {128: 0.85, 512: 0.15}),
+        ("best", None, {512: 1.0}),
+        ("best", 2 * 10**8 - 1, {512: 1.0}),
+        ("best", 2 * 10**8, {1024: 1.0}),
+    ],
+)
+def test_a_quality_has_lengths_and_shares_of_the_time(
+    quality: Quality, text: int | None, phases: dict[int, float], forecast: Forecast
+) -> None:
+    forecast(lambda recipe: 1e6)
+    found = recipe_of(choose(asked(text, quality=quality)).sections).train.phases
+    total = sum(phase.hours or 0.0 for phase in found)
+    assert {phase.length: (phase.hours or 0.0) / total for phase in found} == pytest.approx(phases, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "hours", "tokens", "trained"),
+    [
+        (None, 2, 14_000_000_000, 2.0),  # twice 7,200 seconds at a million a second, without scores and export
+        (10**8, 24, 680_000_000, 0.189),  # 40 passes over 85 MB, 5 bytes a token
+        (2_000, 24, 100_000, 3.78e-6),  # 13,600 tokens; a phase has more in any case
+    ],
+)
+def test_a_budget_is_twice_the_tokens_of_the_hours_and_no_more_than_40_passes(
+    text: int | None, hours: float, tokens: int, trained: float, forecast: Forecast
+) -> None:
+    forecast(lambda recipe: 1e6)
+    (phase,) = recipe_of(choose(asked(text, hours=hours)).sections).train.phases
+    assert (phase.tokens, phase.hours) == (tokens, pytest.approx(trained, rel=0.01))
+
+
+def test_the_budget_follows_the_speed_of_the_batches_that_are_chosen(forecast: Forecast) -> None:
+    """Before the tokens are known, all networks have a batch for ten billion of them."""
+    forecast(lambda recipe: 1e6 if recipe.train.phases[0].tokens == 10**10 else 5e5)
+    (phase,) = recipe_of(choose(asked(hours=2)).sections).train.phases
+    assert phase.tokens == 7_200_000_000
+
+
+def test_only_a_text_of_known_size_takes_time_to_prepare(forecast: Forecast) -> None:
+    forecast(lambda recipe: 1e6)
+    known, unknown = choose(asked(10**9)), choose(asked())
+    assert unknown.preparing is None and known.preparing and known.preparing > 0.05
+    assert known.finishing == pytest.approx(unknown.finishing, rel=0.1) and known.finishing > 0
+
+
+def test_reasons_are_in_one_column_of_each_section() -> None:
+    sections = [("[a]", [("k", "1", "why"), ("longer", "22", "")]), ("[[b]]", [("x", "true", "because")])]
+    assert text_of(sections) == "[a]\nk = 1        # why\nlonger = 22\n\n[[b]]\nx = true  # because\n"
+
+
+def test_a_draft_that_contradicts_itself_is_no_recipe(forecast: Forecast) -> None:
+    forecast(lambda recipe: 1e6)
+    sections = [(header, [line for line in lines if line[0] != "plan"]) for header, lines in choose(
+        asked(quality="best")
+    ).sections]  # fmt: skip
+    with pytest.raises(RecipeError, match="model.kind: modern has no segments"):
+        recipe_of(sections)

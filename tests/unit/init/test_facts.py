@@ -1,0 +1,38 @@
+"""The sizes of a Wikipedia from the table: names of databases, counts that failed, and values that are missing."""
+
+import pytest
+
+from bertwright.init.facts import Facts, facts
+
+
+@pytest.mark.parametrize(
+    ("language", "known"),
+    [
+        ("nb", facts("no")),
+        ("be-tarask", Facts(78_392_906, 249_911_330 - 150 * 83_778, 83_778)),  # be_x_old
+        ("nan", facts("zh-min-nan")),
+        ("alt", Facts(None, 6_370_197 - 150 * 1_076, 1_076)),  # younger than the dumps
+        ("mus", Facts(4_515)),  # 922 bytes in two articles: closed
+        ("ak", Facts(376_948)),  # 189 bytes: the count failed
+    ],
+)
+def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str, known: Facts) -> None:
+    assert facts(language) == known
+
+
+@pytest.mark.parametrize(
+    ("row", "known"),
+    [
+        (("10", "1000", "1"), Facts(10, 850, 1)),
+        (("10", "999", "1"), Facts(10)),
+        (("10", "2000", "20"), Facts(10, 0, 20)),  # titles and addresses longer than they are on average
+        (("10", "", "20"), Facts(10)),
+        (("10", "2000", ""), Facts(10)),
+        (("", "", ""), Facts()),
+    ],
+)
+def test_a_text_is_never_less_than_nothing_and_unknown_with_its_articles(
+    row: tuple[str, ...], known: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertwright.init.facts._table", lambda: {"hu": list(row)})
+    assert facts("hu") == known and facts("uk") == Facts()

@@ -1,0 +1,93 @@
+"""The comment at the top of a drafted recipe, from invented facts and forecasts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.choose import Choice
+from bertwright.init.draft import Asked
+from bertwright.init.facts import Facts
+from bertwright.init.head import head
+
+HU = Facts(849_498_794, 1_426_111_209, 529_609)
+
+
+def comment(
+    facts: Facts = HU, quality: Quality = "classic", machine: str = "2-cores", language: str = "hu", **forecast: Any
+) -> str:
+    """The comment; `forecast` replaces values of the choice and of its plan."""
+    plan: Any = {"machine": {"memory_bytes": 4e9}, "memory_bytes": 1e9}
+    plan |= {"parameters": 11_170_560, "tokens_per_second": 25_400.0}
+    hours = {"preparing": 0.5, "finishing": 0.01, "training": 20.0} | forecast
+    answers = Answers(language, machine, 24.0, quality, Path(f"{language}.toml"))
+    return head(Asked(answers, facts, machine_named(machine)), Choice("mini", [], plan, **hours))
+
+
+def test_it_says_what_was_asked_what_to_type_and_what_to_expect() -> None:
+    assert comment() == (
+        "# A BERT-mini from the Wikipedia in Hungarian (hu), in 24 h on 2 cores.\n"
+        "#\n"
+        "#   commands   bertwright corpus --download hu\n"
+        "#              bertwright run hu.toml --out runs/hu\n"
+        "#   quality    classic: BERT as published: pairs of segments, two phases\n"
+        "#   text       1.4 GB in 529,609 articles on 2023-09-01\n"
+        "#              dump: 0.8 GB on 2019-03-01, larger by now\n"
+        "#   time       corpus, vocabulary and examples 30 min\n"
+        "#              training 20.0 h, scores and export under a minute\n"
+        "#   memory     1.0 GB of each device while training (25%)\n"
+        "#   network    11.2 million weights, about 25,400 tokens/s\n"
+        "#   forecast   bertwright plan hu.toml\n"
+        "#              once the dump is downloaded; these times come from tables and may be off by a factor of two\n"
+        "#\n"
+        "# Change any key here, or on the command line as key=value. To see what a key means:\n"
+        "# bertwright check --explain KEY\n"
+    )
+
+
+def test_a_family_and_a_machine_are_called_as_people_call_them() -> None:
+    first = comment(quality="best", machine="8xh100").splitlines()[0]
+    assert first == "# A ModernBERT-mini from the Wikipedia in Hungarian (hu), in 24 h on 8 x H100."
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (0.99 / 60, "under a minute"),
+        (1 / 60, "1 min"),
+        (0.99, "59 min"),
+        (1.0, "1.0 h"),
+        (1234.56, "1,234.6 h"),
+    ],
+)
+def test_short_times_are_minutes(hours: float, said: str) -> None:
+    assert f"#              training {said}, scores and export {said}\n" in comment(training=hours, finishing=hours)
+
+
+def test_a_text_of_unknown_size_is_not_prepared_in_the_hours() -> None:
+    told = comment(Facts(), preparing=None)
+    assert "#   text       its size is unknown, so the hours do not include preparing it\n" in told
+    assert "#              dump: of unknown size\n" in told
+    assert "#   time       training 20.0 h, scores" in told and "corpus, vocabulary and examples" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "little"),
+    [
+        (500_000_000, "0.5 GB", False),
+        (499_999_999, "500.0 MB", False),
+        (2_000_000, "2.0 MB", False),
+        (1_999_999, "2.0 MB", True),
+        (0, "0.0 MB", True),
+    ],
+)
+def test_a_little_text_is_hardly_enough(text: int, said: str, little: bool) -> None:
+    told = comment(Facts(1, text, 1))
+    assert f"#   text       {said} in 1 articles on" in told
+    assert ("hardly enough text to learn a language: add other texts to corpus.source" in told) == little
+
+
+@pytest.mark.parametrize(("language", "without"), [("hu", False), ("th", True), ("zh", True), ("ko", False)])
+def test_a_language_without_spaces_has_long_words(language: str, without: bool) -> None:
+    assert ("written without spaces: more than 100 characters" in comment(language=language)) == without
