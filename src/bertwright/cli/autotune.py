@@ -94,6 +94,7 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
     from bertwright.recipe_file import Written
 
     written = Written.read(of.recipe, [*(of.overrides or []), *_overrides(fastest, tried)], Recipe)
+    # Before it is written, because it must load with these ranks.
     Recipe.validated(written).check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
     head = (

@@ -89,6 +89,7 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
         raise RecipeError(f"--workload {unknown[0]}: there is no such workload; use one of {', '.join(WORKLOADS)}")
     if sides.peer == "hf" and not all(map(find_spec, ("transformers", "accelerate"))):
         raise MissingExtraError("--peer hf needs transformers and accelerate: pip install 'bertwright[bench]'")
+    # In the order of the table and each once, however they were typed.
     names = [name for name in WORKLOADS if name in wanted]
     precisions = _precisions(numbers.precision)
     setting = Setting(

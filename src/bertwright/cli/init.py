@@ -58,6 +58,7 @@ def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:
     hours = _asked(given["--hours"], "Hours from the dump to the finished model", "24", hours_of)
     meanings = "".join(f"  {name:<8} {meaning}\n" for name, meaning in QUALITIES.items())
     quality = _asked(given["--quality"], f"{meanings}Which of them", "classic", quality_of)
+    # Asked for only together with other questions, so that options alone need no answer.
     path = _asked(out or ("" if asking else f"{code}.toml"), "File of the recipe", f"{code}.toml", out_of)
     return Answers(code, machine, hours_of(hours), quality_of(quality), out_of(path))
 

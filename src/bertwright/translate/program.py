@@ -103,5 +103,6 @@ def programs() -> dict[str, Program]:
 def called(script: str) -> list[Program]:
     """Return the programs that a file, module or command of this name may start, ordered by their file names."""
     name = PurePosixPath(script).name
+    # A module, as after -m, is known by its file.
     names = {name, f"{name.rpartition('.')[2]}.py"}
     return [program for program in programs().values() if not names.isdisjoint(program.scripts)]

@@ -65,6 +65,7 @@ def start_line(translation: Translation, recipe: str, place: str = "") -> str:
         where = f" --place {shlex.quote(place)}" if place else said
         return f"bertwright launch {kind[1]} {shlex.quote(recipe)}{where}{out}"
     steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
+    # If no command gives a number of steps, none of them trains.
     data_alone = steps and all(why.startswith(UNSAID) for why in steps)
     return f"bertwright run {shlex.quote(recipe)}{out}{' --until examples' if data_alone else ''}"
 

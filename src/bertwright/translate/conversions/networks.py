@@ -14,6 +14,7 @@ from bertwright.translate.command import Command, Key
 def vocabulary(command: Command, name: str) -> Iterator[Key]:
     """The published vocabulary that belongs to a model's name."""
     model, source = str(command[name]), command.source(name)
+    # "uncased" contains "cased".
     cased = "cased" in model and "uncased" not in model
     kind = ("multilingual-cased" if "multilingual" in model else "cased") if cased else "uncased"
     why = f"{source}; bertwright vocab --download google-{kind}"

@@ -61,6 +61,7 @@ def glue(command: Command, name: str) -> Iterator[Key]:
     """The labelled texts of a GLUE task, as in the Hugging Face data set."""
     task = str(command[name])
     yield Key("train.objective", {"kind": "classification", "task": task}, command.source(name))
+    # The two versions of MNLI differ only in the texts that they hold out.
     yield Key(f"{PHASE}data", f"glue/{task.removesuffix('-mm')}", f"{command.source(name)}, the files of that data set")
 
 
