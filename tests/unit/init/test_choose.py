@@ -80,7 +80,8 @@ def test_a_tenth_of_the_hours_is_for_training(
     monkeypatch.setattr("bertwright.init.choose._beside", lambda *_: (preparing, 0.5))
     if possible:
         choice = choose(asked(hours=10))
-        assert (choice.preparing, choice.finishing, choice.training) == (preparing, 0.5, pytest.approx(1.0))
+        assert (choice.preparing, choice.finishing) == (preparing, 0.5)
+        assert choice.training == pytest.approx(1.0)
         return
     with pytest.raises(RecipeError, match=rf"^--hours 10: .* alone take about {preparing + 0.5:.2g} hours on 2-cores"):
         choose(asked(hours=10))
@@ -118,7 +119,7 @@ def test_a_budget_is_twice_the_tokens_of_the_hours_and_no_more_than_40_passes(
 ) -> None:
     forecast(lambda recipe: 1e6)
     (phase,) = recipe_of(choose(asked(text, hours=hours)).sections).train.phases
-    assert (phase.tokens, phase.hours) == (tokens, pytest.approx(trained, rel=0.01))
+    assert phase.tokens == tokens and phase.hours == pytest.approx(trained, rel=0.01)
 
 
 def test_the_budget_follows_the_speed_of_the_batches_that_are_chosen(forecast: Forecast) -> None:
