@@ -140,3 +140,10 @@ def test_required_options_are_named_as_they_are_given() -> None:
     options = {"batch": Option(required=True), "IN": Option(required=True), "rate": Option(required=True, default=1.0)}
     assert refused("--rate 2", options=options).splitlines() == ["it needs --batch", "it needs IN"]
     assert values("--batch 1 --rate 2", {"IN": "d"}, options=options) == {"batch": "1", "rate": "2", "IN": "d"}
+
+
+def test_a_required_option_with_a_wrong_value_is_not_missing_as_well() -> None:
+    options = {"batch": Option(type="int", required=True), "rate": Option(type="float", required=True)}
+    assert refused("--batch many --rate 1", options=options).splitlines() == [
+        "batch many: give a whole number, not 'many'."
+    ]
