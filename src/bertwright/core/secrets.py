@@ -21,6 +21,9 @@ _ASSIGNED = re.compile(rf"({_NAME})={_GIVEN}(?=[^\s;&|])")
 _OPTION = re.compile(rf"(?:^|\s)--({_NAME})\s+{_GIVEN}[^\s;&|-]")
 # Docker's `--env NAME` takes the value from the environment and has none after it, so only `-env` counts in a text.
 _VARIABLE = re.compile(rf"(?:^|\s)(?:-env|--?genv)\s+({_NAME})\s+{_GIVEN}[^\s;&|]")
+_BY_NAME = ((_OPTION, "--{} ..."), (_VARIABLE, "-env {} ..."))
+"""What is followed by the value of a secret, known by its name, each with a form for a description."""
+_BLANK = re.compile(r"\s")
 _NAME_ALONE = re.compile(rf"--({_NAME})")
 _SETS_VARIABLE = re.compile(r"--?g?env")
 """MPI's options that are followed by the name of a variable and, as the next word, its value."""
@@ -44,15 +47,16 @@ _TOKEN = re.compile(
 )
 _OF_COMMAND = r"\b[^;&|\n]*?\s"
 _PASSWORD = re.compile(
-    rf"(\b(?:az|docker|podman|buildah|skopeo|nerdctl|helm|oras)\b[^;&|\n]*?\slogin{_OF_COMMAND}-p[\s=]*"
+    rf"(\b(?:az|docker|podman|buildah|skopeo|nerdctl|helm|oras)(?=[\"']?\s)[^;&|\n]*?\slogin{_OF_COMMAND}-p[\s=]*"
     rf"|\bcurl{_OF_COMMAND}(?:-[A-Za-z]*[uU](?=\s)|-[uU]|--(?:proxy-)?user(?=[\s=]))[\s=]*[^\s:;&|]+:"
     rf"|\bwandb\s+login{_OF_COMMAND}(?=[\"']?(?:[0-9a-f]{{40}}|wandb_v\d_\w{{20}})))"
     rf"{_GIVEN}[^\s;&|]+"
 )
+_OF_A_COMMAND = "a password or a key that a command is given"
 _SHAPES = {
     "an authentication header (Authorization, Bearer)": _HEADER,
     "a token, known by its form": _TOKEN,
-    "a password or a key that a command is given": _PASSWORD,
+    _OF_A_COMMAND: _PASSWORD,
 }
 """Secrets that no name tells, by their description; the first group of each is what stands before the secret."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s'\"]+", re.IGNORECASE)
@@ -71,31 +75,57 @@ def has_address(text: str) -> bool:
     return known or any(redact_credentials(address) != address for address in addresses)
 
 
-def secret_in(text: str, before: str = "") -> str:
-    """A description of the secret in a text, without the secret itself; "" if there is none.
-
-    If the text is a word of a command, `before` is the preceding word; otherwise it is "".
-    """
+def secret_in(text: str) -> str:
+    """A description of the secret in a text, without the secret itself; "" if there is none."""
     if has_address(text):
         return "an address with a password, a token or a query"
-    words = f"{before} {text}" if _asks(before) else text
-    for pattern, form in ((_ASSIGNED, "{}=..."), (_OPTION, "--{} ..."), (_VARIABLE, "-env {} ...")):
-        if named := [name for name in pattern.findall(words) if is_secret(name)]:
-            return f"{form.format(named[0])}, which is the name of a secret"
+    for pattern, form in ((_ASSIGNED, "{}=..."), *_BY_NAME):
+        if named := [name for name in pattern.findall(text) if is_secret(name)]:
+            return _named(form, named[0])
     return next((what for what, shape in _SHAPES.items() if shape.search(text)), "")
+
+
+def secrets_in_words(words: Sequence[str]) -> dict[int, str]:
+    """As `secret_in`, of each word of a command by its position, also where words before it tell what it is."""
+    found = {position: said for position, word in enumerate(words) if (said := secret_in(word))}
+    line = _line(words)
+    for pattern, form in _BY_NAME:
+        for match in pattern.finditer(line):
+            if is_secret(match[1]):
+                found.setdefault(line.count(" ", 0, match.end()), _named(form, match[1]))
+    return dict.fromkeys(_passwords(line), _OF_A_COMMAND) | found
 
 
 def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a command with `HIDDEN` for each secret, and addresses without user name, password and query."""
+    told = _passwords(_line(words))
     return tuple(
-        HIDDEN if _sets(option, before) or (_asks(before) and not word.startswith("-")) else _hidden(word)
-        for option, before, word in zip(("", "", *words), ("", *words), words, strict=False)
+        HIDDEN
+        if _sets(option, before) or (_asks(before) and not word.startswith("-"))
+        else _hidden(word, told.get(position))
+        for position, (option, before, word) in enumerate(zip(("", "", *words), ("", *words), words, strict=False))
     )
 
 
 def hidden_value(name: str, value: str) -> str:
     """The value of a variable, with `HIDDEN` in place of secrets."""
     return HIDDEN if is_secret(name) else _hidden(value)
+
+
+def _named(form: str, name: str) -> str:
+    return f"{form.format(name)}, which is the name of a secret"
+
+
+def _line(words: Sequence[str]) -> str:
+    """A command as one line, in which only the spaces between its words are spaces: a word with a space in it is a
+    word there too, so that lines of a list are not read as one command."""
+    return " ".join(_BLANK.sub("_", word) for word in words)
+
+
+def _passwords(line: str) -> dict[int, int]:
+    """Where the passwords that a command is given begin: the position of each word, and that in the word."""
+    begins = [match.end(1) for match in _PASSWORD.finditer(line)]
+    return {line.count(" ", 0, begin): begin - line.rfind(" ", 0, begin) - 1 for begin in begins}
 
 
 def _asks(word: str) -> bool:
@@ -109,7 +139,10 @@ def _sets(option: str, name: str) -> bool:
     return _SETS_VARIABLE.fullmatch(option) is not None and "=" not in name and is_secret(name)
 
 
-def _hidden(word: str) -> str:
+def _hidden(word: str, password: int | None = None) -> str:
+    """A word without secrets; `password`: where one begins that the words before it tell of."""
+    if password is not None:
+        return f"{word[:password]}{HIDDEN}"
     whole = _WHOLE.fullmatch(word)
     if whole:  # in `--env=TOKEN=...` the second name is the one of the secret
         return whole[1] + (HIDDEN if is_secret(whole[2]) else _hidden(whole[3]))

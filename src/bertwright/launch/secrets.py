@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.secrets import secret_in
+from bertwright.core.secrets import secret_in, secrets_in_words
 
 
 def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str) -> None:
@@ -24,21 +24,26 @@ def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str
         )
 
 
-def secrets(values: Any) -> Iterator[tuple[str, str]]:
+def secrets(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted key of each string in TOML values that holds a secret, and the kind of secret, not its value."""
-    last, before = "", ""
-    for key, text in texts(values):
-        parent, _, number = key.rpartition(".")
-        # An option's value may be the next string of the list.
-        if secret := secret_in(text, before if number.isdigit() and last == parent else ""):
-            yield key, secret
-        last, before = parent, text
+    if isinstance(values, list) and all(isinstance(each, str) for each in values):
+        # It may be a command, whose words tell of each other: --token x.
+        yield from ((_below(key, place), what) for place, what in sorted(secrets_in_words(values).items()))
+    elif isinstance(values, dict | list):
+        for name, child in values.items() if isinstance(values, dict) else enumerate(values):
+            yield from secrets(child, _below(key, name))
+    elif isinstance(values, str) and (what := secret_in(values)):
+        yield key, what
 
 
 def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted key and value of every string in TOML values."""
     if isinstance(value, dict | list):
         for name, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from texts(child, f"{key}.{name}" if key else str(name))
+            yield from texts(child, _below(key, name))
     elif isinstance(value, str):
         yield key, value
+
+
+def _below(key: str, name: object) -> str:
+    return f"{key}.{name}" if key else str(name)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.core.secrets import HIDDEN, hidden_value, hidden_words, secret_in
+from bertwright.core.secrets import HIDDEN, hidden_value, hidden_words, secret_in, secrets_in_words
 
 NAMED = "which is the name of a secret"
 ADDRESS = "an address with a password, a token or a query"
@@ -112,9 +112,10 @@ def test_a_token_is_known_by_its_form(issuer: str) -> None:
 
 
 def test_the_value_of_an_option_may_be_the_next_word() -> None:
-    assert secret_in("planted", before="--password") == f"--password ..., {NAMED}"
-    assert not secret_in("planted", before="--user") and not secret_in("--quiet", before="--password")
-    assert not secret_in("planted", before="login --password"), "a line that ends is no word"
+    assert secrets_in_words(("run", "--password", "planted")) == {2: f"--password ..., {NAMED}"}
+    for words in (("--user", "planted"), ("--password", "--quiet"), ("--password",), ()):
+        assert secrets_in_words(words) == {}
+    assert secrets_in_words(("login --password", "planted")) == {}, "a line that ends is no word"
 
 
 def test_secrets_of_a_command_are_hidden() -> None:
@@ -142,6 +143,41 @@ def test_secrets_of_a_command_are_hidden() -> None:
         f"curl -u me:{HIDDEN} host",
         "reg.io/bert",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "position", "found", "hidden"),
+    [
+        (("curl", "-u", "me:planted", "https://host/a"), 2, PASSWORD, f"me:{HIDDEN}"),
+        (("/usr/bin/curl", "-H", "Accept: text/html", "--user", "me:planted"), 4, PASSWORD, f"me:{HIDDEN}"),
+        (("curl", "-fsSLu", "me:planted words"), 2, PASSWORD, f"me:{HIDDEN}"),
+        (("docker", "login", "-u", "me", "-p", "planted", "reg.io"), 5, PASSWORD, HIDDEN),
+        (("docker", "login", "-u", "me", "-pplanted"), 4, PASSWORD, f"-p{HIDDEN}"),
+        (("wandb", "login", "0123456789" * 4), 2, PASSWORD, HIDDEN),
+        (("mpirun", "-genv", "HF_TOKEN", "planted", "run"), 3, f"-env HF_TOKEN ..., {NAMED}", HIDDEN),
+        (("run", "--env=HF_TOKEN=planted"), 1, f"HF_TOKEN=..., {NAMED}", f"--env=HF_TOKEN={HIDDEN}"),
+    ],
+)
+def test_the_words_before_it_may_tell_that_a_word_is_a_secret(
+    words: tuple[str, ...], position: int, found: str, hidden: str
+) -> None:
+    assert secrets_in_words(words) == {position: found}
+    assert hidden_words(words) == (*words[:position], hidden, *words[position + 1 :])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("curl", "-u", "me", "https://host:8080/a"),
+        ("curl", "-u", "me:$PASSWORD"),
+        ("curl -u me", "ssh -p 2222 host:planted"),
+        ("docker login", "ssh -p 2222 host"),
+        ("podman", "run", "-p", "8080"),
+        ("az://box/a", "login", "-p", "x"),
+    ],
+)
+def test_words_that_tell_of_no_secret_stay(words: tuple[str, ...]) -> None:
+    assert secrets_in_words(words) == {} and hidden_words(words) == words
 
 
 @pytest.mark.parametrize("option", ["-genv", "--genv", "-env", "--env"])

@@ -54,6 +54,7 @@ def test_every_secret_is_found_and_none_is_shown() -> None:
         ("slurm", 'setup=["curl -u me:planted https://host/a -o a"]', "setup.0"),
         ("kubeflow", "image=me:planted@registry.example.org/bert", "image"),
         ("container", f'options=["--env=X={TOKEN}"]', "options.0"),
+        ("container", 'options=["--init", "curl", "-u", "me:planted"]', "options.3"),
         ("azureml", 'overrides=["train.mirror=az://box/a?sig=planted"]', "overrides.0"),
     ],
 )
