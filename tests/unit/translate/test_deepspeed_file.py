@@ -54,7 +54,7 @@ def test_a_file_that_says_the_same_or_auto_is_no_contradiction() -> None:
         "zero_optimization": {"stage": 1},
     }
     made = beside(same)
-    assert told(made) == [] and made.open == () and made.sections["train.engine"].value == "zero"
+    assert told(made) == [] and made.open == () and made.sections["train.engine"].value["stage"] == 1
     assert [account for account in made.accounts if account.option.startswith("ds.json")] == []
     auto = {"train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto", "fp16": {"enabled": "auto"}}
     assert told(beside(auto)) == told(beside({"gradient_clipping": None})) == told(beside({})) == []

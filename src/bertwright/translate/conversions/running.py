@@ -72,16 +72,15 @@ def engine(command: Command, name: str) -> Iterator[Key]:
 
 
 def deepspeed(command: Command, name: str) -> Iterator[Key]:
-    """DeepSpeed's settings: the ZeRO stage in their file."""
+    """The ZeRO stage in DeepSpeed's file, as its engine; no key for stage 0, which is what several ranks do anyway."""
     file = deepspeed_file(command)
     if file and file.stage:
-        # Stage 2 also shards the gradients, which only fsdp does here.
-        kinds = {1: "zero", 2: "fsdp", 3: "fsdp"}
-        if not (kind := kinds.get(file.stage)):
+        if file.stage not in (1, 2, 3):
             raise RecipeError(
                 f"{file.option}: ZeRO has no stage {file.stage}. Set the stage to 0, 1, 2 or 3 in that file."
             )
-        yield Key("train.engine", kind, f"{file.option}, whose ZeRO stage is {file.stage}")
+        value = {"kind": "deepspeed", "stage": file.stage}
+        yield Key("train.engine", value, f"{file.option}, whose ZeRO stage is {file.stage}")
 
 
 def compiled(command: Command, name: str) -> Iterator[Key]:
