@@ -133,11 +133,16 @@ def _services(name: str, value: Any) -> Iterator[Statement]:
         if ours := _SERVICES.get(kind.lower().replace("_", "")):
             held.append(ours)
             said |= more if isinstance(more, Mapping) else {}
-            yield from _section()(f"{name}.{label}", said)
+            readers = {"logDir": _events, "log_dir": _events} if ours == "tensorboard" else {}
+            yield from _section(**readers)(f"{name}.{label}", said)
         else:
             yield from _left(f"{name}.{label}", kind)
     if held:
         yield Statement(name, "services", sorted(set(held)))
+
+
+def _events(name: str, value: Any) -> Iterator[Statement]:
+    yield from (found._replace(shows=str(value)) for found in _left(name, value))
 
 
 _READERS: Mapping[str, Reader] = {

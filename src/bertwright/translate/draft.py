@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import RecipeError
+from bertwright.translate.azure_events import unseen_events
 from bertwright.translate.command import ASSUMED, PHASE, Command, Key
 from bertwright.translate.conversions import networks, phases, running, texts
 from bertwright.translate.deepspeed_file import contradictions, missing, unread
@@ -59,7 +60,7 @@ class Draft:
                 names = tuple(dict.fromkeys(key.key for key in made))
                 self._tell(Account(setting.text, names, original.note if original else ""))
         self._tell_uncounted(command, phase)
-        for remark in (*_remarks(command), *contradictions(command)):
+        for remark in (*_remarks(command), *contradictions(command), *unseen_events(command)):
             self.remark(remark)
         for option, why in unread(command):
             self._tell(Account(option, (), why))

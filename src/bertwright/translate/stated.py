@@ -16,6 +16,8 @@ class Statement(NamedTuple):
     """The value of the key; None: the file has a placeholder for it, which the user has to replace."""
     why: str = ""
     """Why no place has the setting."""
+    shows: str = ""
+    """The folder whose events TensorBoard shows, if this sets it; empty: it does not."""
 
     @property
     def left(self) -> str:
