@@ -102,3 +102,10 @@ def test_what_begins_again_does_so_only_so_often(
     text = text_of(step, "restarts=3", "prepare.tasks=2")
     assert subprocess.run(["bash", "-c", text], env=environment, cwd=tmp_path).returncode == code
     assert (tmp_path / "requeued").exists() is again
+
+
+@pytest.mark.parametrize("step", ["corpus", "vocab", "examples", "train", "finish"])
+def test_processes_have_the_environment_of_the_script(step: str) -> None:
+    """With SBATCH_EXPORT=NONE, srun would start them without the address of the first rank, and without PATH."""
+    (line,) = (line for line in text_of(step, "prepare.tasks=2").splitlines() if line.startswith("srun "))
+    assert "--export=ALL" in line.split()
