@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,13 +49,21 @@ class Tally:
         self._labelled += int(labels.sum())
 
     def counts(self) -> dict[str, Any]:
-        """The statistics: `lengths`, a histogram with `BINS` bins; `mean_length` in tokens; `label_share`, the share of
-        labelled pairs whose second segment is random (with sentence order: swapped), or None without pairs."""
-        lengths = np.arange(self._length + 1)
-        bins = np.bincount(np.maximum(lengths - 1, 0) * BINS // self._length, self._lengths, BINS).astype(np.int64)
-        total = int(self._lengths.sum())
-        return {
-            "lengths": bins.tolist(),
-            "mean_length": round(float(self._lengths @ lengths) / max(total, 1), 2),
-            "label_share": round(self._labelled / self._pairs, 4) if self._pairs else None,
-        }
+        """`length_counts`, and `label_share`, the share of labelled pairs whose second segment is random (with sentence
+        order: swapped), or None without pairs."""
+        share = round(self._labelled / self._pairs, 4) if self._pairs else None
+        return {**length_counts(self._lengths), "label_share": share}
+
+
+def length_counts(numbers: Indices) -> dict[str, Any]:
+    """Statistics of examples, `numbers` [maximum length + 1] of each length: `lengths`, a histogram with `BINS` bins;
+    `mean_length`, `deviation` (the standard deviation) and `longest` in tokens."""
+    lengths, total = np.arange(len(numbers)), max(int(numbers.sum()), 1)
+    bins = np.bincount(np.maximum(lengths - 1, 0) * BINS // (len(numbers) - 1), numbers, BINS).astype(np.int64)
+    mean, square = (float(numbers @ lengths**power) / total for power in (1, 2))
+    return {
+        "lengths": bins.tolist(),
+        "mean_length": round(mean, 2),
+        "deviation": round(math.sqrt(max(0.0, square - mean**2)), 2),
+        "longest": int(lengths[numbers > 0].max(initial=0)),
+    }

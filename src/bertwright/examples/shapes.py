@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
 from bertwright.core.shapes import Count, Flag, Number, Score, Text
@@ -12,6 +14,9 @@ from bertwright.vocab.shapes import Rates
 class _Sequences(TypedDict):
     lengths: list[Count]
     mean_length: Number
+    deviation: NotRequired[Number]
+    """Standard deviation of the lengths, in tokens; older examples lack it, and `longest`."""
+    longest: NotRequired[Count]
     label_share: Score
 
 

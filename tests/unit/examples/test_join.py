@@ -1,6 +1,7 @@
 """The parts of shards become one store and one plan a pass, whatever the shards hold; rows are counted as they are."""
 
 from pathlib import Path
+from statistics import pstdev
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ def test_sequences_are_counted_as_they_will_be_drawn(length: int) -> None:
     lengths = [min(length, x + y + 2 + (y > 0) + z) for x, y, z in zip(a, b, breaks, strict=True)]
     counts = tally.counts()
     assert counts["mean_length"] == round(sum(lengths) / 5, 2) and sum(counts["lengths"]) == 5
+    assert counts["longest"] == max(lengths) and counts["deviation"] == round(pstdev(lengths), 2)
     for number in range(BINS):
         members = [n for n in lengths if number * length < BINS * (n - 1) + BINS and (n - 1) * BINS // length == number]
         assert counts["lengths"][number] == len(members)
@@ -100,7 +102,8 @@ def test_sequences_are_counted_as_they_will_be_drawn(length: int) -> None:
 
 
 def test_no_sequence_has_no_mean_and_no_share() -> None:
-    assert Tally(128).counts() == {"lengths": [0] * BINS, "mean_length": 0.0, "label_share": None}
+    nothing = {"lengths": [0] * BINS, "mean_length": 0.0, "deviation": 0.0, "longest": 0, "label_share": None}
+    assert Tally(128).counts() == nothing
 
 
 def test_frequencies_are_counted_over_the_borders_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

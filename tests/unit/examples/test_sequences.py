@@ -47,3 +47,11 @@ def test_no_counted_lengths_deviate_by_nothing() -> None:
 
 def test_a_mean_beyond_the_middles_of_the_bins_has_no_negative_variance() -> None:
     assert Sequences.counted([1], {"lengths": [0, 4], "mean_length": 128}, 128).deviation == 0
+
+
+def test_counts_of_today_say_the_deviation_and_the_longest_of_short_texts_in_long_phases() -> None:
+    """In a phase of 512 all are in the first two bins of 25.6 tokens, whose middles are far from their lengths."""
+    counts = {"lengths": [9, 1, *[0] * 18], "mean_length": 10.0, "deviation": 6.5, "longest": 31}
+    found = Sequences.counted([10], counts, 512)
+    assert (found.deviation, found.longest, found.mean_square) == (6.5, 31, 10.0**2 + 6.5**2)
+    assert Sequences.counted([0], {**counts, "lengths": [0] * 20, "longest": 0}, 512).longest == 512

@@ -20,7 +20,7 @@ from bertwright.examples.labelled.data import FOLDER, Labelled
 from bertwright.examples.labelled.read import Files, find_files
 from bertwright.examples.labelled.splits import Splits, read_splits
 from bertwright.examples.labelled.tasks import LabelledTexts
-from bertwright.examples.rows import BINS
+from bertwright.examples.rows import length_counts
 from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.work import vocabulary_facts
@@ -116,8 +116,7 @@ def _counts_of(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]
 
 def _lengths(lengths: NDArray[np.int64], longest: int) -> dict[str, Any]:
     """Length statistics of examples of `lengths` [N] tokens, in the form that `rows.Tally` has for plans."""
-    bins = np.bincount((lengths - 1) * BINS // longest, minlength=BINS)
-    return {"lengths": bins.tolist(), "mean_length": round(float(lengths.mean()), 2), "label_share": None}
+    return {**length_counts(np.bincount(lengths, minlength=longest + 1)), "label_share": None}
 
 
 def _rates(labelled: Labelled, vocabulary: Mapping[str, Any]) -> dict[str, float | int]:
