@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from bertwright._version import __version__
 from bertwright.core.config import Section
@@ -64,6 +64,15 @@ class Input(Section):
     """Whether files are mounted read-only, or downloaded to the machine first."""
     below: str = Field("", pattern=r"^[\w.*-]+(/[\w.*-]+)*$|^$")
     """Path or pattern below the folder that the recipe reads, such as "*.bz2"; "": the folder itself."""
+
+    @model_validator(mode="after")
+    def _below_a_folder(self) -> Input:
+        if self.below and self.type == "uri_file":
+            raise ValueError(
+                f"below = {self.below} is a path below a folder, but type = uri_file is one file; set type = "
+                "uri_folder, or leave below out"
+            )
+        return self
 
     def document(self) -> Document:
         """Return the input as it appears in a job's document."""
@@ -125,6 +134,14 @@ class Cluster(Section):
     """Resource ID of a user-assigned managed identity that the cluster gets; "": a system-assigned one if the place's
     `identity` is "managed", else none."""
 
+    @model_validator(mode="after")
+    def _no_fewer_than_the_minimum(self) -> Cluster:
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(
+                f"min_nodes = {self.min_nodes} is more than max_nodes = {self.max_nodes}; lower it, or raise max_nodes"
+            )
+        return self
+
     def document(self, name: str, size: str, spot: bool, managed: bool) -> Document:
         """Return the document of the cluster; `managed`: jobs read data with its identity."""
         return {
@@ -157,6 +174,21 @@ class JobEnvironment(Section):
     packages: tuple[str, ...] | None = None
     """Packages that pip installs on the base; left out: bertwright, with the extras that the recipe needs; empty: the
     image contains everything."""
+
+    @model_validator(mode="after")
+    def _nothing_that_is_not_read(self) -> JobEnvironment:
+        built = [name for name in ("image", "python", "packages") if name in self.model_fields_set]
+        if self.registered and built:
+            raise ValueError(
+                f"registered = {self.registered} is used as it is, so {' and '.join(built)} would have no effect; leave "
+                "one or the other out"
+            )
+        if self.packages == () and "python" in self.model_fields_set:
+            raise ValueError(
+                f"python = {self.python} is the version that is installed with packages, but packages = [] installs "
+                "nothing; leave it out"
+            )
+        return self
 
     def document(self, extras: Set[str]) -> Document:
         """Return the document of the environment to create, for a recipe that needs `extras`."""

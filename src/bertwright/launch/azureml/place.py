@@ -96,7 +96,9 @@ class AzuremlPlace(Section):
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`; job identifiers include the workspace."""
         # Each once; serverless machines have no name that could be missing.
-        clusters = dict.fromkeys(each for each in (self.compute, self.prepare.compute if self.prepare else "") if each)
+        # One job of training alone has no machine that prepares.
+        prepare = self.prepare.compute if self.prepare and self.runs == "pipeline" else ""
+        clusters = dict.fromkeys(filter(None, (self.compute, prepare)))
         return client.submit(self.workspace, self._creations(), list(clusters), folder, log)
 
     def status(self, submitted: Submitted) -> list[dict[str, str]]:
