@@ -51,8 +51,9 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
 
 @pytest.mark.parametrize(("engine", "left_out"), [("auto", []), ("single", []), ("zero", ["train.engine"])])
 def test_what_only_several_ranks_do_is_not_tried(
-    engine: str, left_out: list[str], small_recipe: Path, tmp_path: Path
+    engine: str, left_out: list[str], small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("bertwright.pipeline.rehearsal_ranks.default_workers", lambda: 1)
     (tmp_path / "sources").mkdir()
     recipe = Recipe.load(small_recipe, [f"train.engine={engine}"])
     found = rehearsal(recipe, tmp_path / "run", tmp_path / "sources")

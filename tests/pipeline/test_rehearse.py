@@ -40,13 +40,15 @@ def test_what_would_have_failed_is_said_and_what_needs_it_not_reached(
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_is_not_tried_is_said_with_the_reason(small_recipe: Path, tmp_path: Path, call: Call) -> None:
+def test_what_is_not_tried_is_said_with_the_reason(
+    small_recipe: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertwright.pipeline.rehearsal_ranks.default_workers", lambda: 1)
     given = (NOTHING_KEPT, "train.engine=zero", "train.observers=['tensorboard']", "train.mirror=s3://b/r")
     done = call("run", small_recipe, *given, "--rehearse", "--out", tmp_path / "mine")
     assert done.out.splitlines()[-2:] == [
         "not tried, because it would leave traces elsewhere: train.observers, train.mirror",
-        "not tried, because a rehearsal is one process, without other ranks to share weights and gradients with: "
-        "train.engine",
+        "not tried, because one process has no other ranks to share weights and gradients with: train.engine",
     ]
 
 
@@ -105,6 +107,7 @@ def test_a_rehearsal_succeeds_to_its_end(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("bertwright.pipeline.rehearse._run", in_a_fork)
+    monkeypatch.setattr("bertwright.pipeline.rehearsal_ranks.default_workers", lambda: 1)
     folder = small_examples(tmp_path / "mine")
     done = call("run", small_recipe, "train.engine=zero", "--rehearse", "--out", folder, "--json")
     assert done.code == 0, done.out

@@ -26,7 +26,8 @@ def _print(planned: Rehearsal, parts: list[Outcome], as_json: bool) -> None:
     code = next((part.code for part in parts if part.code), 0)
     if as_json:
         told = [{"part": part.name, "outcome": part.outcome, "text": part.text} for part in parts]
-        print(json_line({"ok": not code, "text": planned.text, "left_out": list(planned.left_out), "parts": told}))
+        facts = {"text": planned.text, "ranks": planned.ranks, "left_out": list(planned.left_out)}
+        print(json_line({"ok": not code, **facts, "parts": told}))
     else:
         width, outcomes = max(len(part.name) for part in parts), max(len(part.outcome) for part in parts)
         for part in parts:

@@ -1,7 +1,8 @@
 """What a rehearsal runs: the recipe at full size, for a few steps, on prepared data or on a sample of the text.
 
 Unchanged: network, lengths, batches, micro-batches, precision, engine, graph, optimizer. Shortened: steps, scoring, and
-the text if nothing is prepared yet. Left out: settings that write elsewhere, and what several ranks do together.
+the text if nothing is prepared yet. Left out: settings that write elsewhere and, without room for several ranks, what
+those do together.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import open_source
 from bertwright.pipeline.lineage import inputs_of
+from bertwright.pipeline.rehearsal_ranks import ranks_for
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.phase_config import ONE_PASS, PhaseConfig
@@ -39,7 +41,7 @@ _SAMPLE = 16 * 2**20
 _PACKED = 4
 """Approximate bytes of text per byte of a compressed file."""
 _TRACES = "it would leave traces elsewhere"
-_ALONE = "a rehearsal is one process, without other ranks to share weights and gradients with"
+_ALONE = "one process has no other ranks to share weights and gradients with"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Rehearsal:
     """Stages that need no rehearsal, because the run folder has their artifacts, made with this recipe."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Keys that are not tried, or not completely, each with the reason."""
+    ranks: int = 1
+    """Number of processes that train."""
 
 
 def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
@@ -69,8 +73,6 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
         assert recipe.corpus is not None
         text = _sample(values, recipe, folder, scratch)
     left_out = {f"train.{key}": _TRACES for key in ("observers", "mirror") if values["train"].pop(key, None)}
-    if recipe.train.engine.kind not in ("auto", "single"):
-        left_out["train.engine"] = _ALONE
     # Two steps are not worth a checkpoint, and have no earlier ones to be judged by.
     for key in ("spot_notice", "guard"):
         values["train"].pop(key, None)
@@ -79,7 +81,11 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
     values["evaluate"]["max_sequences"] = min(recipe.evaluate.max_sequences or _SCORED, _SCORED)
     for phase, config in zip(values["train"]["phases"], recipe.train.phases, strict=True):
         _shorten(phase, config, sampled=not made and recipe.corpus is not None)
-    return Rehearsal(Recipe.model_validate(values), text, made, left_out)
+    shortened = Recipe.model_validate(values)
+    ranks = ranks_for(shortened)
+    if ranks == 1 and recipe.train.engine.kind not in ("auto", "single"):
+        left_out["train.engine"] = _ALONE
+    return Rehearsal(shortened, text, made, left_out, ranks)
 
 
 def _prepared(recipe: Recipe, folder: Path) -> bool:
@@ -169,13 +175,13 @@ def link(made: tuple[str, ...], folder: Path, run: Path) -> None:
         (run / name).symlink_to((folder / name).absolute(), target_is_directory=True)
 
 
-def alone(recipe: Recipe, index: int) -> Recipe:
-    """The rehearsal of one phase at full size; the other phases are cut to a single sequence instead of being removed,
-    because the examples cover all phases."""
+def alone(recipe: Recipe, index: int, ranks: int = 1) -> Recipe:
+    """The rehearsal of one phase at full size; the other phases are cut to a single sequence per rank instead of being
+    removed, because the examples cover all phases."""
     values = recipe.shown(exclude_none=True)
     for number, phase in enumerate(values["train"]["phases"]):
         if number != index:
-            phase |= {"batch": 1, "end_after": 1, **ONE_PASS}
+            phase |= {"batch": ranks, "end_after": 1, **ONE_PASS}
     if recipe.train.phases[index].micro_batch != "auto":
         values["train"]["memory_limit_gb"] = 0.0  # only limits automatically chosen micro-batches
     return Recipe.model_validate(values)

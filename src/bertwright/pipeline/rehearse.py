@@ -7,7 +7,6 @@ does not end the others, and training resumes from its checkpoint as it would af
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,11 +23,11 @@ from bertwright.core.running import running
 from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal, remove
+from bertwright.pipeline.rehearsal_ranks import code_of, program
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.train.metrics import read_rows
 
-PROGRAM = (sys.executable, "-m", "bertwright.cli")
 PATIENCE = 20.0
 """Seconds that a part is given to end after it was asked to."""
 
@@ -54,6 +53,8 @@ class Scratch:
     """Descriptor of its lock file, inherited by each part, so that the next start detects a part that outlives this
     one."""
     log: Log = SILENT
+    ranks: int = 1
+    """Number of processes that train."""
 
     def folder(self, name: str) -> Path:
         """Create and return an empty folder inside it."""
@@ -70,8 +71,9 @@ def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal
     with _scratch(folder.absolute().with_name(f".{folder.name}.rehearsal")) as scratch:
         parts = list(_checked(recipe, folder))
         planned = rehearsal(recipe, folder, scratch.folder("sources"))
-        log.say(f"rehearsal: {planned.text}; in {scratch.path}, which is removed at the end")
-        for part in _rehearsed(planned, folder, replace(scratch, log=log)):
+        shared = f", with {planned.ranks} ranks that train" if planned.ranks > 1 else ""
+        log.say(f"rehearsal: {planned.text}{shared}; in {scratch.path}, which is removed at the end")
+        for part in _rehearsed(planned, folder, replace(scratch, log=log, ranks=planned.ranks)):
             log.say(f"rehearsal: {part.name}: {part.outcome}")
             parts.append(part)
     return planned, parts
@@ -114,10 +116,10 @@ def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[O
         if name == "train" and failed:
             yield from _each_alone(recipe, run, scratch)
         if name == "resume" and not failed:
-            yield from _phases(recipe, run)
+            yield from _phases(recipe, run, scratch.ranks)
 
 
-def _phases(recipe: Recipe, run: Path) -> Iterator[Outcome]:
+def _phases(recipe: Recipe, run: Path, ranks: int) -> Iterator[Outcome]:
     """The time and memory of each phase's steps."""
     rows = read_rows(run / "train" / "metrics.jsonl")
     for index, phase in enumerate(recipe.train.phases):
@@ -125,6 +127,7 @@ def _phases(recipe: Recipe, run: Path) -> Iterator[Outcome]:
         seconds = own[-1]["seconds"] - (own[-2]["seconds"] if len(own) > 1 else 0)
         memory = max(row["memory_bytes"] for row in own) / 2**30
         text = f"length {phase.length}, batch {phase.batch:,}: {seconds:.1f} s for the last step, {memory:.1f} GB"
+        text += f" on each of {ranks} ranks" if ranks > 1 else ""
         yield Outcome(f"phase {index}", "ok", text)
 
 
@@ -134,7 +137,7 @@ def _each_alone(recipe: Recipe, run: Path, scratch: Scratch) -> Iterator[Outcome
     for index in range(len(recipe.train.phases) if len(recipe.train.phases) > 1 else 0):
         place, file = scratch.folder(f"phase-{index}"), scratch.path / f"phase-{index}.toml"
         link(tuple(name for name in PREPARED if (run / name).exists()), run, place)
-        alone(recipe, index).write(file)
+        alone(recipe, index, scratch.ranks).write(file)
         yield _run(f"phase {index} alone", ["train", str(file), "--out", str(place), "--json"], scratch)
 
 
@@ -142,15 +145,20 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
     """Run one command to completion; the outcome has its error message if it failed."""
     scratch.log.say(f"rehearsal: {name} ...")  # a part at full size may take a while
     started, log = time.monotonic(), scratch.path / f"{name}.log"
+    ranks = scratch.ranks if arguments[0] == "train" else 1
     settings = {"stdout": subprocess.PIPE, "pass_fds": (scratch.lock,)}
+    command = [*program(ranks), *arguments]
     # Ctrl-C reaches only this process, which then ends the part and all its children.
-    with log.open("wb") as errors, running([*PROGRAM, *arguments], PATIENCE, stderr=errors, **settings) as process:
+    with log.open("wb") as errors, running(command, PATIENCE, stderr=errors, **settings) as process:
         out, _ = process.communicate()
     if not process.returncode:
         return Outcome(name, "ok", f"{time.monotonic() - started:.1f} s")
+    said = log.read_bytes()
+    ended = code_of(process.returncode, said, ranks)
+    # After those of its ranks, torchrun writes lines of its own.
+    why = why_failed(out, said if ranks == 1 else b"", ended)
     # The shell's convention: 137 for a part that was killed for its memory.
-    code = process.returncode if process.returncode > 0 else 128 - process.returncode
-    return Outcome(name, "error", why_failed(out, log.read_bytes(), process.returncode), code)
+    return Outcome(name, "error", why, ended if ended > 0 else 128 - ended)
 
 
 @contextmanager
