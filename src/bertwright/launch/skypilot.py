@@ -17,6 +17,7 @@ from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
 from bertwright.launch.yaml_text import yaml_text
+from bertwright.needs import needs
 
 TASK = "task.yaml"
 _SETUP = """\
@@ -56,14 +57,15 @@ class SkypilotPlace(Section):
     """Environment variables of the task."""
 
     def describe(self, job: Job) -> Description:
-        """As `Target.describe`; raises `RecipeError` for a spot machine without a mirror for checkpoints, and for an
+        """As `Target.describe`; raises `RecipeError` for a spot machine without a storage for checkpoints, and for an
         invalid run folder or number of ranks."""
         job.require_relative_out("the machine is new, and paths on it are relative to the home folder")
         job.check_ranks({f"accelerators = {self.accelerators}, GPUs": self._ranks()})
-        if self.spot and not job.values.get("train", {}).get("mirror"):
+        # A folder of the machine would go with it, and for another storage the task installs no package.
+        if self.spot and "train.mirror" not in {need.key for need in needs(job.loaded, ("train",))}:
             raise RecipeError(
-                "spot = true: the machine and its disk may be reclaimed, so checkpoints must be copied elsewhere. "
-                "Add train.mirror=s3://BUCKET/FOLDER (or az://, gs://), or remove spot."
+                "spot = true: the machine and its disk may be reclaimed, so checkpoints must be copied to a storage that "
+                "the task can write to. Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or remove spot."
             )
         # When its machine is preempted, SkyPilot restarts a managed job on another one.
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]

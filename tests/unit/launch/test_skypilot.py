@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from bertwright._version import __version__
+from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.launch.job import Job, load_job
 from bertwright.launch.skypilot import SkypilotPlace
@@ -104,3 +105,11 @@ def test_a_spot_machine_is_a_managed_job_and_another_a_cluster() -> None:
     }
     assert "sky down smoke" in cluster.describe(job()).note
     assert "sky down" not in spot.describe(job(MIRROR)).note and "train.mirror" in spot.describe(job(MIRROR)).note
+
+
+@pytest.mark.parametrize("mirror", ["", "file:///scratch/run", "gs://bucket/run"])
+def test_a_spot_machine_without_a_storage_that_it_can_write_to_is_refused(mirror: str) -> None:
+    """The task installs packages for s3:// and az:// alone."""
+    with pytest.raises(RecipeError, match="Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or remove"):
+        place("spot=true").describe(job(*([f"train.mirror={mirror}"] if mirror else [])))
+    assert place("spot=true").describe(job("train.mirror=az://box/run"))
