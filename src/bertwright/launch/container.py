@@ -21,6 +21,7 @@ from bertwright.launch.options import Words
 from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
+from bertwright.launch.written_folders import not_kept
 
 SCRIPT = "container.sh"
 INSIDE = "/work"
@@ -78,7 +79,7 @@ class ContainerPlace(Section):
         return Description(
             {RECIPE: job.recipe, SCRIPT: self._script(job)},
             [shlex.join(["sh", f"{job.folder}/{SCRIPT}"])],
-            self._unseen(job),
+            " ".join(filter(None, (self._unseen(job), not_kept(job, INSIDE)))),
         )
 
     def _unseen(self, job: Job) -> str:

@@ -16,6 +16,7 @@ from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
+from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
 from bertwright.needs import needs
 
@@ -75,7 +76,7 @@ class SkypilotPlace(Section):
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
-        said = [_missing(job, job.files)] if job.files else []
+        said = list(filter(None, (_missing(job, job.files), not_kept(job, "~"))))
         if self.spot:
             said.append(
                 "The machine is released when the job ends, and only the files in train.mirror are kept. Then run "

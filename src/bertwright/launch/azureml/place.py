@@ -16,12 +16,13 @@ from bertwright.launch.azureml.assets import Cluster, Data, Datastore, Datastore
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import events_folder, unseen, unseen_files, with_inputs
 from bertwright.launch.azureml.sizes import between_machines, has_infiniband, ranks_of
-from bertwright.launch.azureml.steps import IGNORE, Service, Shared, Step, job, pipeline, services
+from bertwright.launch.azureml.steps import IGNORE, RUN, Service, Shared, Step, job, pipeline, services
 from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, of_this_machine
 from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description, Submitted
+from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
 
 
@@ -91,7 +92,8 @@ class AzuremlPlace(Section):
         files |= {file: yaml_text(document) for file, document in made.items()}
         lines = client.commands(self._creations(), str(job.folder), self.workspace)
         missing = unseen_files(job, self.inputs)
-        return Description(files, lines, unseen(missing), unseen(of_this_machine(missing)))
+        note = " ".join(filter(None, (unseen(missing), not_kept(job, RUN))))
+        return Description(files, lines, note, unseen(of_this_machine(missing)))
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`; job identifiers include the workspace."""
