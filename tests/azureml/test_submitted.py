@@ -113,7 +113,10 @@ def test_all_that_a_job_needs_is_made_before_it(service: Service, call: Call) ->
 
 def test_a_job_of_its_own(service: Service, call: Call) -> None:
     words = ("--set", "runs=training", "--set", "vm_size=Standard_ND96asr_v4", "--set", "spot=true", "--nodes", "2")
-    words += ("--set", "prepare.compute=another")  # shipped places have such a section, and no job here has that machine
+    words += (
+        "--set",
+        "prepare.compute=another",
+    )  # shipped places have such a section, and no job here has that machine
     said = submitted(call, "launch", "azureml", "smoke", *words)
     (created,) = service.put("jobs")
     assert said["jobs"] == {"job": f"{WORKSPACE}/{created.path}"}

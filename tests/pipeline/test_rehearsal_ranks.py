@@ -1,4 +1,4 @@
-"""With an engine of several ranks, several rehearse the training, where the machine and the recipe have room for them."""
+"""With an engine of several ranks, several rehearse the training, if the machine and the recipe have room for them."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ from bertwright.pipeline.rehearsal_ranks import code_of, program, ranks_for
         ("ddp", 8, 0, 8, 2),
         ("zero", 2, 0, 8, 2),
         ("fsdp", 1, 0, 8, 1),
-        ("deepspeed", 8, 4, 8, 4),
+        ("ddp", 8, 4, 8, 4),
         ("zero", 8, 1, 8, 1),
         ("zero", 8, 0, 1, 1),
     ],
@@ -32,8 +32,9 @@ def test_an_engine_of_several_has_as_many_as_there_is_room_for(
 ) -> None:
     monkeypatch.setattr(rehearsal_ranks, "default_workers", lambda: cores)
     monkeypatch.setattr(rehearsal_ranks, "training_gpus", lambda recipe: (1,) * gpus)
-    given = [f"train.engine={engine}", f"train.phases.0.batch={batch}", "train.phases.0.micro_batch=0"]
-    assert ranks_for(Recipe.load(small_recipe, [*given, "optim={kind='adamw'}"])) == ranks
+    sizes = (f"train.phases.{i}.{key}" for i in range(2) for key in (f"batch={batch}", "micro_batch=0"))
+    given = [f"train.engine={engine}", *sizes, "train.phases.1.packing=false", "optim={kind='adamw'}"]
+    assert ranks_for(Recipe.load(small_recipe, given)) == ranks
 
 
 def test_one_process_is_started_without_torchrun() -> None:

@@ -25,6 +25,8 @@ _CPU_SHARE = 0.9
 _CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
 # The same for bfloat16; AMX: a Xeon 8480+ in MLPerf Training 3.1.
 _CORE_HALF = {"amx_bf16": 270.0, "avx512_bf16": 190.0, "bf16": 55.0}
+_CORE_EMULATED = 2.1
+"""The same on a core with neither AVX-512 nor units for bfloat16, where torch multiplies number by number."""
 _CORE_BANDWIDTH, _SOCKET_BANDWIDTH = 20.0, 200.0
 """Memory bandwidth of a core, and its maximum for all cores together, in GB/s."""
 REACHED = 0.8
@@ -53,6 +55,8 @@ class Device:
     """Watts at full load."""
     bf16: bool = True
     """Whether its half-precision units support bfloat16."""
+    emulated: float = 0.0
+    """Operations per second of products of 16-bit numbers without units for them; 0: those of float32."""
 
     @property
     def gpu(self) -> bool:
@@ -73,7 +77,9 @@ class Device:
         return UNITS[precision] in self.speeds and (self.bf16 or precision != "bf16")
 
     def speed(self, precision: str) -> float:
-        """Operations per second of large products in a network; those of float32 if it lacks the unit."""
+        """Operations per second of large products in a network; without the unit, of what the device does instead."""
+        if UNITS[precision] == "half" and self.emulated:
+            return self.emulated
         unit = UNITS[precision] if self.has(precision) else "fp32"
         return self.speeds[unit] * self.shares[unit]
 
@@ -109,6 +115,8 @@ def processor(cores: int, memory: float) -> Device:
     # Both tables begin with the fastest instructions, and the first that the processor has count.
     fp32 = next(speed for flag, speed in _CORE_FP32.items() if not flag or flag in flags)
     halves = [speed for flag, speed in _CORE_HALF.items() if flag in flags]
+    # oneDNN converts to float32 with AVX-512.
+    emulated = 0.0 if halves or "avx512f" in flags else _CORE_EMULATED
     speeds = {"fp32": fp32, **({"half": halves[0], "tf32": halves[0] / 2} if halves else {})}
     return Device(
         CPU,
@@ -118,6 +126,7 @@ def processor(cores: int, memory: float) -> Device:
         bandwidth=min(cores * _CORE_BANDWIDTH, _SOCKET_BANDWIDTH) * 1e9,
         link=cores * _CORE_LINK * 1e9,
         watts=cores * _CORE_WATTS,
+        emulated=cores * emulated * _CPU_SHARE * 1e9,
     )
 
 

@@ -1,13 +1,13 @@
 """Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %.
 
-Kept per layer and token of a micro-batch: twice the inner width plus 9 times the hidden width; with dropout 2.5 more
+Kept per layer and token of a micro-batch: twice the inner width plus 9 times the hidden width; with dropout 2 more
 hidden widths (DistilBERT: 1); with attention dropout three numbers per head and token of the sequence. The padded
-kernel keeps one hidden width less without attention dropout, and 4 per place of the rectangle. ModernBERT, whose values
-are gated, keeps four times the inner width plus 11 times the hidden width, and one more inner width with dropout. In
-the last layer, everything after attention is kept only for the tokens that are read. Each prediction keeps two rows of
-logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the above.
-Numbers count as float32, on a CPU also under autocast, which keeps a mix of both. `Kernels` has what differs on a GPU.
-Does not import torch.
+kernel keeps one hidden width less per token, and 4 per place of the rectangle, with attention dropout 3. ModernBERT,
+whose values are gated, keeps four times the inner width plus 11 times the hidden width, and one more inner width with
+dropout. In the last layer, everything after attention is kept only for the tokens that are read. Each prediction keeps
+two rows of logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of
+the above. Numbers count as float32, on a CPU also under autocast, which keeps a mix of both. `Kernels` has what differs
+on a GPU. Does not import torch.
 """
 
 from __future__ import annotations
@@ -118,18 +118,21 @@ def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, fused: bool 
         case DistilBertConfig():
             kept, dropped, masks = 2 * inner + 8.0 * hidden, 1.0 * hidden, hidden
         case BertConfig():
-            kept, dropped, masks = 2 * inner + 8.0 * hidden, 2.5 * hidden, 2 * hidden
+            kept, dropped, masks = 2 * inner + 8.0 * hidden, 2.0 * hidden, 2 * hidden
         case _:
             assert_never(network)
     if network.hidden_dropout_prob:
         kept += masks / 4 if fused else dropped
-    # Sequences of different lengths are attended to separately and then concatenated.
-    numbers = (
-        read.tokens * kept + 4 * hidden * read.sequences * read.longest if padded else read.tokens * (kept + hidden)
-    )
-    if network.attention_probs_dropout_prob and not fused:
+    drops = network.attention_probs_dropout_prob and not fused
+    if padded:
+        # With dropout, attention is computed step by step, whose output is not kept in the rectangle.
+        numbers = read.tokens * kept + (3 if drops else 4) * hidden * read.sequences * read.longest
+    else:
+        # Sequences of different lengths are attended to separately and then concatenated.
+        numbers = read.tokens * (kept + hidden)
+    if drops:
         pairs = read.sequences * read.longest**2 if padded else read.pairs
-        numbers += (hidden * read.tokens if padded else 0) + 3 * network.num_attention_heads * pairs
+        numbers += 3 * network.num_attention_heads * pairs
     return numbers
 
 

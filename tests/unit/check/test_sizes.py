@@ -23,7 +23,7 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
-from bertwright.train.pass_sizes import Kernels
+from bertwright.train.pass_sizes import Kernels, Pass, layer_numbers
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.sizes import Computing, training_bytes
 
@@ -101,6 +101,23 @@ def test_training_keeps_what_the_rule_says(
     family: Any, kernel: Kernel, length: int, attention_dropout: float, dropout: float, make_batch: Make
 ) -> None:
     assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, Kernels(), make_batch)
+
+
+@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+@each_dropout
+@each_kernel
+def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
+    kernel: Kernel, dropout: float, attention_dropout: float, make_batch: Make
+) -> None:
+    """Most of the rectangle is padding there: what is kept for a place is another number than for a token."""
+    bert = BertModelConfig(size="mini", dropout=dropout, attention_dropout=attention_dropout).resolve(1000)
+    rows = [64, *[8] * 15]
+    deep, shallow = (
+        kept_for_backward(bert.model_copy(update={"num_hidden_layers": layers}), kernel, rows, make_batch)
+        for layers in (3, 1)
+    )
+    read = Pass(len(rows), sum(rows), max(rows), sum(length**2 for length in rows))
+    assert 4 * layer_numbers(bert, read, kernel == "padded") == pytest.approx((deep - shallow) / 2, rel=0.03)
 
 
 @each_dropout

@@ -94,7 +94,7 @@ def test_sequences_are_counted_as_they_will_be_drawn(length: int) -> None:
     lengths = [min(length, x + y + 2 + (y > 0) + z) for x, y, z in zip(a, b, breaks, strict=True)]
     counts = tally.counts()
     assert counts["mean_length"] == round(sum(lengths) / 5, 2) and sum(counts["lengths"]) == 5
-    assert counts["longest"] == max(lengths) and counts["deviation"] == round(pstdev(lengths), 2)
+    assert counts["longest"] == max(lengths) and counts["deviation"] == round(pstdev(map(float, lengths)), 2)
     for number in range(BINS):
         members = [n for n in lengths if number * length < BINS * (n - 1) + BINS and (n - 1) * BINS // length == number]
         assert counts["lengths"][number] == len(members)

@@ -74,12 +74,18 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
             [GPUS, 'data.a={path="https://x.blob.core.windows.net/a?sig=planted"}'],
             "data.a.path holds an address with a password, a token or a query, but job descriptions must not contain",
         ),
-        ([GPUS, "compute=gpus", "cluster={min_nodes=2}"], "cluster: min_nodes = 2 is more than max_nodes = 1; lower it"),
+        (
+            [GPUS, "compute=gpus", "cluster={min_nodes=2}"],
+            "cluster: min_nodes = 2 is more than max_nodes = 1; lower it",
+        ),
         (
             [GPUS, 'image={registered="azureml:a:1",packages=["bertwright"]}'],
-            "image: registered = azureml:a:1 is used as it is, so packages would have no effect; leave one or the other",
+            "image: registered = azureml:a:1 is used as it is, so packages would have no effect; leave one or",
         ),
-        ([GPUS, 'image={image="a",python="3.13",packages=[]}'], "image: python = 3.13 is the version that is installed"),
+        (
+            [GPUS, 'image={image="a",python="3.13",packages=[]}'],
+            "image: python = 3.13 is the version that is installed",
+        ),
         (
             [GPUS, 'inputs.a={key="corpus.source",path="azureml:a:1",type="uri_file",below="x"}'],
             "inputs.a: below = x is a path below a folder, but type = uri_file is one file; set type = uri_folder",

@@ -191,7 +191,7 @@ def test_pods_see_the_recipe_outside_the_volume() -> None:
 
 def test_a_spot_machine_needs_a_mirror() -> None:
     spot = load_place("skypilot", "", ["spot=true"])
-    with pytest.raises(RecipeError, match=r"Add train\.mirror=s3://BUCKET/FOLDER"):
+    with pytest.raises(RecipeError, match=r"Set train\.mirror=s3://BUCKET/FOLDER"):
         spot.describe(job())
     assert "jobs launch" in spot.describe(load_job(Path("smoke"), ["train.mirror=s3://b/f"], None)).commands[0]
 

@@ -180,8 +180,8 @@ class JobEnvironment(Section):
         built = [name for name in ("image", "python", "packages") if name in self.model_fields_set]
         if self.registered and built:
             raise ValueError(
-                f"registered = {self.registered} is used as it is, so {' and '.join(built)} would have no effect; leave "
-                "one or the other out"
+                f"registered = {self.registered} is used as it is, so {' and '.join(built)} would have no effect; "
+                "leave one or the other out"
             )
         if self.packages == () and "python" in self.model_fields_set:
             raise ValueError(

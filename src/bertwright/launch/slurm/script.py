@@ -65,8 +65,8 @@ def script(step: Step, before: Sequence[str], restarts: int) -> str:
         command = f"bash -c {shlex.quote(_AS_RANK)} {command}"
     # Use srun even for one process: Slurm sends its early signal to what srun started, not to the script.
     # A lost rank is noticed by the others, which end in order; with 1, srun would kill them at once.
-    # A cluster that starts jobs without the environment of the submitting shell (SBATCH_EXPORT=NONE) would also keep what
-    # this script exports from the processes.
+    # A cluster that starts jobs without the environment of the submitting shell (SBATCH_EXPORT=NONE) would also keep
+    # what this script exports from the processes.
     words = ["srun", "--export=ALL", "--kill-on-bad-exit=0"]
     start = shlex.join([*words, *(step.srun if step.ranks > 1 else ("--ntasks=1", *step.srun))])
     return "\n".join(
