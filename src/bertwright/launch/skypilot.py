@@ -66,7 +66,8 @@ class SkypilotPlace(Section):
         if self.spot and "train.mirror" not in {need.key for need in needs(job.loaded, ("train",))}:
             raise RecipeError(
                 "spot = true: the machine and its disk may be reclaimed, so checkpoints must be copied to a storage "
-                "that the task can write to. Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or remove spot."
+                "that the task can write to. Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or "
+                "remove spot."
             )
         # When its machine is preempted, SkyPilot restarts a managed job on another one.
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
