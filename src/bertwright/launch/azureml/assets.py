@@ -137,9 +137,7 @@ class Cluster(Section):
     @model_validator(mode="after")
     def _no_fewer_than_the_minimum(self) -> Cluster:
         if self.min_nodes > self.max_nodes:
-            raise ValueError(
-                f"min_nodes = {self.min_nodes} is more than max_nodes = {self.max_nodes}; lower it, or raise max_nodes"
-            )
+            raise ValueError(f"min_nodes = {self.min_nodes} is more than max_nodes = {self.max_nodes}; lower it")
         return self
 
     def document(self, name: str, size: str, spot: bool, managed: bool) -> Document:
