@@ -18,3 +18,11 @@ from bertwright.pipeline.failure import why_failed
 )
 def test_why_a_process_failed(out: bytes, log: bytes, code: int, says: str) -> None:
     assert why_failed(out, log, code) == says
+
+
+def test_ranks_that_print_at_once_may_share_a_line() -> None:
+    line = b'{"error": {"code": 3, "message": "the batch is too large", "hint": ""}}'
+    for out in (line + line + b"\n\n", b"\n" + line + b"\n", line + b'{"error": {"co', b'{"error": {"co' + line):
+        assert why_failed(out, b"", 3) == "the batch is too large"
+    stopped = line.replace(b"3", b"75").replace(b"the batch is too large", b"stopped")
+    assert why_failed(line + stopped, b"", 3) == "the batch is too large"
