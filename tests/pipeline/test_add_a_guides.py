@@ -55,6 +55,7 @@ RULES = (
     "tests/golden/test_defaults.py",
     "tests/rules/test_imports.py::test_a_stage_imports_only_what_the_table_allows",
     "tests/rules/test_imports.py::test_no_module_imports_itself_in_a_circle",
+    "tests/rules/test_families.py",
     "tests/rules/test_measures.py",
     "tests/rules/test_shapes.py",
 )

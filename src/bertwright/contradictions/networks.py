@@ -85,14 +85,6 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
         yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
 
 
-_SHAPE = ("num_hidden_layers", "hidden_size", "intermediate_size", "max_position_embeddings")
-_ATTENTION = ("num_attention_heads", "local_attention", "global_attn_every_n_layers")
-_NUMBERS = ("layer_norm_eps", "global_rope_theta", "local_rope_theta")
-_FUNCTION = _SHAPE + _ATTENTION + _NUMBERS
-"""What two networks must have in common if one starts from the other's weights. The shapes of the weights do not reveal
-most of it: the weights would load, but compute another function."""
-
-
 def wrong_pretrained(train: TrainConfig, network: NetworkConfig, optim: OptimConfig) -> Iterator[Mistake]:
     """Yield a network to start from that is invalid, differs from the one of `[model]`, or has no moments for the
     optimizer."""
@@ -112,10 +104,11 @@ def wrong_pretrained(train: TrainConfig, network: NetworkConfig, optim: OptimCon
     if other.family != network.family:
         text = f"{train.init_from} is a {other.title} but [model] is a {network.title}"
         yield "train.init_from", f"{text}; set model.kind={other.family}"
-    for name in _FUNCTION:
-        theirs, own = getattr(other, name, None), getattr(network, name, None)
-        # ModernBERT has rotary positions, which are not learnt.
-        if theirs != own and not (name == "max_position_embeddings" and network.family == "modern"):
+        return
+    # The shapes of the weights do not reveal every difference: they would load, but compute another function.
+    for name in (each for each in type(network).model_fields if each not in network.may_differ):
+        theirs, own = getattr(other, name), getattr(network, name)
+        if theirs != own:
             text = f"{name} is {theirs} in {train.init_from} but {own} in [model]"
             yield (
                 "train.init_from",

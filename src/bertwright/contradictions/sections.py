@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import RecipeError
 from bertwright.examples.config import ExamplesConfig
-from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import ModelConfig, NetworkConfig, varlen_heads
 from bertwright.objectives.config import ClassificationConfig, DistillationConfig
 from bertwright.optim.by_name import owners
@@ -70,7 +69,7 @@ def one_segment(
     model: ModelConfig, network: NetworkConfig, train: TrainConfig, examples: ExamplesConfig
 ) -> Iterator[Mistake]:
     """Yield a network read from a file that has one segment embedding, if there are sentence pairs."""
-    if isinstance(network, BertConfig) and network.type_vocab_size < 2 and (examples.pairs or train.imported_data()):
+    if network.segments == 1 and (examples.pairs or train.imported_data()):
         text = f"{model.config} has type_vocab_size 1, but sentence pairs have 2 segments"
         remedy = "write 2 there" + (", or set examples.plan=doc-sentences" if examples.pairs else "")
         yield "model.config", f"{text}; {remedy}"

@@ -1,7 +1,8 @@
-"""The encoder interface: packed batches in, one hidden state per token out. Each family of networks has its own module.
+"""The encoder interface: packed batches in, one hidden state per token out. Each family has its own encoder and
+classification head.
 
-Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
-vocabulary.
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, C
+classes, V vocabulary.
 """
 
 from __future__ import annotations
@@ -58,5 +59,25 @@ def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:
             from bertwright.model.distilbert.encoder import DistilBert
 
             return DistilBert(config, kernel)
+        case _:
+            assert_never(config)
+
+
+def build_classification_head(config: NetworkConfig) -> nn.Module:
+    """Build the module of the network's family that maps the states of `Encoder.pool`, [B, H], to logits of
+    `config.labels`, [B, C]."""
+    match config:
+        case BertConfig():
+            from bertwright.model.bert.classification import BertClassificationHead
+
+            return BertClassificationHead(config)
+        case ModernConfig():
+            from bertwright.model.modern.classification import ModernClassificationHead
+
+            return ModernClassificationHead(config)
+        case DistilBertConfig():
+            from bertwright.model.distilbert.classification import DistilBertClassificationHead
+
+            return DistilBertClassificationHead(config)
         case _:
             assert_never(config)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.stock import load_stock
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, model_from
@@ -35,9 +34,8 @@ def load_weights(teacher: Teacher) -> PreTrainingModel:
 
 def without_next_sentence(model: PreTrainingModel) -> PreTrainingModel:
     """The network without its next-sentence head, so that its last layer computes only the predicted tokens."""
-    if not isinstance(model.config, BertConfig) or model.nsp is None:
+    if model.nsp is None:
         return model
-    kept: dict[str, torch.Tensor] = {
-        name: tensor for name, tensor in model.state_dict().items() if not name.startswith(("nsp.", "bert.pooler."))
-    }
+    heads = ("nsp.", f"{model.config.family}.pooler.")
+    kept = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith(heads)}
     return model_from(model.config.model_copy(update={"next_sentence": False}), kept)

@@ -12,7 +12,6 @@ from pathlib import Path
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes, sha256, sha256_of
-from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig, read_network_config
 from bertwright.model.config_file import read_config_file
 from bertwright.model.stock_config import read_stock_config
@@ -184,8 +183,8 @@ def misfits(
         if length > theirs.max_position_embeddings:
             text = f"{length} is longer than the {theirs.max_position_embeddings} positions of {key}.teacher"
             yield length_key, f"{text} {teacher.path}; shorten it, or give a teacher with as many positions"
-    if isinstance(theirs, BertConfig) and theirs.type_vocab_size < segments:
-        text = f"{teacher.path} distinguishes {theirs.type_vocab_size} segment, but sentence pairs have {segments}"
+    if 0 < theirs.segments < segments:
+        text = f"{teacher.path} distinguishes {theirs.segments} segment, but sentence pairs have {segments}"
         yield f"{key}.teacher", f"{text}; give another teacher, or set examples.plan=doc-sentences"
     if not config.hidden_weight:
         return

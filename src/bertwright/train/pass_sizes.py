@@ -1,24 +1,21 @@
 """Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %.
 
-Kept per layer and token of a micro-batch: twice the inner width plus 9 times the hidden width; with dropout 2 more
-hidden widths (DistilBERT: 1); with attention dropout three numbers per head and token of the sequence. The padded
-kernel keeps one hidden width less per token, and 4 per place of the rectangle, with attention dropout 3. ModernBERT,
-whose values are gated, keeps four times the inner width plus 11 times the hidden width, and one more inner width with
-dropout. In the last layer, everything after attention is kept only for the tokens that are read. Each prediction keeps
-two rows of logits. With activation checkpointing, a layer keeps one hidden width, and the layer being recomputed all of
-the above. Numbers count as float32, on a CPU also under autocast, which keeps a mix of both. `Kernels` has what differs
-on a GPU. Does not import torch.
+Kept per layer and token of a micro-batch: what the family states in its configuration (`Activations`; BERT: twice the
+inner width and 8 times the hidden width, with dropout 2 more hidden widths), and one hidden width for the output of
+attention; with attention dropout also three numbers per head and token of the sequence. The padded kernel keeps one
+hidden width less per token, and 4 per place of the rectangle, with attention dropout 3. In the last layer, everything
+after attention is kept only for the tokens that are read. Each prediction keeps two rows of logits. With activation
+checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the above. Numbers count as
+float32, on a CPU also under autocast, which keeps a mix of both. `Kernels` has what differs on a GPU. Does not import
+torch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
-from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
-from bertwright.model.distilbert.network import DistilBertConfig
-from bertwright.model.modern.network import ModernConfig
 from bertwright.train.phase_config import PhaseConfig
 
 _NARROW = 0.625
@@ -82,8 +79,7 @@ def pass_numbers(
 
 def scoring_bytes(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> float:
     """Return about how many bytes a forward pass without a backward pass needs at its peak."""
-    wide = 4 if isinstance(network, ModernConfig) else 2
-    inner = (wide * network.intermediate_size + 3 * network.hidden_size) * read.tokens
+    inner = (network.activations.feed_forward + 3 * network.hidden_size) * read.tokens
     return 4 * max(inner, _logits(network, predictions_of(network, phase, read), read))
 
 
@@ -111,18 +107,10 @@ def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
 def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, fused: bool = False) -> float:
     """Return the numbers that a layer keeps for the backward pass, if all of its output states are read; `fused`: with
     such kernels."""
-    inner, hidden = network.intermediate_size, network.hidden_size
-    match network:
-        case ModernConfig():
-            kept, dropped, masks = 4 * inner + 10.0 * hidden, float(inner), inner
-        case DistilBertConfig():
-            kept, dropped, masks = 2 * inner + 8.0 * hidden, 1.0 * hidden, hidden
-        case BertConfig():
-            kept, dropped, masks = 2 * inner + 8.0 * hidden, 2.0 * hidden, 2 * hidden
-        case _:
-            assert_never(network)
+    hidden, layer = network.hidden_size, network.activations
+    kept = layer.feed_forward + layer.others
     if network.hidden_dropout_prob:
-        kept += masks / 4 if fused else dropped
+        kept += layer.masks / 4 if fused else layer.masks
     drops = network.attention_probs_dropout_prob and not fused
     if padded:
         # With dropout, attention is computed step by step, whose output is not kept in the rectangle.
@@ -139,5 +127,4 @@ def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, fused: bool 
 def _read_numbers(network: NetworkConfig) -> float:
     """Return the numbers per token that the last layer keeps only if the token's state is read: everything after
     attention."""
-    wide = 4 if isinstance(network, ModernConfig) else 2
-    return wide * network.intermediate_size + 4 * network.hidden_size
+    return network.activations.feed_forward + 4 * network.hidden_size

@@ -17,7 +17,6 @@ from bertwright.core.log import Log
 from bertwright.model.choice import Labels
 from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.interop.stock import stock_tensors
-from bertwright.model.modern.network import ModernConfig
 from bertwright.model.saved import load_network
 from bertwright.objectives.teacher_config import Teacher, check_vocabulary, read_teacher
 
@@ -40,7 +39,7 @@ def start_from_pretrained(model: SequenceClassifier, given: Path, vocab: Artifac
         source = next((theirs[there] for there in _names(model, name) if there in theirs), None)
         if source is not None and source.shape == own.shape:
             tensors[name] = source
-        elif name.startswith(("classification.", "bert.pooler.")):
+        elif name.startswith(("classification.", f"{model.config.family}.pooler.")):
             fresh.add(name.rpartition(".")[0])
         else:
             there = "absent" if source is None else f"{tuple(source.shape)}"
@@ -56,8 +55,8 @@ def start_from_pretrained(model: SequenceClassifier, given: Path, vocab: Artifac
 def _names(model: SequenceClassifier, name: str) -> Iterator[str]:
     """Yield the names that a tensor of the classifier may have in the other network."""
     yield name
-    if isinstance(model.config, ModernConfig) and name.startswith("classification."):
-        # The classifier uses the transform of the masked-token head, as in transformers.
+    if model.config.shares_transform and name.startswith("classification."):
+        # As in transformers.
         yield f"mlm.{name.removeprefix('classification.')}"
 
 

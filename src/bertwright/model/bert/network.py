@@ -7,7 +7,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
+from bertwright.model.activations import Activations
 from bertwright.model.choice import Labels, check_heads
+from bertwright.model.initializer import Normal
 from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
 
 
@@ -22,6 +24,19 @@ class BertConfig(Section):
     """Whether the transform and the norm of the masked-token head have biases."""
     decoder_bias: ClassVar[bool] = True
     """Whether the decoder of the masked-token head has a bias for every vocabulary entry."""
+    shares_transform: ClassVar[bool] = False
+    """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
+    may_differ: ClassVar[frozenset[str]] = frozenset(
+        {
+            "vocab_size",
+            "hidden_dropout_prob",
+            "attention_probs_dropout_prob",
+            "initializer_range",
+            "next_sentence",
+            "labels",
+        }
+    )
+    """Fields in which it may differ from the network whose weights it starts from; all others change its function."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -59,6 +74,11 @@ class BertConfig(Section):
         return self
 
     @property
+    def segments(self) -> int:
+        """Rows of the segment embedding; 0 in families without one."""
+        return self.type_vocab_size
+
+    @property
     def pooler(self) -> bool:
         """Whether there is a pooler, that is, a head that reads it: otherwise only weight decay would change it."""
         return self.next_sentence or bool(self.labels)
@@ -72,6 +92,17 @@ class BertConfig(Section):
     def attention_output_dropout(self) -> float:
         """Dropout probability of the output of attention, before it is added to the residual."""
         return self.hidden_dropout_prob
+
+    @property
+    def initializer(self) -> Normal:
+        """The rule by which initial weights are drawn."""
+        return Normal(self.initializer_range)
+
+    @property
+    def activations(self) -> Activations:
+        """What a layer keeps for its backward pass."""
+        h, f = self.hidden_size, self.intermediate_size
+        return Activations(feed_forward=2 * f, others=8 * h, masks=2 * h)
 
     @property
     def layer_products(self) -> tuple[int, int]:

@@ -7,10 +7,12 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
+from bertwright.model.activations import Activations
 from bertwright.model.choice import (
     Labels,
     check_heads,
 )
+from bertwright.model.initializer import Normal
 from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
 
 
@@ -33,6 +35,14 @@ class DistilBertConfig(Section):
     """Epsilon of layer norms, added to the variance; the reference has no key for it."""
     attention_output_dropout: ClassVar[float] = 0.0
     """Dropout probability of the output of attention: unlike BERT, DistilBERT has no dropout there."""
+    segments: ClassVar[int] = 0
+    """Rows of the segment embedding: there is none."""
+    shares_transform: ClassVar[bool] = False
+    """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
+    may_differ: ClassVar[frozenset[str]] = frozenset(
+        {"vocab_size", "dropout", "attention_dropout", "initializer_range", "labels"}
+    )
+    """Fields in which it may differ from the network whose weights it starts from; all others change its function."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -91,6 +101,17 @@ class DistilBertConfig(Section):
     def attention_probs_dropout_prob(self) -> float:
         """`attention_dropout`, under the name that other families use."""
         return self.attention_dropout
+
+    @property
+    def initializer(self) -> Normal:
+        """The rule by which initial weights are drawn."""
+        return Normal(self.initializer_range)
+
+    @property
+    def activations(self) -> Activations:
+        """What a layer keeps for its backward pass."""
+        h, f = self.dim, self.hidden_dim
+        return Activations(feed_forward=2 * f, others=8 * h, masks=h)
 
     @property
     def layer_products(self) -> tuple[int, int]:

@@ -7,7 +7,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
+from bertwright.model.activations import Activations
 from bertwright.model.choice import Labels, check_heads
+from bertwright.model.initializer import TruncatedNormal
 from bertwright.model.tensor_shapes import TensorShapes, elements, embeddings, linear, masked_token_head, norm
 
 
@@ -24,6 +26,25 @@ class ModernConfig(Section):
     """There is no next-sentence head."""
     classifier_dropout: ClassVar[float] = 0.0
     """Dropout probability of the classifier's input, as in the published files."""
+    segments: ClassVar[int] = 0
+    """Rows of the segment embedding: there is none."""
+    shares_transform: ClassVar[bool] = True
+    """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
+    may_differ: ClassVar[frozenset[str]] = frozenset(
+        {
+            "vocab_size",
+            "max_position_embeddings",
+            "initializer_range",
+            "initializer_cutoff_factor",
+            "embedding_dropout",
+            "mlp_dropout",
+            "attention_dropout",
+            "decoder_bias",
+            "labels",
+        }
+    )
+    """Fields in which it may differ from the network whose weights it starts from; all others change its function.
+    Rotary positions are not learnt."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -93,6 +114,17 @@ class ModernConfig(Section):
     def attention_probs_dropout_prob(self) -> float:
         """`attention_dropout`, under the name that other families use."""
         return self.attention_dropout
+
+    @property
+    def initializer(self) -> TruncatedNormal:
+        """The rule by which initial weights are drawn."""
+        return TruncatedNormal(self.initializer_range, self.initializer_cutoff_factor)
+
+    @property
+    def activations(self) -> Activations:
+        """What a layer keeps for its backward pass."""
+        h, f = self.hidden_size, self.intermediate_size
+        return Activations(feed_forward=4 * f, others=10 * h, masks=f)
 
     @property
     def layer_products(self) -> tuple[int, int]:

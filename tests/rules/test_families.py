@@ -1,0 +1,58 @@
+"""A family of networks lives in its own folder: outside of it, only the files that list the families know their names."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from bertwright.core.config import Section
+from bertwright.model.config import NETWORKS, PEERS
+from bertwright.model.config_file import KINDS
+
+SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
+LISTS = {
+    "model/config.py": "the union of the recipe's sections and of the networks",
+    "model/encoder.py": "the encoder and the classification head of each",
+    "model/stock_config.py": "the reader of each family's config.json by other programs",
+    "model/interop/peer.py": "the conversion of each family to and from other programs",
+}
+"""The only files that a new family touches; the last two only if other programs know the family."""
+OF_TWO = {"model/layers.py": {"bert", "distilbert"}}
+"""Code that these families share."""
+VARIANTS = {network.family for network in NETWORKS if network.__base__ is not Section}
+"""Families that are built from another, whose file may know it."""
+OF_BERT = {"model/interop/stock.py", "bench/ours.py", "bench/peer.py", "bench/workload.py"}
+"""The heads of other programs' BERT files, and the benchmark, whose peer is a BERT."""
+
+
+def families() -> set[str]:
+    return {path.parent.name for path in (SOURCE / "model").glob("*/network.py")}
+
+
+def imported(path: Path) -> set[str]:
+    """The families whose folders a file imports from, at any depth."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {name for name in families() if any(m.startswith(f"bertwright.model.{name}.") for m in modules)}
+
+
+def allowed(path: str) -> set[str]:
+    here = {part.removesuffix(".py") for part in Path(path).parts[1:]}
+    if path in LISTS or here & VARIANTS:
+        return families()
+    return (here & families()) | OF_TWO.get(path, set()) | ({"bert"} if path in OF_BERT else set())
+
+
+@pytest.mark.parametrize("path", sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")))
+def test_only_lists_of_families_know_a_family(path: str) -> None:
+    named = imported(SOURCE / path) - allowed(path)
+    assert not named, f"{path} knows {', '.join(sorted(named))}: let the family's configuration state what differs"
+
+
+def test_lists_are_files_that_know_every_family() -> None:
+    assert families() == {network.family for network in NETWORKS} - VARIANTS
+    assert all(imported(SOURCE / path) == families() for path in LISTS)
+
+
+def test_every_family_with_a_peer_can_be_read_from_other_programs() -> None:
+    assert set(KINDS.values()) == set(PEERS)
