@@ -2,8 +2,10 @@
 
 A guide has one new file, changes at most two others (the union, and the code that builds the section's object), and
 adds a sample to the contract tests where it says so. "Try it" names the recipe keys that use the new member, "See it"
-the command that shows it. Then what is generated from the sections is written anew, as CONTRIBUTING.md says. Finally
-the contract tests, which do not know the new members, must pass with them, and so must the rules of the house.
+the command that shows it. Then what is generated from the sections is written anew, as CONTRIBUTING.md says. A family of networks that
+is not a variant of another is added as well, by copying one under another name. Finally
+the contract tests, which do not
+know the new members, must pass with them, and so must the rules of the house.
 """
 
 import json
@@ -101,7 +103,29 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for kind, path, content in steps(guide):
             file = folder / path
             file.write_text(content if kind == "python" else changed(file.read_text("utf-8"), content), "utf-8")
+    add_a_family(folder / "src" / "bertwright" / "model")
     return folder
+
+
+def add_a_family(model: Path) -> None:
+    """Add a family that is not a variant of another: DistilBERT's folder under another name, and that name wherever the
+    two files that list families have DistilBERT's."""
+    (model / "distinct").mkdir()
+    for name in ("__init__", "network", "stock_file", "config", "encoder", "classification"):
+        text = (model / "distilbert" / f"{name}.py").read_text("utf-8")
+        (model / "distinct" / f"{name}.py").write_text(_distinct(text), "utf-8")
+    listed = (
+        r"(?:from bertwright\.model\.distilbert\.\w+ import \w+\n)+|"
+        r"        case DistilBertConfig\(\):\n(?: {12}.*\n|\n)+"
+    )
+    for file in (model / "config.py", model / "encoder.py"):
+        text = re.sub(rf"^(?:{listed})", lambda found: found[0] + _distinct(found[0]), file.read_text("utf-8"), flags=re.M)
+        text = re.sub(r"(?<=\| )(DistilBert\w*Config)\b", lambda found: f"{found[0]} | {_distinct(found[0])}", text)
+        file.write_text(text.replace("ModernConfig, DistilBertConfig", "ModernConfig, DistilBertConfig, DistinctConfig"), "utf-8")
+
+
+def _distinct(text: str) -> str:
+    return text.replace("distilbert", "distinct").replace("DistilBert", "Distinct")
 
 
 def written_anew() -> list[str]:
@@ -154,8 +178,8 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     assert len(seen) == len(see) > 0 and all("node7" in said for said in seen)
     # The other members have been asked where they are; here only those that the guides add are.
     contracts = [f"tests/contract/test_{name}.py" for name in ADDED]
-    asked = output("-m", "pytest", "-vv", "-p", "no:cacheprovider", *contracts, "-k", " or ".join(ADDED.values()))
-    for contract, added in ADDED.items():
+    asked = output("-m", "pytest", "-vv", "-p", "no:cacheprovider", *contracts, "-k", " or ".join((*ADDED.values(), "distinct")))
+    for contract, added in (*ADDED.items(), ("networks", "distinct")):
         of_contract = [line for line in asked.splitlines() if f"test_{contract}.py" in line]
         assert any(f"[{added}" in line or f"-{added}" in line for line in of_contract), (
             f"no {contract} test asks {added}"

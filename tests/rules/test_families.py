@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from bertwright.core.config import Section
 from bertwright.model.config import NETWORKS, PEERS
 from bertwright.model.config_file import KINDS
@@ -17,8 +15,6 @@ LISTS = {
     "model/interop/peer.py": "the conversion of each family to and from other programs",
 }
 """The only files that a new family touches; the last two only if other programs know the family."""
-OF_TWO = {"model/layers.py": {"bert", "distilbert"}}
-"""Code that these families share."""
 VARIANTS = {network.family for network in NETWORKS if network.__base__ is not Section}
 """Families that are built from another, whose file may know it."""
 OF_BERT = {"model/interop/stock.py", "bench/ours.py", "bench/peer.py", "bench/workload.py"}
@@ -40,13 +36,14 @@ def allowed(path: str) -> set[str]:
     here = {part.removesuffix(".py") for part in Path(path).parts[1:]}
     if path in LISTS or here & VARIANTS:
         return families()
-    return (here & families()) | OF_TWO.get(path, set()) | ({"bert"} if path in OF_BERT else set())
+    return (here & families()) | ({"bert"} if path in OF_BERT else set())
 
 
-@pytest.mark.parametrize("path", sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")))
-def test_only_lists_of_families_know_a_family(path: str) -> None:
-    named = imported(SOURCE / path) - allowed(path)
-    assert not named, f"{path} knows {', '.join(sorted(named))}: let the family's configuration state what differs"
+def test_only_lists_of_families_know_a_family() -> None:
+    paths = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")]
+    known = {path: imported(SOURCE / path) - allowed(path) for path in paths}
+    wrong = {path: names for path, names in known.items() if names}
+    assert not wrong, f"{wrong}: let the configuration of the family state what differs"
 
 
 def test_lists_are_files_that_know_every_family() -> None:

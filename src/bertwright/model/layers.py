@@ -6,17 +6,32 @@ D head width (H = A·D).
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from bertwright.model.attention.kernel import Attend
-from bertwright.model.bert.network import BertConfig
-from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.dropout import Dropout
 
-PostNormConfig = BertConfig | DistilBertConfig
-"""The networks that are built from these layers."""
+class PostNormConfig(Protocol):
+    """The numbers of a network that is built from these layers; see `BertConfig`."""
+
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def num_attention_heads(self) -> int: ...
+    @property
+    def intermediate_size(self) -> int: ...
+    @property
+    def hidden_dropout_prob(self) -> float: ...
+    @property
+    def attention_probs_dropout_prob(self) -> float: ...
+    @property
+    def attention_output_dropout(self) -> float: ...
+    @property
+    def layer_norm_eps(self) -> float: ...
 
 
 class Layer(nn.Module):
@@ -78,7 +93,7 @@ class FeedForward(nn.Module):
 class Pooler(nn.Module):
     """A linear map and tanh on the hidden state of [CLS]."""
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, config: PostNormConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
 
