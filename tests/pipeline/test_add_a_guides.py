@@ -2,10 +2,9 @@
 
 A guide has one new file, changes at most two others (the union, and the code that builds the section's object), and
 adds a sample to the contract tests where it says so. "Try it" names the recipe keys that use the new member, "See it"
-the command that shows it. Then what is generated from the sections is written anew, as CONTRIBUTING.md says. A family of networks that
-is not a variant of another is added as well, by copying one under another name. Finally
-the contract tests, which do not
-know the new members, must pass with them, and so must the rules of the house.
+the command that shows it. A family of networks that is not a variant of another is added as well, by copying one under
+another name. Then what is generated from the sections is written anew, as CONTRIBUTING.md says. Finally the contract
+tests, which do not know the new members, must pass with them, and so must the rules of the house.
 """
 
 import json
@@ -119,9 +118,13 @@ def add_a_family(model: Path) -> None:
         r"        case DistilBertConfig\(\):\n(?: {12}.*\n|\n)+"
     )
     for file in (model / "config.py", model / "encoder.py"):
-        text = re.sub(rf"^(?:{listed})", lambda found: found[0] + _distinct(found[0]), file.read_text("utf-8"), flags=re.M)
+        text = re.sub(
+            rf"^(?:{listed})", lambda found: found[0] + _distinct(found[0]), file.read_text("utf-8"), flags=re.M
+        )
         text = re.sub(r"(?<=\| )(DistilBert\w*Config)\b", lambda found: f"{found[0]} | {_distinct(found[0])}", text)
-        file.write_text(text.replace("ModernConfig, DistilBertConfig", "ModernConfig, DistilBertConfig, DistinctConfig"), "utf-8")
+        file.write_text(
+            text.replace("ModernConfig, DistilBertConfig", "ModernConfig, DistilBertConfig, DistinctConfig"), "utf-8"
+        )
 
 
 def _distinct(text: str) -> str:
@@ -178,7 +181,9 @@ def test_what_the_guides_add_is_trained_with_and_keeps_the_contracts(
     assert len(seen) == len(see) > 0 and all("node7" in said for said in seen)
     # The other members have been asked where they are; here only those that the guides add are.
     contracts = [f"tests/contract/test_{name}.py" for name in ADDED]
-    asked = output("-m", "pytest", "-vv", "-p", "no:cacheprovider", *contracts, "-k", " or ".join((*ADDED.values(), "distinct")))
+    asked = output(
+        "-m", "pytest", "-vv", "-p", "no:cacheprovider", *contracts, "-k", " or ".join((*ADDED.values(), "distinct"))
+    )
     for contract, added in (*ADDED.items(), ("networks", "distinct")):
         of_contract = [line for line in asked.splitlines() if f"test_{contract}.py" in line]
         assert any(f"[{added}" in line or f"-{added}" in line for line in of_contract), (

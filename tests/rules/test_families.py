@@ -1,4 +1,4 @@
-"""A family of networks lives in its own folder: outside of it, only the files that list the families know their names."""
+"""A family of networks lives in its own folder: elsewhere, only the files that list the families know their names."""
 
 import ast
 from pathlib import Path

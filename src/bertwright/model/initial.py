@@ -1,11 +1,12 @@
 """Draws the initial weights, by the rule that a family names in its configuration (`initializer`).
 
 `Normal`: BERT uses it without truncation, as NVIDIA's PyTorch code does (Google's truncates at two standard
-deviations). DistilBERT uses it as in transformers, except that transformers sets the row of [PAD] to 0; here it is drawn
-like all others. The paper initialises DistilBERT from every second layer of its teacher, which `train.init_layers` does.
+deviations). DistilBERT uses it as in transformers, except that transformers sets the row of [PAD] to 0; here it is
+drawn like all others. The paper initialises DistilBERT from every second layer of its teacher, which
+`train.init_layers` does.
 
-`TruncatedNormal`: ModernBERT's rule, as in transformers after Megatron (Shoeybi et al. 2019). For matrices whose product
-is added to the residual, and for the head's transform, the standard deviation is divided by √(2·layers); for a
+`TruncatedNormal`: ModernBERT's rule, as in transformers after Megatron (Shoeybi et al. 2019). For matrices whose
+product is added to the residual, and for the head's transform, the standard deviation is divided by √(2·layers); for a
 classifier it is 1 / √(hidden size).
 """
 

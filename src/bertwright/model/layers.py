@@ -15,23 +15,37 @@ from torch.nn.functional import gelu
 from bertwright.model.attention.kernel import Attend
 from bertwright.model.dropout import Dropout
 
+
 class PostNormConfig(Protocol):
     """The numbers of a network that is built from these layers; see `BertConfig`."""
 
     @property
-    def hidden_size(self) -> int: ...
+    def hidden_size(self) -> int:
+        """Width of the hidden state."""
+
     @property
-    def num_attention_heads(self) -> int: ...
+    def num_attention_heads(self) -> int:
+        """Number of attention heads; divides hidden_size."""
+
     @property
-    def intermediate_size(self) -> int: ...
+    def intermediate_size(self) -> int:
+        """Width of the feed-forward layer."""
+
     @property
-    def hidden_dropout_prob(self) -> float: ...
+    def hidden_dropout_prob(self) -> float:
+        """Dropout probability of the feed-forward layer's output."""
+
     @property
-    def attention_probs_dropout_prob(self) -> float: ...
+    def attention_probs_dropout_prob(self) -> float:
+        """Dropout probability of attention weights."""
+
     @property
-    def attention_output_dropout(self) -> float: ...
+    def attention_output_dropout(self) -> float:
+        """Dropout probability of the output of attention, before it is added to the residual."""
+
     @property
-    def layer_norm_eps(self) -> float: ...
+    def layer_norm_eps(self) -> float:
+        """Epsilon of layer norms, added to the variance."""
 
 
 class Layer(nn.Module):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from bertwright.model.interop.stock import load_stock
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, model_from
