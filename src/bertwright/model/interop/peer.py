@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, assert_never
+from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.network import BertConfig
@@ -56,7 +56,7 @@ def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
         case DistilBertConfig():
             return Peer(distilbert.hf_config(config, vocab_size), _names(config, distilbert), _PAD, segments=False)
         case _:
-            assert_never(config)
+            raise AssertionError(f"PEERS names {config.family}, which has no case here")
 
 
 def _names(config: NetworkConfig, family: ModuleType) -> Names:
