@@ -152,6 +152,12 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
         ("[vocab]\nfile = None", "Leave file out: there is no null in TOML."),
         ('[vocab]\nfile = "C:\\words\\vocab.txt"', "Put a text with backslashes in single quotes: '...'."),
         ("[vocab", "Correct that line."),
+        ("[vocab]\nsize = 400\nsize = 500", "Give each key once, and all keys of a section in one place."),
+        ("[vocab]\nsize = 400\n[vocab]", "Give each key once, and all keys of a section in one place."),
+        ("vocab = 3\n[vocab]\nsize = 400", "Give each key once, and all keys of a section in one place."),
+        ('[corpus]\nsource = ["a",\nlanguage = "hu"', "or a quotation mark that is opened before is not closed. Close it."),
+        ('[corpus]\nsource = ["a"\nlanguage = 3\n', "or a quotation mark that is opened before is not closed. Close it."),
+        ('[corpus]\nsource = ["a",\n', "or a quotation mark that is opened before is not closed. Close it."),
     ],
 )
 def test_habits_from_elsewhere_are_told_in_the_line(written: str, text: str, tmp_path: Path) -> None:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from contextlib import suppress
 
 YAML = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*:\s*(.*?)\s*$")
 """A key and its value as YAML has them."""
 _PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*)?$")
+_TWICE = ("Cannot declare", "Cannot mutate", "Cannot overwrite", "Cannot redefine", "Duplicate")
+"""How tomllib's errors about keys and sections that are given twice begin."""
 _NULL = ("None", "none", "null", "~")
 _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 
 
 def remedy(text: str, fault: str) -> str:
-    """What to write in the line that tomllib names, if a habit from another language explains the error."""
-    line = re.search(r"at line (\d+)", fault)
-    written = text.splitlines()[int(line[1]) - 1] if line and int(line[1]) <= text.count("\n") + 1 else ""
+    """What to do about an error of tomllib: what to write in the line, if a habit from another language explains it."""
+    if fault.startswith(_TWICE):
+        return "Give each key once, and all keys of a section in one place."
+    line = re.search(r"at line (\d+)", fault)  # else at the end
+    written = text.split("\n")[int(line[1]) - 1 if line else -1]
+    # A line that is right by itself is read as the rest of a value that began before it.
+    if _is_toml(written):
+        return "A bracket, a brace or a quotation mark that is opened before is not closed. Close it."
     if yaml := YAML.match(written):
         value = re.sub(r"(?:^|\s)#.*", "", yaml[2]).rstrip()
         if not value:
@@ -37,8 +43,7 @@ def _advice(key: str, value: str) -> str:
         return f"Leave {key} out: there is no null in TOML."
     # As a language code, `no` is Norwegian.
     value = value if key.endswith("language") else _WORDS.get(value, value)
-    with suppress(tomllib.TOMLDecodeError, RecursionError):
-        tomllib.loads(f"value = {value}")
+    if _is_toml(f"value = {value}"):
         return f"Write {key} = {value}."
     if value[0] in "[{\"'":  # a list, a table or a text, in which something is wrong
         return "Correct that line."
@@ -46,3 +51,11 @@ def _advice(key: str, value: str) -> str:
     if value[0].isdigit():
         return f"Write the number {key} with digits alone, such as 30000, or put it in quotes if it is a text."
     return f"Write {key} = {json.dumps(value, ensure_ascii=False)}."
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):  # not TOML, or a number with thousands of digits
+        return False
+    return True

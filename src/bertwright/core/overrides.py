@@ -55,18 +55,17 @@ def override_key(override: str) -> str:
 def _value(text: str) -> Any:
     try:
         # So that `model.size=mini` needs no quotes, which a shell would remove.
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        read = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # not TOML, or a number with thousands of digits
         return text
+    # What follows a line break would be other keys, which would be lost.
+    return read["value"] if len(read) == 1 else text
 
 
 def _descend(values: Any, keys: Sequence[str], override: str, model: type[BaseModel]) -> Any:
     """The table or list under `keys`; missing tables are created, and a name of a kind becomes a table."""
     for depth, key in enumerate(keys, 1):
-        try:
-            inner = values[int(key)] if isinstance(values, list) else values.setdefault(key, {})
-        except (IndexError, ValueError) as error:
-            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.") from error
+        inner = values[_index(values, key, override)] if isinstance(values, list) else values.setdefault(key, {})
         if isinstance(inner, str) and inner in _kinds_at(model, keys[:depth]):
             _set(values, key, inner := by_kind(inner), override)
         if not isinstance(inner, dict | list):
@@ -77,16 +76,18 @@ def _descend(values: Any, keys: Sequence[str], override: str, model: type[BaseMo
 
 def _kinds_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
     """The kinds of the section at `keys`; none if it has no kinds."""
-    return kinds_with(field_at(model, [int(key) if key.isdigit() else key for key in keys])[2], ())
+    return kinds_with(field_at(model, [int(key) if key.isdecimal() else key for key in keys])[2], ())
 
 
 def _set(values: Any, key: str, value: Any, override: str) -> None:
-    if isinstance(values, list):
-        if not key.isdigit() or int(key) >= len(values):
-            raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.")
-        values[int(key)] = value
-    else:
-        values[key] = value
+    values[_index(values, key, override) if isinstance(values, list) else key] = value
+
+
+def _index(values: list[Any], key: str, override: str) -> int:
+    """The index of the element `key` of a list, counted from 0."""
+    if key not in map(str, range(len(values))):
+        raise RecipeError(f"{override!r}: there is no element {key!r} in a list of {len(values)}.")
+    return int(key)
 
 
 def _unset(values: Any, key: str, override: str) -> None:

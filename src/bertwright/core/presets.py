@@ -35,11 +35,13 @@ def apply_preset(
         raise RecipeError(
             f"{file}: presets: must be a table of tables; write [presets.NAME] before the keys of each preset."
         )
+    if not isinstance(name, str):
+        raise RecipeError(f"{file}: preset: must be the name of a preset in quotes; got {name!r}.")
     if not name:
         return rest
     if name not in presets:
         has = f"the file has {', '.join(presets)}" if presets else "the file has none"
-        raise RecipeError(f"{file}: preset: there is no preset {name!r}; {nearest(str(name), list(presets)) or has}.")
+        raise RecipeError(f"{file}: preset: there is no preset {name!r}; {nearest(name, list(presets)) or has}.")
     for key, value in _leaves(presets[name], ""):
         set_key(values, key, value, model)
         lines[key] = lines.get(f"presets.{name}.{key}", -1)

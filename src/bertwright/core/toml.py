@@ -98,7 +98,8 @@ def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 def _lines(text: str) -> dict[str, int]:
     table, arrays, lines = "", dict[str, int](), dict[str, int]()
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not `splitlines`: in TOML, a line separator in a comment ends no line.
+    for number, line in enumerate(text.split("\n"), 1):
         if header := _HEADER.match(line):
             table = re.sub(r"[\s\"']", "", header[2])
             if header[1] == "[[":

@@ -79,6 +79,11 @@ def test_every_mistake_at_once_with_line_and_nearest_key(tmp_path: Path) -> None
     }
 
 
+def test_a_separator_in_a_comment_ends_no_line(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="r.toml:3: sed: unknown key"):
+        load(tmp_path, "# one\u2028two\n# three\x85four\nsed = 3")
+
+
 def test_missing_and_far_off_keys(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"r.toml:1: phases.0.length: this key is required"):
         load(tmp_path, "[[phases]]\nsteps = 3")
@@ -94,9 +99,16 @@ def test_a_wrong_kind_lists_the_right_ones(tmp_path: Path) -> None:
 def test_overrides(tmp_path: Path) -> None:
     whole = load(tmp_path, "[[phases]]\nlength = 8", ("phases.0.steps=7", "optim.kind=lamb", "seed=5"))
     assert (whole.phases[0].steps, whole.optim.kind, whole.seed) == (7, "lamb", 5)
-    for bad in ("seed", "phases.3.steps=1", "seed.x=1", "phases.x=1"):
+    for bad in ("seed", "phases.3.steps=1", "seed.x=1", "phases.x=1", "phases.-1.steps=1", "phases.\u00b2=1"):
         with pytest.raises(RecipeError, match=bad.partition("=")[0]):
             load(tmp_path, "[[phases]]\nlength = 8\n", ("seed=1", bad))
+
+
+def test_what_is_no_single_value_is_text_as_typed() -> None:
+    values = dict[str, object]()
+    longest = "9" * 5000
+    apply_overrides(values, ["a=1\nb=2", "c=[1,\n2]", f"seed={longest}", "d=-3", "e=1979-05-27x"], Whole)
+    assert values == {"a": "1\nb=2", "c": [1, 2], "seed": longest, "d": -3, "e": "1979-05-27x"}
 
 
 def test_an_empty_override_takes_the_key_out() -> None:

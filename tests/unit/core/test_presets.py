@@ -69,6 +69,13 @@ def test_a_recipe_without_presets_has_none_to_choose(tmp_path: Path) -> None:
         Recipe.load(tmp_path / "mine.toml")
 
 
+@pytest.mark.parametrize("name", ['["bf16"]', "3", "{}", "false"])
+def test_a_name_that_is_no_text_is_told(file: Path, name: str) -> None:
+    file.write_text(FILE.replace('preset = "fp32"', f"preset = {name}"))
+    with pytest.raises(RecipeError, match=r"mine.toml: preset: must be the name of a preset in quotes; got "):
+        Recipe.load(file)
+
+
 def test_values_in_python_have_no_presets() -> None:
     recipe = Recipe.load("smoke")
     with pytest.raises(RecipeError, match="preset and presets are read in files"):
