@@ -184,6 +184,15 @@ def test_the_home_folder_is_found_where_no_shell_looked(
     assert recipe.corpus.source[0].path == f"{tmp_path}/dumps/*.bz2" and recipe.corpus.cache_dir == tmp_path / "kept"
 
 
+def test_a_home_folder_that_is_not_known_is_told_with_its_key(small_recipe: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        Recipe.load(small_recipe, ["corpus.cache_dir=~nobody-here/kept"])
+    assert str(caught.value) == (
+        "command line: corpus.cache_dir: the home folder ~nobody-here is not known; write the path without ~ (got "
+        "'~nobody-here/kept')"
+    )
+
+
 def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RecipeError) as caught:

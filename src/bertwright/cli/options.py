@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bertwright.core.config import expanded
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
@@ -19,7 +20,10 @@ def _folder(text: str) -> Path:
         raise RecipeError(
             "--out is empty. Give the path of a folder, or omit --out to use the default that --help shows."
         )
-    return Path(text).expanduser()
+    try:
+        return expanded(Path(text))
+    except ValueError as error:
+        raise RecipeError(f"--out {text}: {error}.") from None
 
 
 RecipePath = Annotated[

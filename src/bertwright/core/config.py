@@ -21,7 +21,16 @@ from pydantic.fields import FieldInfo
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256_of
 
-UserPath = Annotated[Path, AfterValidator(Path.expanduser)]
+
+def expanded(path: Path) -> Path:
+    """`path` with `~` at its beginning expanded to a home folder; `ValueError` if that folder is not known."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # of pathlib, for a user who does not exist
+        raise ValueError(f"the home folder {path.parts[0]} is not known; write the path without ~") from error
+
+
+UserPath = Annotated[Path, AfterValidator(expanded)]
 """A path in which `~` is expanded to the user's home folder, even where no shell has done so."""
 
 GIVEN = "given"

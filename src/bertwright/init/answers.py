@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from bertwright.check.device import training_gpus
+from bertwright.core.config import expanded
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.wikis import wiki_code, wikis
 from bertwright.plan.devices import gpus
@@ -100,7 +101,10 @@ def out_of(text: str) -> Path:
         raise RecipeError(
             f"--out {text!r}: it contains a character that cannot be printed, such as a line break. Give another path."
         )
-    path = Path(text).expanduser()
+    try:
+        path = expanded(Path(text))
+    except ValueError as error:
+        raise RecipeError(f"--out {text}: {error}.") from None
     if path.suffix != ".toml":
         raise RecipeError(f"--out {text}: a recipe is a TOML file. Give a path that ends in .toml.")
     if path.exists() or path.is_symlink():

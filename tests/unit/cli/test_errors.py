@@ -83,6 +83,15 @@ def test_an_empty_out_is_no_folder(
     )
 
 
+def test_an_out_in_the_home_of_nobody_is_told(
+    failing: Callable[..., tuple[int, str, str]], small_recipe: Path
+) -> None:
+    for line in (["check", small_recipe, "--out", "~nobody-here/run"], ["run", small_recipe, "--out=~nobody-here/run"]):
+        code, out, err = failing(*line)
+        said = "--out ~nobody-here/run: the home folder ~nobody-here is not known; write the path without ~."
+        assert (code, out, err) == (2, "", f"bertwright: {said}\n")
+
+
 def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable[..., tuple[int, str, str]]) -> None:
     assert failing("inspect", "a", "--against", "b") == (
         2,

@@ -177,6 +177,7 @@ def test_names_with_blanks_are_typed_in_quotes() -> None:
         (hours_of, "-1", "--hours -1: give the hours"),
         (hours_of, "nan", "--hours nan: give the hours"),
         (quality_of, "good", "--quality good: give one of quick (a first try"),
+        (out_of, "~nobody-here/hu.toml", "--out ~nobody-here/hu.toml: the home folder ~nobody-here is not known"),
         (out_of, "hu.json", "--out hu.json: a recipe is a TOML file. Give a path that ends in .toml."),
     ],
 )  # fmt: skip
