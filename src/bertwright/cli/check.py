@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
-from bertwright.cli.formatting import fact_lines, print_facts, visible
+from bertwright.cli.formatting import fact_lines, json_line, print_facts, visible
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
+from bertwright.core.files import read_text
+from bertwright.core.toml import MAX_BYTES
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.shipped import Noun, find_shipped, titles
@@ -106,8 +107,16 @@ def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
     if not name:
         print_facts(titles(noun), as_json)
         return
-    text = find_shipped(noun, name).read_text(encoding="utf-8")
-    print(json.dumps({"name": name, "text": text}, ensure_ascii=False) if as_json else text, end="")
+    path = find_shipped(noun, name)
+    try:
+        text = read_text(path, MAX_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecipeError(
+            f"cannot read the {noun} {path}: {reason}. Give a name that `bertwright {noun}s` lists, or the path of a "
+            "TOML file in UTF-8."
+        ) from error
+    print(json_line({"name": name, "text": text}) if as_json else visible(text.removesuffix("\n")))
 
 
 def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:

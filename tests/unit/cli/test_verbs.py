@@ -207,3 +207,27 @@ def test_help_says_what_out_is_of_this_verb(
 ) -> None:
     assert call(monkeypatch, words, "--help") == 0
     assert says in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+def test_a_recipe_that_cannot_be_printed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "folder").mkdir()
+    for name, reason in (("none.toml", "No such file"), ("folder", "Is a directory"), ("binary.toml", "'utf-8' codec")):
+        assert call(monkeypatch, "recipes", tmp_path / name) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"bertwright: cannot read the recipe {tmp_path / name}: {reason}")
+        assert error.endswith("Give a name that `bertwright recipes` lists, or the path of a TOML file in UTF-8.\n")
+
+
+def test_a_recipe_of_a_stranger_does_not_control_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "# \x1b[2J\r\nseed = 3\r\n"
+    (tmp_path / "mine.toml").write_bytes(text.encode())
+    assert call(monkeypatch, "recipes", tmp_path / "mine.toml") == 0
+    assert capsys.readouterr().out == "# \\x1b[2J\nseed = 3\n"
+    assert call(monkeypatch, "recipes", tmp_path / "mine.toml", "--json") == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["text"] == "# \x1b[2J\nseed = 3\n" and printed.count("\n") == 1
