@@ -77,6 +77,8 @@ def inspect(
         from bertwright.cli.describe import Examples, describe
 
         facts = describe(path, verify, Examples(data.vocab, data.limit, data.world))
+        if "set" not in facts:  # anything but data made elsewhere
+            refuse_useless(f"for {facts['what']}", elsewhere)
         print_facts(facts, as_json)
         if any(each.get("faults") for each in facts.get("set", ())):
             raise typer.Exit(DataError.exit_code)

@@ -231,3 +231,14 @@ def test_a_recipe_of_a_stranger_does_not_control_the_terminal(
     assert call(monkeypatch, "recipes", tmp_path / "mine.toml", "--json") == 0
     printed = capsys.readouterr().out
     assert json.loads(printed)["text"] == "# \x1b[2J\nseed = 3\n" and printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(("option", "value"), [("--vocab", "v.txt"), ("--limit", 3), ("--world", 2)])
+def test_an_option_for_data_made_elsewhere_is_refused_for_anything_else(
+    option: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("One sentence.\nAnother one.\n")
+    made = build(tmp_path / "export", Identity("export", 1, {}, {}), SILENT, lambda draft: {}).path
+    for path, what in ((tmp_path / "text.txt", "a text"), (made, "the artifact of stage export")):
+        assert call(monkeypatch, "inspect", path, option, value) == 2
+        assert capsys.readouterr() == ("", f"bertwright: {option} for {what} has no effect. Leave it out.\n")
