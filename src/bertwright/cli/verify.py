@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
+from bertwright.core.walk import folders_below
 from bertwright.pipeline.stage import STAGES
 
 
 def check_hashes(path: Path) -> int:
     """Check every manifest below `path`, and that none is missing; returns the number of files read."""
-    paths = sorted(path.rglob(MANIFEST)) if path.is_dir() else []
+    below = folders_below(path) if path.is_dir() else ()
     # A draft is not a result yet; its manifest is written before its folder gets the final name.
-    manifests = [m for m in paths if not any(part.startswith(".") for part in m.relative_to(path).parts)]
-    if not manifests:
+    folders = [f for f in below if not any(part.startswith(".") for part in f.relative_to(path).parts)]
+    sealed = [folder for folder in folders if (folder / MANIFEST).is_file()]
+    if not sealed:
         raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
-    _refuse_missing(path)
-    return sum(open_artifact(manifest.parent).verify() for manifest in manifests)
+    _refuse_missing(path, [folder for folder in folders if folder.name.startswith("step-")])
+    return sum(open_artifact(folder).verify() for folder in sealed)
 
 
-def _refuse_missing(path: Path) -> None:
-    """Raise `ArtifactError` if something finished in a run or training folder has lost its manifest."""
+def _refuse_missing(path: Path, checkpoints: Sequence[Path]) -> None:
+    """Raise `ArtifactError` if something finished in a run or training folder, such as one of its `checkpoints`, has
+    lost its manifest."""
     summary = path / "summary.json"
     stages = json_object(summary).get("stages", {}) if summary.is_file() else {}
     if not isinstance(stages, dict):
         raise ArtifactError(f"{summary} is not valid: stages must be an object. Run the stage report again.")
     begun = [path / stage for stage in STAGES if stage != "report" and ((path / stage).is_dir() or stage in stages)]
     # A stage without a manifest looks as if it was never built; its files, or the summary, show that it was.
-    for folder in [*begun, *path.rglob("step-*")]:
+    for folder in [*begun, *checkpoints]:
         training = folder.name == "train" and not (folder / "model").is_dir() and folder.name not in stages
         # Training that is extended after its end sets its manifest aside, and is not damaged.
         extended = (folder / f".{MANIFEST}.before-extension").is_file()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from bertwright.core.errors import DataError
+from bertwright.core.walk import folders_below
 from bertwright.formats.documents import DocumentFile
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
@@ -156,7 +157,8 @@ def _split(file: Path) -> Split:
 
 def _data_below(folder: Path) -> list[Path]:
     """Return files that may be data, in natural order; skips hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
-    names = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
+    found = (file for below in folders_below(folder) for file in below.iterdir() if file.is_file())
+    names = ((file, file.relative_to(folder).parts) for file in found)
     # An interrupted conversion leaves a hidden folder, which is not data.
     files = iter([file for file, parts in names if not any(part.startswith((".", "_")) for part in parts)])
     for known in FORMATS:

@@ -85,3 +85,13 @@ def test_training_that_is_under_way_or_goes_on_is_no_damage(tmp_path: Path) -> N
     (tmp_path / "train" / "checkpoints" / "step-000000005").mkdir(parents=True)
     with pytest.raises(ArtifactError, match="step-000000005 has no"):
         check_hashes(tmp_path)
+
+
+def test_a_stage_that_a_link_leads_to_is_verified_too(tmp_path: Path) -> None:
+    corpus = made(tmp_path / "disk", "corpus", a="x")
+    made(tmp_path / "run", "vocab", b="y")
+    (tmp_path / "run" / "corpus").symlink_to(corpus)
+    assert check_hashes(tmp_path / "run") == 2
+    (corpus / "a").write_text("z")
+    with pytest.raises(ArtifactError, match="a is damaged"):
+        check_hashes(tmp_path / "run")

@@ -169,3 +169,15 @@ def test_files_of_two_lengths_in_one_folder_are_two_sets(tmp_path):
     assert [(each.shape.length, len(each.files)) for each in (first, second)] == [(32, 1), (64, 1)]
     with pytest.raises(DataError, match="several formats or lengths in one folder"):
         convert(tmp_path, tmp_path / "out", Target("hdf5"))
+
+
+def test_a_folder_that_a_link_leads_to_holds_data(tmp_path):
+    tfrecords(tmp_path / "disk" / "part", ["part-0", "part-1"])
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "seq_32").symlink_to(tmp_path / "disk" / "part")
+    (found,) = recognise(tmp_path / "data")
+    assert found.folder == tmp_path / "data" / "seq_32" and len(found.files) == 2
+    (tmp_path / "data" / "seq_32").rename(tmp_path / "data" / "newest")
+    tfrecords(tmp_path / "data" / "seq_32", ["part-0"])
+    (tmp_path / "data" / "same").symlink_to("seq_32")
+    assert sorted(found.folder.name for found in recognise(tmp_path / "data")) == ["newest", "seq_32"]
