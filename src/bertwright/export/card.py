@@ -12,7 +12,7 @@ from bertwright.core.files import write_atomic
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.export.config import Inputs
-from bertwright.export.origin import Origin, plain, table
+from bertwright.export.origin import Origin, code, table
 from bertwright.export.shapes import largest_difference
 
 _BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder with the masked-token head"
@@ -44,7 +44,7 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
     """Write the card of the model `name` to `path`; `export` has the counts of the export stage."""
     # Quoted, because Norwegian's `no` means false in YAML.
     language = f"language: {json.dumps(origin.language)}\n" if origin.language else ""
-    texts = f"text in the language `{plain(origin.language)}`" if origin.language else "examples"
+    texts = f"text in the language {code(origin.language)}" if origin.language else "examples"
     labels = inputs.train.counts.get("network", {}).get("labels", [])
     trained = f"trained on {'labelled texts' if labels else texts}"
     tag, what = _WHAT[export["architecture"]]
@@ -81,7 +81,7 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
 def _use(architecture: str, inputs: Inputs) -> str:
     """What the folder holds, and what the network was trained on."""
     if labels := inputs.train.counts.get("network", {}).get("labels"):
-        return _CLASSIFIES.format(labels=", ".join(f"`{plain(label)}`" for label in labels))
+        return _CLASSIFIES.format(labels=", ".join(map(code, labels)))
     objective = inputs.train.manifest["config"].get("train", {}).get("objective", {})
     distilled = objective.get("kind") == "distillation"
     order = inputs.evaluate.counts.get("sop_accuracy") is not None

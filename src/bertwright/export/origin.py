@@ -63,9 +63,20 @@ def _sources(corpus: Artifact) -> str:
 
 def plain(text: str) -> str:
     """Text from a dump or recipe as a single line, with HTML and Markdown escaped and invisible characters removed."""
+    return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", _one_line(text)), quote=False)
+
+
+def code(text: str) -> str:
+    """Text as a Markdown code span, in which nothing is markup: a backslash before a character would be shown."""
+    seen = _one_line(text)
+    fence = "`" * (max(map(len, re.findall("`+", seen)), default=0) + 1)
+    # A space on both sides is not shown; without it, a backtick of the text would be part of the fence.
+    return f"{fence} {seen} {fence}" if "`" in seen else f"{fence}{seen}{fence}"
+
+
+def _one_line(text: str) -> str:
     # Invisible characters can reverse the direction of text or hide a part of an address.
-    seen = "".join(character if character.isprintable() else " " for character in text)
-    return escape(re.sub(r"([\\`*_{}\[\]()#!|~])", r"\\\1", " ".join(seen.split())), quote=False)
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _address(text: str) -> str:

@@ -52,6 +52,8 @@ def test_the_caches_that_lie_beside_a_saved_data_set_are_not_of_it(tmp_path):
     (found,) = recognise(tmp_path / "saved")
     assert [file.name for file in found.files] == ["data-00000-of-00001.arrow"]
     assert found.examples == 50 and not found.damaged
+    (tmp_path / "saved" / "state.json").write_text("[" * 100_000)
+    assert len(recognise(tmp_path / "saved")) > 0, "files that a hostile list does not name count as data"
 
 
 def test_lists_of_a_declared_length_are_read(tmp_path):

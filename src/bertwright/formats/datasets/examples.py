@@ -15,7 +15,6 @@ reads them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.core.files import atomic_file, sha256, sha256_of, write_json
+from bertwright.core.files import MAX_JSON, atomic_file, read_bytes, sha256, sha256_of, write_json
+from bertwright.core.json_values import parse_json
 from bertwright.examples.instances import Instances, ends, stretches
 from bertwright.formats.columns import Place, instances_of
 from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
@@ -53,7 +53,8 @@ def without_caches(files: Iterable[Path]) -> Iterator[Path]:
 def _listed(folder: Path) -> frozenset[str]:
     """Return the files of the dataset saved in `folder`; empty if it does not list them."""
     try:
-        return frozenset(entry["filename"] for entry in json.loads((folder / "state.json").read_bytes())["_data_files"])
+        state = parse_json(read_bytes(folder / "state.json", MAX_JSON))
+        return frozenset(entry["filename"] for entry in state["_data_files"])
     # Other programs write this file; if it is missing or damaged, all files count as data.
     except (OSError, ValueError, KeyError, TypeError):
         return frozenset()
