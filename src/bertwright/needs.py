@@ -1,4 +1,4 @@
-"""The optional packages that a recipe needs; none of them is imported or looked up here."""
+"""The packages that a recipe needs; none of them is imported or looked up here."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure")
 
 ASKING = ("corpus", "vocab", "train", "export")
 """The stages that may need optional packages."""
+REQUIRED = {
+    "zstandard": ("corpus", "vocab", "examples"),
+    "pycld2": ("corpus",),
+    "py3langid": ("corpus",),
+    "rensa": ("corpus",),
+    "sentencex": ("corpus",),
+    "tokenizers": ("vocab", "examples", "evaluate", "export"),
+    "torch": ("train", "evaluate", "export"),
+    "safetensors": ("train", "evaluate", "export"),
+}
+"""Packages that are always installed with bertwright, and the stages that import each."""
+_ELSEWHERE = "Or do that where it is installed: results are used wherever their folder is."
 
 
 class Need(NamedTuple):
@@ -25,9 +37,25 @@ class Need(NamedTuple):
     """What needs it, as a sentence without the full stop."""
     package: str
     extra: str
-    """The extra of bertwright that installs it."""
+    """The extra of bertwright that installs it; "" for a package that bertwright always requires."""
     instead: str = ""
     """How to do without it."""
+
+    @property
+    def command(self) -> str:
+        """The command that installs it."""
+        return f"pip install 'bertwright[{self.extra}]'" if self.extra else f"pip install {self.package}"
+
+
+def required(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
+    """The packages that every installation should have, as far as the `stages` of a recipe import them. An environment
+    that only trains (`make ort-env`) lacks some."""
+    for package, importing in REQUIRED.items():
+        # Without a corpus, no stage reads its shards.
+        unread = package == "zstandard" and recipe.corpus is None
+        if (named := [stage for stage in importing if stage in stages]) and not unread:
+            what = f"{', '.join(named)} need{'s' * (len(named) == 1)} the package {package}"
+            yield Need(named[0], what, package, "", _ELSEWHERE)
 
 
 def needs(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:

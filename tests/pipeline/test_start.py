@@ -35,7 +35,7 @@ def observed(*arguments: object) -> tuple[list[str], set[str]]:
 def test_checking_a_recipe_loads_nothing_heavy_and_opens_no_socket(recipe: object) -> None:
     events, packages = observed("check", recipe)
     assert events == []
-    assert not packages & (HEAVY - {"zstandard"})  # an existing source is examined, whatever its compression
+    assert not packages & HEAVY
 
 
 @pytest.mark.parametrize("arguments", [("check", "demo"), ("check", "--explain", "dupe_factor"), ("--help",)])

@@ -13,7 +13,7 @@ from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.memory import memory_size
 from bertwright.core.processor import default_workers
-from bertwright.needs import needs
+from bertwright.needs import needs, required
 from bertwright.recipe import Recipe
 
 # The oldest supported version of torch.
@@ -85,7 +85,7 @@ def _torch() -> Iterator[Verdict]:
         return
     # Builds are called 2.13.0+cpu or 2.14.0a0, so only the leading numbers are compared.
     numbers = tuple(int(part) for part in build.version.split("+")[0].split(".")[:2] if part.isdigit())
-    if numbers < _TORCH:
+    if numbers < _TORCH and _trains_by_torch():
         wanted = ".".join(map(str, _TORCH))
         yield error("torch", f"{build.version} is too old.", f"pip install 'torch>={wanted}'.", MissingExtraError)
         return
@@ -111,6 +111,13 @@ def _torch() -> Iterator[Verdict]:
         yield warning("gpu", "there is a GPU, but this torch is a build for the CPU.", "Install a CUDA build of torch.")
     else:
         yield ok("gpu", "none: training runs on the CPU")
+
+
+def _trains_by_torch() -> bool:
+    """Whether this is no environment of `make ort-env`, whose torch is as old as ONNX Runtime's training package."""
+    from bertwright.train.graph.ort_packages import missing_ortmodule  # only an old torch needs it
+
+    return bool(missing_ortmodule())
 
 
 def _waiting() -> Verdict:
@@ -140,7 +147,7 @@ def _packages() -> Iterator[Verdict]:
 
 def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     """Yield an error for each missing package that one of `stages` needs."""
-    for need in needs(recipe, stages):
+    for need in (*required(recipe, stages), *needs(recipe, stages)):
         if find_spec(need.package) is None:
-            text = f"{need.what}, which is not installed: pip install 'bertwright[{need.extra}]'."
+            text = f"{need.what}, which is not installed: {need.command}."
             yield error(need.key, text, need.instead, MissingExtraError)

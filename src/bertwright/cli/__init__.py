@@ -14,12 +14,13 @@ def main() -> None:
     """Entry point. Worker processes import this module but need nothing that it calls."""
     try:
         from bertwright.cli.app import main as parse_and_call
-    # Under a small limit (`ulimit -v`), there may be no memory to load the module that formats errors.
+    # Under a small limit (`ulimit -v`), there may be no memory to load the module that formats errors; and an
+    # environment that only trains may lack the packages of the command line.
     except (MemoryError, ImportError) as error:
-        from bertwright.core.errors import of_memory
+        from bertwright.core.errors import of_memory, of_missing
 
-        if (full := of_memory(error)) is None:
+        if (told := of_memory(error) or of_missing(error)) is None:
             raise
-        print(f"bertwright: {full}", file=sys.stderr)
-        sys.exit(full.exit_code)
+        print(f"bertwright: {told}", file=sys.stderr)
+        sys.exit(told.exit_code)
     parse_and_call()

@@ -10,6 +10,7 @@ saved (run again).
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -21,7 +22,7 @@ import typer.core
 from bertwright._version import __version__
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.hint import hint
-from bertwright.core.errors import BertwrightError, of_memory, of_the_system
+from bertwright.core.errors import BertwrightError, of_memory, of_missing, of_the_system
 from bertwright.core.signals import Stopped, end_on_signals, farewell
 
 _VERBS = {
@@ -121,19 +122,24 @@ def main() -> None:
     """Parse and call: user errors are printed without a traceback and determine the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a notebook has its own
-            stream.reconfigure(errors="backslashreplace")  # a terminal may not have the letters of a name
+            # JSON is always UTF-8; otherwise, a terminal may not have the letters of a name.
+            encoding = "utf-8" if stream is sys.stdout and _as_json() else None
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         with end_on_signals():
             _parse_and_call()
     # Watching for signals starts a thread, and there may be no memory for one.
     except RuntimeError as error:
-        _leave_for_memory(error)
+        _leave_for_lack(error)
 
 
 def _parse_and_call() -> None:
     try:
-        # With --json, usage errors are also JSON objects; without it they are shown with the usage.
-        sys.exit(app(standalone_mode=not _as_json()) or 0)
+        try:
+            # With --json, usage errors are also JSON objects; without it they are shown with the usage.
+            sys.exit(app(standalone_mode=not _as_json()) or 0)
+        finally:
+            _write_out()
     except _USAGE as error:
         where = f" Look at {error.ctx.command_path} --help." if error.ctx else ""
         _leave(" ".join(error.format_message().split()).rstrip(".") + "." + where, error.exit_code)
@@ -146,9 +152,20 @@ def _parse_and_call() -> None:
         _leave(str(told), told.exit_code)
     # torch reports a lack of memory as a RuntimeError; a library that cannot be mapped raises ImportError.
     except (MemoryError, RuntimeError, ImportError) as error:
-        _leave_for_memory(error)
+        _leave_for_lack(error)
     except Stopped as stop:
         _leave(*farewell(stop))
+
+
+def _write_out() -> None:
+    """Write what was printed, while a full disk can still be told; Python itself does so after the last line of code."""
+    try:
+        print(end="", flush=True)
+    except OSError as error:
+        # Nothing more can be printed there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough, such as `head`
+            raise
 
 
 def _as_json() -> bool:
@@ -156,11 +173,11 @@ def _as_json() -> bool:
     return "--json" in sys.argv[1:]
 
 
-def _leave_for_memory(error: Exception) -> NoReturn:
-    """Exit with a sentence if the error says that there is no memory left; else raise it again."""
-    if (full := of_memory(error)) is None:
+def _leave_for_lack(error: Exception) -> NoReturn:
+    """Exit with a sentence if the error says that memory or a package is missing; else raise it again."""
+    if (told := of_memory(error) or of_missing(error)) is None:
         raise error
-    _leave(str(full), full.exit_code)
+    _leave(str(told), told.exit_code)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -6,7 +6,7 @@
     │   └── DivergedError   training has diverged: all ranks stop at the same step
     ├── ArtifactError       something a stage made is missing, damaged or stale  exit code 4
     │   └── CheckpointError no checkpoint can be trusted
-    ├── MissingExtraError   an optional package is needed                        exit code 5
+    ├── MissingExtraError   a package is not installed                           exit code 5
     ├── RankError           another rank of the training is lost                 exit code 6
     └── Interrupted         training was stopped by a signal after saving        exit code 75 (130 by Ctrl-C)
 
@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 
 _NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a file system that cannot be written to: read-only, no permission, full, or over a size limit."""
 _OURS = {None, errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE, errno.ENOTTY, errno.ECHILD}
 """Errors that no disk causes: a bug in this program, or in a library (None)."""
+_PIP = {"yaml": "pyyaml"}
+"""The names of packages whose modules are called otherwise."""
 
 
 class BertwrightError(Exception):
@@ -58,7 +61,7 @@ class CheckpointError(ArtifactError):
 
 
 class MissingExtraError(BertwrightError):
-    """An optional package is missing; the message contains the command that installs it."""
+    """A package is missing; the message contains the command that installs it."""
 
     exit_code = 5
 
@@ -73,6 +76,16 @@ class Interrupted(BertwrightError):
     """A signal stopped the run, which saved its state; the exit code is never 0, so that a scheduler requeues it."""
 
     exit_code = 75
+
+
+def of_missing(error: Exception) -> MissingExtraError | None:
+    """Convert the error of a package that is not installed to one sentence; None for any other error."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    # A part of a package, of this one or of Python itself is missing because of a bug.
+    if name is None or "." in name or name in sys.stdlib_module_names:
+        return None
+    command = f"pip install {_PIP.get(name, name)}"
+    return MissingExtraError(f"the Python package {name} is needed here, but is not installed: {command}.")
 
 
 _NO_MEMORY = (

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import zstandard
-
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import naming
 from bertwright.corpus.errors import MAX_DOCUMENT
+from bertwright.corpus.zstd import zstandard
 
 SHARDS = "shards/"
 TEXT, FACTS = ".txt.zst", ".jsonl.zst"
@@ -40,12 +39,12 @@ def documents_in(shard: Path) -> Iterator[list[str]]:
         for document in _raw_documents(shard):
             yield document.decode().split("\n")
     # A matching hash only shows that the file is unchanged since it was sealed, not that it was valid.
-    except (UnicodeDecodeError, zstandard.ZstdError) as error:
+    except (UnicodeDecodeError, zstandard().ZstdError) as error:
         raise _damaged(shard, str(error)) from error
 
 
 def _raw_documents(shard: Path) -> Iterator[bytes]:
-    buffer, stream = bytearray(), zstandard.ZstdDecompressor().decompressobj()
+    buffer, stream = bytearray(), zstandard().ZstdDecompressor().decompressobj()
     with naming(shard), shard.open("rb") as handle:
         while sip := handle.read(_SIP):
             searched = max(0, len(buffer) - 1)  # a blank line may begin at the end of the previous read

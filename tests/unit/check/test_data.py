@@ -4,16 +4,18 @@ import gzip
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from bertwright import Recipe, run
 from bertwright.check.data import imported_data, sources
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict
-from bertwright.core.errors import DataError
+from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig
 
@@ -58,6 +60,18 @@ def test_a_fault_of_one_source_is_told_with_its_number_and_hides_no_other(tmp_pa
     ]
     assert "is empty (0 bytes)." in verdicts[0].text and verdicts[0].remedy == "Download it again."
     assert "is an HTML page" in verdicts[2].text and all(issubclass(verdicts[i].kind, DataError) for i in (0, 2))
+
+
+def test_without_zstandard_other_sources_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the environment of ONNX Runtime, which only trains."""
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(TEXT))
+    (tmp_path / "b.txt.zst").write_bytes(zstandard.compress(TEXT))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    _, (read, missing, *_) = looked_at(source=[str(tmp_path / "a.txt.gz"), str(tmp_path / "b.txt.zst")])
+    assert (read.level, missing.level, missing.kind) == ("ok", "error", MissingExtraError)
+    assert (
+        missing.sentence == "the Python package zstandard is needed here, but is not installed: pip install zstandard."
+    )
 
 
 def test_every_language_is_looked_at_once() -> None:

@@ -1,6 +1,9 @@
 """What is said of a machine."""
 
+import re
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +14,16 @@ from bertwright.check.machine import TorchBuild, gpu_memory
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.memory import memory_size
+from bertwright.core.stage_context import STAGE_NAMES
+from bertwright.needs import REQUIRED
 
 
 def verdict(about: str) -> Verdict:
     return next(verdict for verdict in check_machine() if verdict.about == about)
+
+
+def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if name in packages else object())
 
 
 def test_every_part_of_this_machine_is_graded() -> None:
@@ -105,7 +114,7 @@ def test_versions_are_compared_as_numbers(version: str, level: str, monkeypatch:
 
 
 def test_each_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == "pyarrow" else object())
+    lacking(monkeypatch, "pyarrow")
     assert verdict("pyarrow").level == "warning" and "pip install 'bertwright[formats]'" in verdict("pyarrow").remedy
     assert verdict("transformers").level == verdict("s3fs").level == "ok"
 
@@ -117,7 +126,7 @@ def test_each_missing_package_is_named_with_its_extra(monkeypatch: pytest.Monkey
 def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
     path: str, package: str | None, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    lacking(monkeypatch, "s3fs", "adlfs")
     missing = list(packages(load(f"corpus.source={path}"), ["corpus"]))
     assert [verdict.text.split(" needs ")[1].split(",")[0] for verdict in missing] == ([package] if package else [])
     assert not list(packages(load(f"corpus.source={path}"), ["train"])), "nobody reads it"
@@ -130,7 +139,7 @@ def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
 def test_the_package_of_an_observer_is_asked_for_before_work_starts(
     observer: str, package: str, extra: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    lacking(monkeypatch, package)
     recipe = load(f'train.observers=["{observer}"]')
     (missing,) = packages(recipe, ["train"])
     assert missing.kind is MissingExtraError and missing.about == "train.observers"
@@ -143,9 +152,38 @@ def test_the_package_of_an_observer_is_asked_for_before_work_starts(
 def test_the_package_of_an_engine_is_asked_for_before_work_starts(
     load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    lacking(monkeypatch, "deepspeed")
     (missing,) = packages(load("train.engine=deepspeed"), ["train"])
     assert missing.kind is MissingExtraError and missing.about == "train.engine"
     assert missing.text == (
         "train.engine = deepspeed needs deepspeed, which is not installed: pip install 'bertwright[deepspeed]'."
     )
+
+
+def test_a_package_that_every_installation_should_have_is_asked_for_before_work_starts(
+    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = load()
+    lacking(monkeypatch, *REQUIRED)
+    missing = {verdict.text.split()[-1].rstrip("."): verdict for verdict in packages(recipe, list(STAGE_NAMES))}
+    assert missing.keys() == REQUIRED.keys()
+    assert missing["zstandard"].kind is MissingExtraError and missing["zstandard"].about == "corpus"
+    assert missing["zstandard"].sentence == (
+        "corpus, vocab, examples need the package zstandard, which is not installed: pip install zstandard. Or do that "
+        "where it is installed: results are used wherever their folder is."
+    )
+    assert missing["sentencex"].text.startswith("corpus needs the package sentencex, which")
+    assert [verdict.text.split()[-1] for verdict in packages(recipe, ["train"])] == ["torch.", "safetensors."]
+    without = recipe.model_copy(update={"corpus": None})
+    assert "zstandard" not in "".join(verdict.text for verdict in packages(without, ["vocab", "examples"]))
+
+
+def test_what_is_required_is_installed_with_bertwright() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert REQUIRED.keys() <= {re.split(r"[<>=]", named)[0] for named in project["dependencies"]}
+
+
+def test_a_torch_of_onnx_runtimes_environment_is_old_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "torch_build", lambda: TorchBuild("2.3.1+cpu", False))
+    monkeypatch.setattr("bertwright.train.graph.ort_packages.missing_ortmodule", lambda: "")
+    assert (verdict("torch").level, verdict("torch").text) == ("ok", "2.3.1+cpu, without GPUs")

@@ -1,7 +1,10 @@
 """Errors of the command line: as JSON for programs, of memory, of an empty --out."""
 
 import errno
+import io
 import json
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bertwright.cli import app, main
-from bertwright.core.errors import of_memory
+from bertwright.core.errors import of_memory, of_missing
 
 
 @pytest.fixture
@@ -199,3 +202,51 @@ def test_other_faults_keep_their_traceback(
     monkeypatch.setattr(sys, "argv", ["bertwright"])
     with pytest.raises(RuntimeError, match="shapes differ"):
         main()
+
+
+def test_a_package_that_is_not_installed_is_named(
+    failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(standalone_mode: bool) -> None:
+        raise ModuleNotFoundError("No module named 'yaml'", name="yaml")
+
+    monkeypatch.setattr(app, "app", fail)
+    said = "the Python package yaml is needed here, but is not installed: pip install pyyaml."
+    assert failing("launch") == (5, "", f"bertwright: {said}\n")
+    code, out, _ = failing("launch", "--json")
+    assert code == 5 and json.loads(out)["error"]["message"] == said
+    for bug in ("bertwright.nothing", "json.nothing", "_bz2"):
+        assert of_missing(ModuleNotFoundError(name=bug)) is None
+    assert of_missing(ImportError(name="yaml")) is None, "it is there, but lacks a name"
+
+
+def test_a_package_of_the_command_line_that_is_not_installed_is_named() -> None:
+    program = "import sys; sys.modules['typer'] = None; from bertwright.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    said = "the Python package typer is needed here, but is not installed: pip install typer."
+    assert (done.returncode, done.stdout, done.stderr) == (5, "", f"bertwright: {said}\n")
+
+
+def test_json_is_utf_8_whatever_the_terminal_has(
+    failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="iso-8859-2"))
+    failing("inspect", "hódító-😀", "--json")
+    assert "hódító-😀 does not exist." in json.loads(written.getvalue().decode())["error"]["message"]
+
+
+@pytest.mark.parametrize("to", ["/dev/full", "a reader that is gone"])
+def test_output_that_cannot_be_written_is_told_unless_nobody_reads_it(to: str) -> None:
+    command = [sys.executable, "-m", "bertwright.cli", "recipes"]
+    if to == "/dev/full":
+        with open(to, "wb") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 3 and done.stderr.startswith("bertwright: No space left on device. Free space")
+        assert done.stderr.count("\n") == 1
+        return
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

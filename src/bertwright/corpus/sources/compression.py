@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-import zstandard
-
 from bertwright.corpus.errors import SourceError
+from bertwright.corpus.zstd import zstandard
 
 Compression = Literal["plain", "bz2", "gz", "xz", "zst"]
 MAGIC: dict[Compression, bytes] = {
@@ -30,6 +29,7 @@ _WINDOW = 128 * 2**20
 _SIP = 4096
 # Each stream needs a decoder of its own: megabytes of streams without content, of ten bytes each, take minutes.
 _MOST_EMPTY = 10_000
+_DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
 
 
 class Decoder:
@@ -39,6 +39,7 @@ class Decoder:
         self.cut = False
         """After the iteration: whether the data ended too early."""
         self._path, self._compression, self._size = path, compression, size
+        self._damage: tuple[type[Exception], ...] = (*_DAMAGE, zstandard().ZstdError) if compression == "zst" else _DAMAGE
 
     def blocks(self, compressed: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the decoded bytes. Raises `SourceError` where the data are damaged or hold too many empty streams."""
@@ -61,7 +62,7 @@ class Decoder:
                         for part in self._decoded(decoder, rest):
                             empty = 0 if part else empty
                             yield part
-                    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
+                    except self._damage as error:
                         raise SourceError(
                             f"{self._path} is damaged before byte {done:,} ({error}). Download it again and "
                             "compare its checksum with the one published beside it."
@@ -86,4 +87,4 @@ class Decoder:
                 return zlib.decompressobj(wbits=31)
             case "xz":
                 return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)
-        return zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+        return zstandard().ZstdDecompressor(max_window_size=_WINDOW).decompressobj()

@@ -15,14 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import zstandard
-
 from bertwright.core.done import is_done
 from bertwright.core.files import naming, write_atomic
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
 from bertwright.corpus.sources.file import BLOCK, File, Reader
 from bertwright.corpus.sources.job import Piece
+from bertwright.corpus.zstd import zstandard
 
 PLAIN_BYTES = 8 * 2**20
 BZ2_BYTES = 2**18
@@ -57,7 +56,7 @@ def spooled(
         path = folder / f"{piece.name}.piece.zst"
         # Decoding cannot be distributed: every rank decodes the entire file and writes only its own pieces.
         if share.owns(source + piece.index) and not is_done(folder / f"{piece.name}.json"):
-            write_atomic(path, zstandard.ZstdCompressor(level=1).compress(data), sync=False)
+            write_atomic(path, zstandard().ZstdCompressor(level=1).compress(data), sync=False)
         yield replace(piece, spool=path)
 
 
@@ -75,7 +74,7 @@ def read(file: File, piece: Piece) -> Iterator[bytes]:
     with (
         naming(packed),
         packed.open("rb") as handle,
-        zstandard.ZstdDecompressor().stream_reader(handle) as stream,
+        zstandard().ZstdDecompressor().stream_reader(handle) as stream,
     ):
         while block := stream.read(BLOCK):
             yield block
