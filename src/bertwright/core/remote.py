@@ -11,12 +11,12 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-from bertwright.core.errors import DataError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.redact import shown
@@ -98,7 +98,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
 
 
 def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
-    known = Version(**read_json(note)) if note.is_file() else None
+    known = _known(note)
     start = handle.tell() if known and known.url == shown(url) and known.size else 0
     if not (known and start and start == known.size):
         answer = ask(url, start)
@@ -112,6 +112,13 @@ def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
             write_json(note, asdict(answer.version))
         _write(answer, handle, log)
     os.fsync(handle.fileno())
+
+
+def _known(note: Path) -> Version | None:
+    """The version of a partial file; None if there is no note of it, or a damaged one: the file is then sent anew."""
+    with suppress(ArtifactError, TypeError):
+        return Version(**read_json(note))
+    return None
 
 
 def _write(answer: Answer, handle: BinaryIO, log: Log) -> None:

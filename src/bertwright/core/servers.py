@@ -96,7 +96,8 @@ def _ask_web(url: str, start: int) -> Answer:
     except http.client.HTTPException as error:  # not a valid HTTP response
         raise OSError(repr(error)) from None
     told = answer.headers
-    size = int(told["Content-Length"]) if "Content-Length" in told else None
+    length = told["Content-Length"] or ""
+    size = int(length) if length.isdecimal() else None
     # A server may ignore Range and send the entire file: appending that would corrupt the partial copy.
     if answer.status != 206:
         start = 0

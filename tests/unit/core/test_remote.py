@@ -103,6 +103,14 @@ def test_a_part_without_a_note_is_not_trusted(tmp_path: Path, server: Server) ->
     assert fetch(f"{server.address}/a/wiki.bz2", tmp_path / "wiki.bz2", SILENT).read_bytes() == DATA
 
 
+@pytest.mark.parametrize("note", ["", "{", "[]", "3", '{"url": "x"}', '{"url": 1, "size": "x", "tag": null}'])
+def test_a_part_with_a_damaged_note_is_not_trusted(tmp_path: Path, server: Server, note: str) -> None:
+    path = begun(tmp_path, 1000, url=f"{server.address}/a/wiki.bz2")
+    (tmp_path / ".wiki.bz2.part.json").write_text(note)
+    assert fetch(f"{server.address}/a/wiki.bz2", path, SILENT).read_bytes() == DATA
+    assert [p.name for p in tmp_path.iterdir()] == ["wiki.bz2"]
+
+
 def test_a_killed_process_is_continued(tmp_path: Path, server: Server) -> None:
     code = "import sys; from pathlib import Path; from bertwright.core import log, remote; "
     code += "remote._PAUSES = (60.0,); remote.fetch(sys.argv[1], Path(sys.argv[2]), log.SILENT)"
