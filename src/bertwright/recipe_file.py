@@ -55,5 +55,5 @@ def write_values(path: Path, values: Mapping[str, Any]) -> None:
 def _says(path: Path, values: Mapping[str, Any]) -> bool:
     """Whether there is a TOML file at `path` with exactly these values."""
     with suppress(FileNotFoundError, ValueError, RecursionError):  # not TOML, not UTF-8, too large or too deep
-        return tomllib.loads(read_text(path, MAX_BYTES)) == values
+        return tomllib.loads(read_text(path, MAX_BYTES, "utf-8-sig")) == values
     return False

@@ -206,6 +206,14 @@ def test_the_resolved_recipe_says_the_same(load: Load, tmp_path: Path) -> None:
     assert Recipe.load(tmp_path / "recipe.toml") == recipe
 
 
+def test_a_recipe_that_an_editor_marked_is_left_as_it_is(load: Load, tmp_path: Path) -> None:
+    load().write(tmp_path / "recipe.toml")
+    marked = b"\xef\xbb\xbf# mine\r\n" + (tmp_path / "recipe.toml").read_bytes().replace(b"\n", b"\r\n")
+    (tmp_path / "recipe.toml").write_bytes(marked)
+    load().write(tmp_path / "recipe.toml")
+    assert (tmp_path / "recipe.toml").read_bytes() == marked
+
+
 def test_a_warm_up_in_steps_is_read_again(load: Load, tmp_path: Path) -> None:
     recipe = load("train.phases.0.warmup=4", "train.phases.0.steps=10")
     recipe.write(tmp_path / "recipe.toml")

@@ -109,7 +109,7 @@ def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
         return
     path = find_shipped(noun, name)
     try:
-        text = read_text(path, MAX_BYTES)
+        text = read_text(path, MAX_BYTES, "utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecipeError(

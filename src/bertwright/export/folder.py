@@ -10,6 +10,7 @@ from bertwright.core.files import write_atomic, write_json
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.saved import write_safetensors
+from bertwright.vocab.load import read_vocabulary
 from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
 SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
@@ -20,7 +21,7 @@ def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
 
     Returns the architecture's name, its vocabulary size and its number of parameters.
     """
-    entries = vocab.file("vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    entries = read_vocabulary(vocab.file("vocab.txt"))
     peer = peer_of(model.config, len(entries))
     # transformers defaults to 0 for the padding token, but the entry may have another id.
     ids = {key: entries.index(SPECIAL_TOKENS[token]) for key, token in peer.special_ids.items()}

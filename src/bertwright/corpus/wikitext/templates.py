@@ -66,7 +66,7 @@ class Templates:
 def read_table(path: Path) -> Table:
     """Read the table in a file. Raises `DataError` if it cannot be read as text."""
     try:
-        return Table(path, read_text(path, MAX_BYTES))
+        return Table(path, read_text(path, MAX_BYTES, "utf-8-sig"))
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

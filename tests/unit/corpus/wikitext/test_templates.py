@@ -84,7 +84,8 @@ def test_a_languages_own_names_hold_there_alone() -> None:
 def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
     table = tmp_path / "mine.toml"
     table.write_text(
-        '[any]\nnowrap = "<{1}>"\nmine = ["{2*-}", "{1}"]\n[uk]\nmine = "{x}"\ndisambiguation = ["My Dab"]\n'
+        '[any]\nnowrap = "<{1}>"\nmine = ["{2*-}", "{1}"]\n[uk]\nmine = "{x}"\ndisambiguation = ["My Dab"]\n',
+        encoding="utf-8-sig",  # as Windows editors write it
     )
     english, ukrainian = (templates_of(language, read_table(table)) for language in ("en", "uk"))
     assert english.text("nowrap|a") == "<a>"
