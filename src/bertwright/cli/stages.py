@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -194,7 +196,8 @@ def run_stages(of: Run, stages: Sequence[str], workers: Workers = Workers(), sca
 
     recipe, folder, replaced = load_at_scale(of.recipe, of.overrides, of.out, scale)
     dask, split = Dask(workers.dask) if workers.dask else None, WorkSplit(workers.rank, workers.world)
-    with Terminal() as log:
+    # A package that prints, such as DeepSpeed, would spoil the result, which a program may read.
+    with Terminal() as log, redirect_stdout(sys.stderr):
         for line in replaced:
             log.say(f"scale: {line}")
         ran = run(recipe, folder, stages, log, dask, split).path

@@ -24,6 +24,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     asked = SimpleNamespace()
 
     def run(recipe: Any, out: Path, names: Any, log: Any, executor: Any, share: Any) -> SimpleNamespace:
+        print("[INFO] what a package prints")
         vars(asked).update(recipe=recipe, out=out, stages=list(names), executor=executor, share=share)
         folder = Path(out).absolute()
         for name in names:
