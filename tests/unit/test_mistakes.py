@@ -16,6 +16,8 @@ from bertwright.train.config import TrainConfig
 
 PHASE = "train.phases.0"
 SHARE = "it is a share"
+OPEN = "A bracket, a brace or a quotation mark that is opened before is not closed. Close it."
+TWICE = "Give each key once, and all keys of a section in one place."
 
 MISTAKES = {
     "optim.kind=adam": "optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'?",
@@ -73,6 +75,15 @@ MISTAKES = {
         "optim.groups.0.pattern: '' must have 1 or more characters. It is described as: "
         '"Pattern of tensor names, with * as a wildcard, such as "*.embeddings.*"; `inspect` lists the names of a '
         'trained model."'
+    ),
+    "corpus.filter.languages=hu": (
+        'corpus.filter.languages: must be a list, such as ["hu"]; got \'hu\'. It is described as: "Languages that a '
+        'document may be in (wiki codes); empty: the corpus language."'
+    ),
+    "corpus.filter.languages=[hu, en]": (
+        'corpus.filter.languages: must be a list, such as ["hu", "en"], within single quotes in a shell; got '
+        "'[hu, en]'. It is described as: \"Languages that a document may be in (wiki codes); empty: the corpus "
+        'language."'
     ),
     f"{PHASE}.schedle=poly": f"{PHASE}.schedle: unknown key 'schedle'; did you mean 'schedule'?",
     "train.phases=3": "train.phases: is a list of sections, not 3; write [[train.phases]] before each section",
@@ -152,12 +163,12 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
         ("[vocab]\nfile = None", "Leave file out: there is no null in TOML."),
         ('[vocab]\nfile = "C:\\words\\vocab.txt"', "Put a text with backslashes in single quotes: '...'."),
         ("[vocab", "Correct that line."),
-        ("[vocab]\nsize = 400\nsize = 500", "Give each key once, and all keys of a section in one place."),
-        ("[vocab]\nsize = 400\n[vocab]", "Give each key once, and all keys of a section in one place."),
-        ("vocab = 3\n[vocab]\nsize = 400", "Give each key once, and all keys of a section in one place."),
-        ('[corpus]\nsource = ["a",\nlanguage = "hu"', "or a quotation mark that is opened before is not closed. Close it."),
-        ('[corpus]\nsource = ["a"\nlanguage = 3\n', "or a quotation mark that is opened before is not closed. Close it."),
-        ('[corpus]\nsource = ["a",\n', "or a quotation mark that is opened before is not closed. Close it."),
+        ("[vocab]\nsize = 400\nsize = 500", TWICE),
+        ("[vocab]\nsize = 400\n[vocab]", TWICE),
+        ("vocab = 3\n[vocab]\nsize = 400", TWICE),
+        ('[corpus]\nsource = ["a",\nlanguage = "hu"', OPEN),
+        ('[corpus]\nsource = ["a"\nlanguage = 3\n', OPEN),
+        ('[corpus]\nsource = ["a",\n', OPEN),
     ],
 )
 def test_habits_from_elsewhere_are_told_in_the_line(written: str, text: str, tmp_path: Path) -> None:

@@ -63,14 +63,15 @@ def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float |
 
 
 def _language(corpus: CorpusConfig) -> Iterator[Verdict]:
-    for code in dict.fromkeys((corpus.language, *corpus.filter.languages)):
+    others = [code for code in dict.fromkeys(corpus.filter.languages) if code != corpus.language]
+    for code, key in ((corpus.language, "corpus.language"), *((code, "corpus.filter.languages") for code in others)):
         if code in wikis():
-            yield ok("corpus.language", f"{code} is {wikis()[code]}")
+            yield ok(key, f"{code} is {wikis()[code]}")
         else:
             yield warning(
-                "corpus.language",
+                key,
                 f"{code} is not the code of a Wikipedia known to bertwright: the rules for all languages are used.",
-                "Correct it if it is mistyped (bertwright check --explain corpus.language).",
+                f"Correct it if it is mistyped (bertwright check --explain {key}).",
             )
 
 

@@ -158,7 +158,7 @@ def _parse_and_call() -> None:
 
 
 def _write_out() -> None:
-    """Write what was printed, while a full disk can still be told; Python itself does so after the last line of code."""
+    """Write what was printed: Python does so after the last line of code, when a full disk can no longer be told."""
     try:
         print(end="", flush=True)
     except OSError as error:

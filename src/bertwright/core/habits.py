@@ -1,16 +1,18 @@
-"""What to write in place of a line that is not TOML, if a habit from another language explains it."""
+"""What to write in place of what is not TOML, if a habit from another language or a shell explains it."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
+from typing import Any
 
 YAML = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*:\s*(.*?)\s*$")
 """A key and its value as YAML has them."""
 _PLAIN = re.compile(r"^\s*([A-Za-z0-9_.\-]+)\s*=\s*([^\"'\[{\s#][^#]*?)\s*(?:#.*)?$")
 _TWICE = ("Cannot declare", "Cannot mutate", "Cannot overwrite", "Cannot redefine", "Duplicate")
 """How tomllib's errors about keys and sections that are given twice begin."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 _NULL = ("None", "none", "null", "~")
 _WORDS = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 
@@ -35,6 +37,16 @@ def remedy(text: str, fault: str) -> str:
     if "\\" in written:
         return "Put a text with backslashes in single quotes: '...'."
     return "Correct that line."
+
+
+def listed(value: Any) -> str:
+    """What to write for a single value, or a text such as `[hu, en]` or `0.9, 0.99`, where a list is wanted."""
+    if not isinstance(value, str):
+        return f"[{'' if value is None else str(value).lower()}]"
+    words = (word.strip(" \"'") for word in value.strip("[] ").split(","))
+    meant = ", ".join(word if _NUMBER.fullmatch(word) else json.dumps(word, ensure_ascii=False) for word in words)
+    # Only a shell removes quotes inside brackets.
+    return f"[{meant}]" + ", within single quotes in a shell" * value.startswith("[")
 
 
 def _advice(key: str, value: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from bertwright.core.habits import listed
 from bertwright.core.members import field_at, is_model, members
 from bertwright.core.mistaken_kinds import missing_kind, of_another_kind
 from bertwright.core.renamed import renamed
@@ -44,8 +45,8 @@ _WRONG_TYPE = {
     "bool": "true or false",
     "string": 'a text in quotes, such as "{value}"',
     "path": 'a path in quotes, such as "{value}"',
-    "tuple": "a list, such as [{value}]",
-    "list": "a list, such as [{value}]",
+    "tuple": "a list, such as {listed}",
+    "list": "a list, such as {listed}",
 }
 
 
@@ -133,7 +134,7 @@ def _sentence(
     for name, wanted in _WRONG_TYPE.items():
         if kind.startswith(f"{name}_"):
             article = "" if value is None else f"; got {value!r}"
-            right = wanted.format(value=value if value is not None else "")
+            right = wanted.format(value="" if value is None else value, listed=listed(value))
             return f"must be {right}{article}{_meaning(field)}"
     return f"{detail['msg']}{_got(value)}"
 

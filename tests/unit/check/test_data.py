@@ -76,8 +76,14 @@ def test_without_zstandard_other_sources_are_looked_at(tmp_path: Path, monkeypat
 
 def test_every_language_is_looked_at_once() -> None:
     _, verdicts = looked_at("hu", source="sample", filter={"languages": ["hu", "uk", "qqx"]})
-    of_languages = [(verdict.level, verdict.text.split(" ")[0]) for verdict in verdicts if "language" in verdict.about]
-    assert of_languages == [("ok", "hu"), ("ok", "uk"), ("warning", "qqx")]
+    told = [verdict for verdict in verdicts if "language" in verdict.about]
+    assert [(verdict.level, verdict.text.split(" ")[0]) for verdict in told] == [
+        ("ok", "hu"),
+        ("ok", "uk"),
+        ("warning", "qqx"),
+    ]
+    assert [verdict.about for verdict in told] == ["corpus.language", *["corpus.filter.languages"] * 2]
+    assert told[2].remedy == "Correct it if it is mistyped (bertwright check --explain corpus.filter.languages)."
 
 
 def test_a_program_on_the_path_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ class Decoder:
         self.cut = False
         """After the iteration: whether the data ended too early."""
         self._path, self._compression, self._size = path, compression, size
-        self._damage: tuple[type[Exception], ...] = (*_DAMAGE, zstandard().ZstdError) if compression == "zst" else _DAMAGE
+        self._damage = _DAMAGE if compression != "zst" else (*_DAMAGE, zstandard().ZstdError)
 
     def blocks(self, compressed: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the decoded bytes. Raises `SourceError` where the data are damaged or hold too many empty streams."""
