@@ -131,15 +131,14 @@ def main() -> None:
     # Watching for signals starts a thread, and there may be no memory for one.
     except RuntimeError as error:
         _leave_for_lack(error)
+    finally:
+        _write_out()
 
 
 def _parse_and_call() -> None:
     try:
-        try:
-            # With --json, usage errors are also JSON objects; without it they are shown with the usage.
-            sys.exit(app(standalone_mode=not _as_json()) or 0)
-        finally:
-            _write_out()
+        # With --json, usage errors are also JSON objects; without it they are shown with the usage.
+        sys.exit(app(standalone_mode=not _as_json()) or 0)
     except _USAGE as error:
         where = f" Look at {error.ctx.command_path} --help." if error.ctx else ""
         _leave(" ".join(error.format_message().split()).rstrip(".") + "." + where, error.exit_code)
@@ -159,13 +158,17 @@ def _parse_and_call() -> None:
 
 def _write_out() -> None:
     """Write what was printed: Python does so after the last line of code, when a full disk can no longer be told."""
+    leaving = sys.exc_info()[1]
     try:
         print(end="", flush=True)
     except OSError as error:
         # Nothing more can be printed there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough, such as `head`
-            raise
+        # A reader that has seen enough, such as `head`, is no fault; and one error is told, the first.
+        failed = isinstance(leaving, SystemExit) and leaving.code
+        if not failed and not isinstance(error, BrokenPipeError) and (told := of_the_system(error)):
+            print(f"bertwright: {told}", file=sys.stderr)
+            sys.exit(told.exit_code)
 
 
 def _as_json() -> bool:
