@@ -87,6 +87,15 @@ def test_weights_of_an_earlier_version_are_kept_without_advice_to_restore_settin
     assert "Restore these settings" not in str(caught.value)
 
 
+def test_the_command_that_is_told_can_be_typed(tmp_path: Path) -> None:
+    folder = tmp_path / "my run"
+    for asked in (lambda: RunFolder(folder).artifact("examples"), lambda: RunFolder(folder).summary):
+        with pytest.raises(
+            ArtifactError, match=f"Make it first: bertwright (examples|report) RECIPE --out '{folder}'$"
+        ):
+            asked()
+
+
 def test_a_missing_input_names_its_verb(trained: Path, load: Load) -> None:
     shutil.rmtree(trained / "examples")
     with pytest.raises(ArtifactError, match=r"examples is not finished\. Make it first: bertwright examples RECIPE"):

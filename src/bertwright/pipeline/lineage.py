@@ -8,6 +8,7 @@ stage is imported and no source is opened: file contents are verified by the sta
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -60,7 +61,7 @@ def inputs_of(
         if different := _differences(folder, name, expected):
             raise ArtifactError(
                 f"{folder / name} was made with other settings ({'; '.join(different)}). Make it first: "
-                f"bertwright run RECIPE --until {last} --out {folder}"
+                f"{command_in(folder, f'run RECIPE --until {last}')}"
             )
     return artifacts
 
@@ -68,10 +69,13 @@ def inputs_of(
 def finished_artifact(folder: Path, stage: str) -> Artifact:
     """The finished artifact of a stage in `folder`, whatever its settings; an error names the command that makes it."""
     if not _is_finished(folder, stage):
-        raise ArtifactError(
-            f"{folder / stage} is not finished. Make it first: bertwright {stage} RECIPE --out {folder}"
-        )
+        raise ArtifactError(f"{folder / stage} is not finished. Make it first: {command_in(folder, f'{stage} RECIPE')}")
     return open_artifact(folder / stage, stage)
+
+
+def command_in(folder: Path, words: str) -> str:
+    """The command `words` for a run folder, as it can be typed."""
+    return f"bertwright {words} --out {shlex.quote(str(folder))}"
 
 
 def standing_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:

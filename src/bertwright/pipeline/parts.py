@@ -10,6 +10,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.log import Log
 from bertwright.core.mistakes import nearest
+from bertwright.pipeline.lineage import command_in
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.identity import CHECKPOINTS
 from bertwright.train.metrics import rows_until
@@ -69,7 +70,7 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
             missing.append(name)
     reported = all((run / name).is_file() for name in REPORT)
     if not reported and "report" in parts:
-        raise ArtifactError(f"{run} has no {REPORT[1]}. Make it first: bertwright report RECIPE --out {run}")
+        raise ArtifactError(f"{run} has no {REPORT[1]}. Make it first: {command_in(run, 'report RECIPE')}")
     if not found and not parts:
         raise ArtifactError(f"{run} has no finished stage to copy. Give a run folder, or finish a stage first.")
     if missing:

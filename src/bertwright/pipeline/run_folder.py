@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
-from bertwright.pipeline.lineage import finished_artifact
+from bertwright.pipeline.lineage import command_in, finished_artifact
 from bertwright.train.metrics import read_rows
 
 if TYPE_CHECKING:  # needed only by readers of a run's files
@@ -54,7 +54,7 @@ class RunFolder:
         if evaluate.manifest["inputs"]["train"] != train.fingerprint:
             raise ArtifactError(
                 f"{evaluate.path} holds the scores of an earlier model than {train.path}. Make them anew: "
-                f"bertwright evaluate RECIPE --out {self.path}"
+                f"{command_in(self.path, 'evaluate RECIPE')}"
             )
         return cast("Scores", read_json(evaluate.file("scores.json")))
 
@@ -70,6 +70,6 @@ class RunFolder:
     def _existing(self, name: str, stage: str) -> Path:
         if not (self.path / name).is_file():
             raise ArtifactError(
-                f"{self.path / name} does not exist. Make it first: bertwright {stage} RECIPE --out {self.path}"
+                f"{self.path / name} does not exist. Make it first: {command_in(self.path, f'{stage} RECIPE')}"
             )
         return self.path / name
