@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertwright.cli.batch_text import describe_batch
+from bertwright.cli.compare import compare
 from bertwright.cli.conversion import convert
 from bertwright.cli.describe import describe
 from bertwright.core.errors import ArtifactError, RecipeError
@@ -138,3 +139,17 @@ def test_training_under_way_has_no_manifest_yet(trained: Path) -> None:
     (trained / "train" / "manifest.json").unlink()
     shutil.rmtree(trained / "train" / "model")
     assert describe(trained, verify=True)["verified_files"]
+
+
+def test_a_run_is_looked_at_where_the_files_that_it_was_made_of_are_gone(trained: Path) -> None:
+    written = trained / "recipe.toml"
+    before, hash_before = written.read_text(), describe_batch(trained, 0, 1)["hash"]
+    written.write_text(re.sub(r'(?m)^config = ".*"$', 'config = "/nowhere/bert.json"', before))
+    assert "nowhere" in written.read_text() and sealed_recipe(trained)[1] == []
+    assert describe_batch(trained, 0, 1)["hash"] == hash_before
+    assert compare(trained, trained)["settings"] == "the same"
+
+
+def test_a_folder_without_a_recipe_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=rf"^{re.escape(str(tmp_path))} is no run folder: it has no recipe.toml\."):
+        describe_batch(tmp_path, 0, 1)

@@ -32,7 +32,8 @@ def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[st
         # Bounded, because a user may give the path of a dump instead of a recipe.
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # Windows editors add a byte order mark
     except (OSError, ValueError) as error:
-        raise RecipeError(f"cannot read the {noun} {path}: {error}. Give the path of a TOML file in UTF-8.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise RecipeError(f"cannot read the {noun} {path}: {reason}. Give the path of a TOML file in UTF-8.") from error
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import GIVEN, differences
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.renamed import renamed
 from bertwright.recipe import Recipe
 from bertwright.train.identity import CHECKPOINTS
@@ -28,8 +28,10 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     Settings of stages not yet made, and settings that do not affect results, come from recipe.toml. Raises
     `ArtifactError` if recipe.toml cannot belong to the artifacts.
     """
-    # Folders that training started from may no longer exist; nothing is started from them here.
-    recipe = Recipe.load(folder / "recipe.toml", given=False)
+    if not (folder / "recipe.toml").is_file():
+        raise RecipeError(f"{folder} is no run folder: it has no recipe.toml. Give the folder of a run.")
+    # What training started from and was made of may no longer exist; nothing is started or made here.
+    recipe = Recipe.load(folder / "recipe.toml", given=False, unread=("vocab.file", "model.config"))
     written = recipe.model_dump(mode="json")
     artifacts = _artifacts(folder)
     values = {
