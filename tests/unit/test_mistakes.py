@@ -168,6 +168,7 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
         ("vocab = 3\n[vocab]\nsize = 400", TWICE),
         ('[corpus]\nsource = ["a",\nlanguage = "hu"', OPEN),
         ('[corpus]\nsource = ["a"\nlanguage = 3\n', OPEN),
+        ('[corpus]\r\nsource = ["a",\r\nlanguage = "hu"\r\n', OPEN),
         ('[corpus]\nsource = ["a",\n', OPEN),
     ],
 )

@@ -22,7 +22,7 @@ def remedy(text: str, fault: str) -> str:
     if fault.startswith(_TWICE):
         return "Give each key once, and all keys of a section in one place."
     line = re.search(r"at line (\d+)", fault)  # else at the end
-    written = text.split("\n")[int(line[1]) - 1 if line else -1]
+    written = text.replace("\r\n", "\n").split("\n")[int(line[1]) - 1 if line else -1]
     # A line that is right by itself is read as the rest of a value that began before it.
     if _is_toml(written):
         return "A bracket, a brace or a quotation mark that is opened before is not closed. Close it."
