@@ -191,7 +191,8 @@ class Recipe(Section):
     def _vocabulary_entries(self) -> int:
         """The maximum number of entries in the vocabulary (a small corpus may yield fewer)."""
         if self.vocab.file:
-            return len(read_bytes(self.vocab.file, MAX_FILE).splitlines())
+            data = read_bytes(self.vocab.file, MAX_FILE)
+            return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
         return self.vocab.size or 0
 
     def network(self) -> NetworkConfig:

@@ -24,7 +24,7 @@ def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: in
     lengths, positions = examples.lengths, examples.positions
     falling = np.diff(positions, prepend=0) <= 0
     # The first position of an example may be lower than the last one of the previous example.
-    falling[np.unique(examples.cu_predictions[:-1][np.diff(examples.cu_predictions) > 0])] = False
+    falling[examples.cu_predictions[:-1][np.diff(examples.cu_predictions) > 0]] = False
     rules = [
         (np.flatnonzero((lengths < 1) | (lengths > MAX_LENGTH)), f"its length is not 1 to {MAX_LENGTH:,}"),
         (token_rows[(examples.token_ids < 0) | (examples.token_ids >= size)], f"a token id is {within}"),

@@ -13,6 +13,8 @@ from bertwright.vocab.split import count_words
 
 MOST_UNREACHABLE = 0.05
 MOST_UNKNOWN = 0.05
+_AT_ONCE = 256
+"""Number of entries that are normalised at once."""
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -77,7 +79,16 @@ def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> li
     # Special and unused entries do not occur in text, so normalisation is irrelevant to them.
     plain = [entry for entry in entries if not (entry.startswith("[") and entry.endswith("]"))]
     pieces = [entry.removeprefix(CONTINUATION) for entry in plain]
-    return [piece for piece in pieces if normal.normalize_str(piece).strip() != piece]
+    # No setting changes letters and digits of ASCII, except for their case.
+    pieces = [p for p in pieces if not (p.isascii() and p.isalnum() and (p == p.lower() or not lower_case))]
+    lost = list[str]()
+    for some in (pieces[start : start + _AT_ONCE] for start in range(0, len(pieces), _AT_ONCE)):
+        text = " ".join(some)
+        unchanged = normal.normalize_str(text).split() == text.split() == some
+        # A call for each entry would take longer than all other checks of a recipe.
+        if not unchanged:
+            lost += [piece for piece in some if normal.normalize_str(piece).strip() != piece]
+    return lost
 
 
 def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str:

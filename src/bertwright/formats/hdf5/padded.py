@@ -8,6 +8,7 @@ is 0.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,8 @@ DTYPES = {
 }
 _BLOCK = 2**20
 """Maximum number of elements of input_ids read at once."""
+_FIRST = 128
+"""Minimum number of examples read first."""
 
 
 def facts(file: Path) -> Facts | None:
@@ -55,9 +58,8 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         predictions = columns["masked_lm_positions"].shape[1]
         # Check the declared shapes before memory is allocated for a block.
         _check_shapes(file, {key: column.shape for key, column in columns.items()}, rows, length, predictions)
-        step = _block_rows(length, columns["input_ids"].chunks)
-        for start in range(0, rows, step):
-            block = {key: column.rows(start, start + step) for key, column in columns.items()}
+        for start, stop in _blocks(rows, length, columns["input_ids"].chunks):
+            block = {key: column.rows(start, stop) for key, column in columns.items()}
             place = Place(file, start, vocabulary)
             lengths = prefix_lengths(place, block["input_mask"])
             counts = before_sentinel(place, block["masked_lm_positions"], block["masked_lm_ids"])
@@ -119,11 +121,15 @@ def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, len
             raise ShardError(file, f"{key} has the shape {shape}, but the other datasets imply {expected}")
 
 
-def _block_rows(length: int, chunks: tuple[int, ...] | None) -> int:
-    """Return the number of examples to read at once: complete chunks, so that each is decompressed only once."""
+def _blocks(rows: int, length: int, chunks: tuple[int, ...] | None) -> Iterator[tuple[int, int]]:
+    """Yield ranges of examples to read at once: complete chunks, so that each is decompressed only once."""
     # Limit by tokens: in a hostile file, rows may have the maximum length.
-    rows = max(1, _BLOCK // length)
-    return max(rows // chunks[0], 1) * min(chunks[0], rows) if chunks else rows
+    most = max(1, _BLOCK // length)
+    chunk = min(chunks[0], most) if chunks else 1
+    step = max(most // chunk, 1) * chunk
+    # The first block is small, because `check` reads only that one.
+    first = min(-(-_FIRST // chunk) * chunk, step)
+    return pairwise(sorted({0, *range(first, rows, step), rows}))
 
 
 def nvidia_folder(provenance: Provenance) -> str:
