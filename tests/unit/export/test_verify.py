@@ -64,9 +64,12 @@ def test_a_tokenizer_without_its_last_entry_is_refused(written: tuple[Path, Any,
 @pytest.mark.parametrize(
     "text", [" ", MASK, f"{MASK}{MASK}", f"a {UNK} b{SEP}c [sep]", "\u202eabc", "東京" * 300, "a\u0301" * 50]
 )
-def test_texts_of_any_kind_are_compared_and_counted(written: tuple[Path, Any, Any], text: str) -> None:
+def test_texts_of_any_kind_are_compared_and_counted(
+    written: tuple[Path, Any, Any], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     hf, _, tokenizer = written
     assert compare_tokenizer(hf, tokenizer, [text]) == len(PROBES) + 1
+    assert not caplog.records
 
 
 def test_every_sequence_fits_and_has_a_mask(written: tuple[Path, Any, Any]) -> None:
