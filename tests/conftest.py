@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ def pytest_collection_finish() -> None:
     """What is imported stays, so no later collection needs to search it."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `deepspeed` are skipped where the package is missing."""
+    if item.get_closest_marker("deepspeed") and find_spec("deepspeed") is None:
+        pytest.skip("DeepSpeed is not installed: make test-deepspeed")
 
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[2] / "shared"))

@@ -1,11 +1,9 @@
 """Every engine in one process: an update equals plain torch's, a non-finite norm is reported, and a gathered state has
 every tensor by name. Several ranks: `tests/golden` and `tests/pipeline/test_ranks.py`."""
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -27,13 +25,12 @@ from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.engine import Engine, build_engine
 from bertwright.train.ranks import Ranks
 
-WITHOUT = pytest.mark.skipif(find_spec("deepspeed") is None, reason="DeepSpeed is not installed: pip install deepspeed")
 # DeepSpeed still uses deprecated names of torch's collectives.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed.:FutureWarning")
 ENGINES = [
     *(config for config in sections_of(EngineConfig) if config is not DeepSpeedConfig),
     *(
-        pytest.param(partial(DeepSpeedConfig, stage=stage), marks=WITHOUT, id=f"DeepSpeed{stage}")
+        pytest.param(partial(DeepSpeedConfig, stage=stage), marks=pytest.mark.deepspeed, id=f"DeepSpeed{stage}")
         for stage in (1, 2, 3)
     ),
 ]
@@ -48,9 +45,6 @@ def _no_group_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     if dist.is_initialized():
         dist.destroy_process_group()
-    if "deepspeed" in sys.modules:  # it keeps its groups in variables, and would use them again
-        vars(sys.modules["deepspeed.comm.comm"]).update(cdb=None)
-        vars(sys.modules["deepspeed.utils.groups"]).update(_WORLD_GROUP=None)
 
 
 def network() -> PreTrainingModel:
@@ -182,7 +176,7 @@ def test_moments_of_another_network_are_refused(config: Any) -> None:
         engine.load({"step": torch.tensor(3), "exp_avg.other": torch.zeros(2)})
 
 
-@WITHOUT
+@pytest.mark.deepspeed
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_deepspeed_in_float16_moves_float32_weights_and_undoes_our_loss_scale(
     stage: int, monkeypatch: pytest.MonkeyPatch

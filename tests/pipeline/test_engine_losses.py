@@ -13,18 +13,20 @@ from typing import Any
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT
-from tests.pipeline.test_lost_ranks import child_of, free_port, name_of, said, start_two
+from tests.pipeline.engines import DEEPSPEED, overrides
+from tests.pipeline.test_lost_ranks import free_port, name_of, said, start_two
+from tests.processes import child_of
 
 from bertwright.core.files import sha256
 
 Copy = Callable[[Path], Path]
-ENGINES = ("zero", "fsdp", pytest.param("ddp", marks=pytest.mark.slow))
+ENGINES = ("zero", "fsdp", pytest.param("ddp", marks=pytest.mark.slow), *DEEPSPEED)
 STEPS = ("train.phases.0.steps=60", "train.phases.1.steps=20", "train.checkpoint_every=10", "train.evaluate_every=50")
 MODEL = Path("train") / "model" / "model.safetensors"
 
 
 def keys(engine: str) -> tuple[str, ...]:
-    return (*STEPS, f"train.engine={engine}")
+    return (*STEPS, *overrides(engine))
 
 
 def lines(folder: Path) -> int:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, forked
+from tests.pipeline.engines import DEEPSPEED, overrides
+from tests.processes import child_of
 
 from bertwright.core.files import sha256
 
@@ -180,11 +182,14 @@ def test_a_slow_mirror_ends_nobody_and_is_waited_for_by_all(
     assert (mirror / "manifest.json").is_file() and "downloaded from" in said(folder, 0)
 
 
+@pytest.mark.parametrize("engine", ["ddp", "fsdp", pytest.param("zero", marks=pytest.mark.slow), *DEEPSPEED])
 def test_a_rank_whose_disk_does_not_answer_is_named_and_ended(
-    small_recipe: Path, small_examples: Copy, tmp_path: Path
+    engine: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
+    """Also where the others wait for it inside a library."""
     folder = small_examples(tmp_path / "run")
-    ranks = start_two(small_recipe, folder, *STEPS, "train.hang_timeout=2", before=(os.getpid, deaf_disk))
+    keys = (*STEPS, *overrides(engine), "train.hang_timeout=2")
+    ranks = start_two(small_recipe, folder, *keys, before=(os.getpid, deaf_disk))
     for rank in ranks:
         rank.join()
     assert [rank.exitcode for rank in ranks] == [6, 6], said(folder, 0) + said(folder, 1)
@@ -287,14 +292,16 @@ def enter(namespace: str) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "cable"
 
 
-@pytest.mark.parametrize("engine", ["fsdp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ddp", "zero"))])
+@pytest.mark.parametrize(
+    "engine", ["fsdp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ddp", "zero")), *DEEPSPEED]
+)
 def test_a_cut_link_is_noticed_on_both_ends(
     engine: str, link: None, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
     """With the engine whose reductions are the least our own; the others are slow."""
     folder = small_examples(tmp_path / "run")
     inside = tuple(partial(enter, namespace) for namespace in NAMESPACES)
-    keys = (*STEPS, "train.timeout=2", f"train.engine={engine}")
+    keys = (*STEPS, *overrides(engine), "train.timeout=2")
     ranks = start_two(small_recipe, folder, *keys, address="10.9.8.1", before=inside)
     wait_for_lines(folder, 3, ranks)
     assert not ip(f"-n {NAMESPACES[0]} link set cable down").returncode
@@ -337,11 +344,3 @@ def test_torchrun_starts_a_killed_rank_again_and_the_end_is_the_same_to_the_bit(
     assert [rank.exitcode for rank in ranks] == [0, 0], said(undisturbed, 0)
     model = Path("train") / "model" / "model.safetensors"
     assert sha256(folder / model) == sha256(undisturbed / model)
-
-
-def child_of(parent: int, variable: str) -> int:
-    """The id of the child process that has this variable in its environment."""
-    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        if variable.encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
-            return int(child)
-    raise AssertionError(f"{parent} has no child with {variable}")

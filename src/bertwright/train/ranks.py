@@ -62,7 +62,7 @@ class Ranks:
         `Sum`."""
         if self.world == 1:
             return Sum(self, values, None)
-        self._count()
+        self.count()
         if values.numel() <= _FEW:
             self.recent.append(values)
         return Sum(self, values, dist.all_reduce(values, async_op=True))
@@ -78,7 +78,7 @@ class Ranks:
         if self.world == 1 or not tensors:
             return
         flat = _flat(tensors)
-        self._count()
+        self.count()
         self._finish(dist.broadcast(flat, src=owner, async_op=True), flat)
         if self.rank != owner:
             _spread(flat, tensors)
@@ -99,6 +99,12 @@ class Ranks:
         """Wait until every rank is here."""
         # Not torch's own barrier: on GPUs it uses another transport, and does not report a lost rank.
         self.any(False)
+
+    def count(self) -> None:
+        """Note that a collective operation begins, which the watchdog reports to the others; the methods above do so
+        themselves, and engines do for what their packages send."""
+        if self.watchdog:
+            self.watchdog.sums += 1
 
     def saving(self) -> AbstractContextManager[None]:
         """Return a context whose block is completed even if another rank is lost meanwhile."""
@@ -144,11 +150,6 @@ class Ranks:
             # Destroying the group waits for the others, which may be waiting for this rank.
             if not why:
                 dist.destroy_process_group()
-
-    def _count(self) -> None:
-        """Count one more collective operation, which the watchdog reports to the others."""
-        assert self.watchdog is not None
-        self.watchdog.sums += 1
 
     def _finish(self, work: dist.Work | None, values: Tensor) -> None:
         """Wait for the other ranks; raise `RankError` if one of them is lost."""

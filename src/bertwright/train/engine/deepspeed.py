@@ -30,7 +30,7 @@ from bertwright.optim.groups import set_rate
 from bertwright.optim.state import check_state
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import DeepSpeedConfig
-from bertwright.train.engine.deepspeed_package import open_package
+from bertwright.train.engine.deepspeed_package import count_collectives, open_package
 from bertwright.train.engine.ds_config import Step, ds_config
 from bertwright.train.engine.partition import Share
 from bertwright.train.ranks import Ranks
@@ -61,6 +61,7 @@ class DeepSpeed:
             config=ds_config(config, optim, step, ranks.world),
             dist_init_required=False,
         )
+        count_collectives(self._package, ranks)
         model.register_forward_pre_hook(lambda *_: self._zero.clear_backward_seen_flag())
         self._zero.custom_loss_scaler = True
         self._named = dict(model.named_parameters())

@@ -6,12 +6,10 @@ of LAMB are all-reduced, the matrices of Muon are gathered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch import distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
@@ -26,6 +24,7 @@ from bertwright.optim.state import check_state, load_named_state, named_state, r
 from bertwright.train.engine.alone import open_group
 from bertwright.train.engine.config import FsdpConfig
 from bertwright.train.engine.ddp import LOW
+from bertwright.train.engine.fsdp_comms import AllGather, ReduceScatter
 from bertwright.train.engine.partition import Share, rows
 from bertwright.train.ranks import Ranks
 
@@ -50,8 +49,9 @@ class FullySharded:
                 # Losses use global counts, so gradients are summed instead of averaged, and gloo has no scaled sum.
                 module.set_gradient_divide_factor(1.0)
                 module.set_force_sum_reduction_for_comms(True)
-                if low := LOW.get(config.reduction):
-                    module.set_custom_reduce_scatter(_Rounding(low))  # type: ignore[arg-type]
+                module.set_custom_all_gather(AllGather(ranks))  # type: ignore[arg-type]
+                low = LOW.get(config.reduction)
+                module.set_custom_reduce_scatter(ReduceScatter(ranks, low))  # type: ignore[arg-type]
         self._sharded = {name: p for name, p in model.named_parameters() if p.requires_grad}
         # The same memory, so that updating a shard updates the network.
         self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
@@ -124,31 +124,6 @@ class FullySharded:
     def _rows(self, whole: Tensor) -> Tensor:
         """Return this rank's rows of a complete tensor of any shape, in the same memory, as fully_shard splits it."""
         return whole[rows(len(whole), self._ranks.world, self._ranks.rank)]
-
-
-class _Rounding:
-    """Reduces gradients over ranks in 16 bits (see torch's `FSDPModule.set_custom_reduce_scatter`).
-
-    torch's own `reduce_dtype` is not used, because it also accumulates the gradients of micro-batches in 16 bits.
-    """
-
-    def __init__(self, low: torch.dtype) -> None:
-        self._low = low
-
-    def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
-        return torch.empty(*size, dtype=dtype, device=device)
-
-    def __call__(
-        self,
-        output_tensor: Tensor,
-        input_tensor: Tensor,
-        group: dist.ProcessGroup,
-        op: Any,
-        async_op: bool = False,
-    ) -> None:
-        summed = torch.empty_like(output_tensor, dtype=self._low)
-        dist.reduce_scatter_tensor(summed, input_tensor.to(self._low), op=op, group=group)
-        output_tensor.copy_(summed)
 
 
 def _part(tensor: Tensor) -> Tensor:
