@@ -1,15 +1,20 @@
 """What ONNX Runtime computes is what torch computes, in the environment of `make ort-env`: `make test-ort`."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from tests.ort.program import rows, train
+from tests.pipeline.test_lost_ranks import free_port
+from tests.processes import child_of
 
+from bertwright.core.artifact import open_artifact
 from bertwright.core.files import sha256
 from bertwright.model.saved import load_model
 from bertwright.optim.adam import has_fused_adam
@@ -23,6 +28,7 @@ import onnxruntime
 from bertwright.train.graph.ortmodule import FullRows
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 
 
 class Stopped(Exception):
@@ -77,8 +83,7 @@ def test_ranks_that_share_the_optimizer_have_them_too(tmp_path: Path) -> None:
     end used to wait for their own threads forever."""
     train(tmp_path / "eager", "eager")
     core = min(os.sched_getaffinity(0))
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*launch, PROGRAM, str(tmp_path / "ranks"), "ortmodule", "zero"]
+    command = [*TORCHRUN, "--standalone", PROGRAM, str(tmp_path / "ranks"), "ortmodule", "zero"]
     subprocess.run(command, check=True, timeout=600, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
     assert_alike(tmp_path / "eager", tmp_path / "ranks")
 
@@ -93,6 +98,28 @@ def test_dropout_is_drawn_from_the_seed_of_the_step(tmp_path: Path) -> None:
     weights = Path("model") / "model.safetensors"
     resumed = train(tmp_path / "resumed", "ortmodule", dropout="0.1")
     assert sha256(whole.path / weights) == sha256(resumed.path / weights)
+
+
+def test_a_rank_killed_with_9_is_started_again_and_the_end_is_the_same_to_the_bit(tmp_path: Path) -> None:
+    """With dropout, and an optimizer that the ranks share."""
+    asked = ["ortmodule", "zero", "0.1"]
+    subprocess.run([*TORCHRUN, "--standalone", PROGRAM, str(tmp_path / "whole"), *asked], check=True, timeout=600)
+    killed, log = tmp_path / "killed", tmp_path / "log"
+    metrics = killed / "metrics.jsonl"
+    with log.open("w") as handle:
+        # Not --standalone, whose meeting torch 2.3 closes at the first failure.
+        again = ["--master-port", free_port(), "--max-restarts", "1"]
+        torchrun = subprocess.Popen([*TORCHRUN, *again, PROGRAM, str(killed), *asked], stdout=handle, stderr=handle)
+    while not metrics.is_file() or metrics.read_bytes().count(b"\n") < 12:
+        assert torchrun.poll() is None, log.read_text()
+        time.sleep(0.01)
+    os.kill(child_of(torchrun.pid, "RANK=1"), signal.SIGKILL)
+    assert torchrun.wait(600) == 0, log.read_text()
+    assert "rank 1 of 2" in log.read_text() and "is lost: its connection ended" in log.read_text()
+    sessions = open_artifact(killed, "train").counts["sessions"]
+    assert [(each["graph"], each["ranks"]) for each in sessions] == [("ortmodule", 2)] * 2
+    weights = Path("model") / "model.safetensors"
+    assert sha256(killed / weights) == sha256(tmp_path / "whole" / weights)
 
 
 def test_checkpoints_move_between_the_graphs(tmp_path: Path) -> None:
