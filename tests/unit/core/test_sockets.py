@@ -1,9 +1,11 @@
-"""Sockets and memory nodes as Linux tells them, on files written by the documented formats."""
+"""Sockets and memory nodes as Linux tells them, on files written by the documented formats, some as recorded on real
+machines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.unit.core.topologies import RECORDED, Topology
 
 from bertwright.core import sockets as module
 from bertwright.core.errors import RecipeError
@@ -79,6 +81,26 @@ def test_clusters_within_a_socket_are_nodes_and_memory_without_processors_is_non
     machine([(i // 4, (i,)) for i in range(8)], {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7", 4: ""})
     assert [place.processors for place in processors_of("socket")] == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert [place.processors for place in processors_of("node")] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_recorded_machines(recorded: Topology, machine: Machine) -> None:
+    machine(recorded.cores, recorded.nodes, sibling_file=recorded.sibling_file)
+    for cpu in processors_in(recorded.offline):
+        (module.SYSTEM / "cpu" / f"cpu{cpu}").mkdir()
+    sockets, nodes = (
+        {number: processors_in(cpus) for number, cpus in places.items() if cpus}
+        for places in (recorded.sockets, recorded.nodes)
+    )
+    online = set().union(*sockets.values())
+    nodes = {number: cpus & online for number, cpus in nodes.items()}
+    if nowhere := online - set().union(*nodes.values()):
+        nodes = {0: nowhere, **nodes}
+    for kind, places, cores in (("socket", sockets, recorded.socket_cores), ("node", nodes, recorded.node_cores)):
+        assert processors_of(kind) == tuple(  # type: ignore[arg-type]
+            Processors(f"{kind} {number}", tuple(sorted(cpus)), count)
+            for (number, cpus), count in zip(places.items(), cores, strict=True)
+        )
 
 
 def test_only_what_the_process_may_use_is_there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
