@@ -3,6 +3,7 @@
 # make check     lint and types           make format     mend what can be mended
 # make test-gpu  what only a GPU can show
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
+# make test-deepspeed  the engine that needs DeepSpeed, in an environment over .venv (.venv-deepspeed)
 # make package   an archive for machines without the internet, in dist/
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
@@ -21,7 +22,10 @@ ORT_PYTHON ?= python3.11
 ORT_PACKAGES := $(ORT)/.packages
 ORT_EXTENSION := $(ORT)/.extension
 
-.PHONY: setup demo test test-all test-gpu ort-env test-ort check format package
+DEEPSPEED := .venv-deepspeed
+DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
+
+.PHONY: setup demo test test-all test-gpu ort-env test-ort test-deepspeed check format package
 
 setup: $(TOOLS)
 
@@ -50,6 +54,7 @@ test: $(TOOLS)
 test-all: $(TOOLS)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
+	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi
 
 ort-env: $(ORT_EXTENSION)
 
@@ -69,6 +74,18 @@ $(ORT_EXTENSION): $(ORT_PACKAGES)
 # Warnings are errors with the versions of constraints.txt; these are older ones.
 test-ort: $(ORT_EXTENSION)
 	$(ORT)/bin/python -m pytest -W default tests/ort
+
+# The environment sees all that is in $(VENV), and has DeepSpeed beside: its package is built when it is installed, by the
+# torch that it will run with.
+$(DEEPSPEED_PACKAGES): $(TOOLS)
+	$(BIN)/python -m venv --clear --without-pip $(DEEPSPEED)
+	sites='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	echo "import site; site.addsitedir('$$($(BIN)/python -c "$$sites")')" > "$$($(DEEPSPEED)/bin/python -c "$$sites")/usual.pth"
+	$(DEEPSPEED)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --constraint constraints.txt deepspeed
+	touch $@
+
+test-deepspeed: $(DEEPSPEED_PACKAGES)
+	$(DEEPSPEED)/bin/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m deepspeed tests/contract tests/pipeline
 
 # Without set-up and network, for a machine that is lent: by $(VENV) if it is there, else by PYTHON, which needs torch
 # for CUDA, numpy, pydantic, safetensors and pytest.

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.conftest import Prepared
+from tests.pipeline.engines import section
 from tests.pipeline.ranks_of import Training, start_ranks, train_on
 
 from bertwright.core.artifact import Artifact, open_artifact
@@ -49,6 +50,7 @@ class Killed:
     [
         ("fsdp", True),
         *(pytest.param(*each, marks=pytest.mark.slow) for each in (("fsdp", False), ("zero", True), ("ddp", True))),
+        pytest.param("deepspeed-3", True, marks=(pytest.mark.slow, pytest.mark.deepspeed)),
     ],
 )
 def test_a_rank_that_is_killed_while_it_writes_leaves_the_checkpoint_before(
@@ -56,7 +58,7 @@ def test_a_rank_that_is_killed_while_it_writes_leaves_the_checkpoint_before(
 ) -> None:
     """One fast case; the other engines, and saving without a thread, are slow."""
     places = prepared.examples.path, prepared.vocab.path
-    train = {"engine": engine, "save_async": beside, "checkpoint_every": 3}
+    train = {"engine": section(engine), "save_async": beside, "checkpoint_every": 3}
     train_on(2, [Training("undisturbed", {**train, "shard_above_gb": 5})], *places, tmp_path / "whole")
     training = Training("run", {**train, **SHARDS})
     ranks = start_ranks(2, [Killed(training)], *places, tmp_path / "sharded")  # type: ignore[list-item]
