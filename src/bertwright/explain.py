@@ -71,15 +71,6 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     return facts
 
 
-def value_at(values: Any, dotted: str) -> Any:
-    """The value at a dotted key of a recipe's values; None if they have no such section or element."""
-    for part in dotted.split("."):
-        if isinstance(values, list):
-            values = {str(index): value for index, value in enumerate(values)}
-        values = values.get(part) if isinstance(values, dict) else None
-    return values
-
-
 def where_is(model: type[BaseModel], name: str) -> str:
     """Say where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
     if keys := _keys_for(model, name):

@@ -170,6 +170,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *rest[:1], *CHEAP, "--until", "corpus", *rest[1:]]
     elif rest and rest[0] == "wiki.toml":
         yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
+    elif verb == "inspect" and "--vocab" in rest:  # of what the line before it in the document makes
+        provide(Path(rest[rest.index("--vocab") + 1]), request)
+        yield ["convert", "runs/hu", rest[0], "--to", rest[0].rpartition("-")[2]]
+        yield arguments
     elif verb == "inspect":
         for before, word in zip(["", *rest], rest, strict=False):
             if before in ("", "--diff"):

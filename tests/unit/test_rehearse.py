@@ -14,7 +14,7 @@ from bertwright.pipeline import rehearse
 def test_the_exit_code_is_the_one_that_a_shell_would_have_seen(
     ends: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearse, "PROGRAM", (sys.executable, "-c", f"import os, sys; {ends}"))
+    monkeypatch.setattr(rehearse, "program", lambda ranks: (sys.executable, "-c", f"import os, sys; {ends}"))
     with (tmp_path / "lock").open("w") as lock:
-        part = rehearse._run("train", [], rehearse.Scratch(tmp_path, lock.fileno()))
+        part = rehearse._run("train", ["train"], rehearse.Scratch(tmp_path, lock.fileno()))
     assert part.code == code and part.text.startswith(said)

@@ -22,7 +22,7 @@ from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.metrics import read_rows
 from bertwright.train.phase_config import ONE_PASS
 
-LENGTHS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
+_BUDGETS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
 _GUARDED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
 """Makes the process the first that the kernel kills when memory runs out, and sets a limit at which it ends itself."""
 _NO_MEMORY = ("no memory left", "out of memory")
@@ -61,7 +61,7 @@ class Tried:
                 # Not left out, because the index of a phase decides the order of its examples; only made short.
                 phase |= {"batch": self.ranks, "steps": 1, "warmup": 0.0, **ONE_PASS}
                 phase.pop("batch_warmup", None)
-            for name in LENGTHS:
+            for name in _BUDGETS:
                 phase.pop(name, None)
             # So few steps may not reach the others; the highest rate takes the most memory.
             phase["masking"]["rate"] = max(rate for _, rate in self.recipe.train.phases[number].masking.rates)

@@ -62,7 +62,7 @@ WORKLOADS: dict[Name, Workload] = {
 
 
 def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, packing: bool = False) -> PlanLoader:
-    """The training batches of a workload, from about `tokens` tokens of synthetic text; the same on every call.
+    """The training batches of a workload, from at least `tokens` tokens of synthetic text; the same on every call.
 
     `micro_batch` counts examples (0: the entire batch), or rows of several examples with `packing`.
     """

@@ -16,7 +16,7 @@ from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
 
 _FEWEST_BYTES = 4
-"""The same of the longest text of a file, for its upper bound: 4.2 to 5.2 in seven sets of GLUE."""
+"""Bytes per token in the longest text of a file, at least, for its upper bound: 4.2 to 5.2 in seven sets of GLUE."""
 
 
 def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]]:

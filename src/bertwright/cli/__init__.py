@@ -1,8 +1,7 @@
 """The command line: one module per group of verbs. No other subpackage imports this one; it imports all of them.
 
-`app` collects the verbs and turns errors into exit codes; `stages`, `check`, `convert` and `inspect` define them, and
-import their implementation on use: `conversion`, `describe`, `batch_text`, `verify`, `compare`. `formatting` makes
-lines of text, `terminal` shows them.
+`app` has the table of verbs with the module of each, which is imported on use, and turns errors into exit codes.
+`formatting` makes lines of text, `terminal` shows them.
 """
 
 from __future__ import annotations

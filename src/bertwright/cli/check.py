@@ -122,7 +122,8 @@ def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
 def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
     """Describe a key, with its value in a recipe, or another program's parameter or argument."""
     from bertwright.cli.explain_argument import explain_argument
-    from bertwright.explain import explain, value_at
+    from bertwright.core.dotted import value_at
+    from bertwright.explain import explain
 
     told = explain_argument(name)
     facts = told or explain(Recipe, name)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from bertwright.check.device import training_gpus
 from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
+from bertwright.core.running import shell_code
 from bertwright.core.signals import Stopped, delayed, handed_on
 from bertwright.core.sockets import Processors
 from bertwright.recipe import Recipe
@@ -80,17 +81,12 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
 def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:
     """The error for a failed rank, with its exit code."""
     error = RankError(
-        f"rank {rank} of {len(groups)} ({groups[rank].name}) failed with exit code {_shells(code)}, so the other "
+        f"rank {rank} of {len(groups)} ({groups[rank].name}) failed with exit code {shell_code(code)}, so the other "
         "ranks were stopped. Correct the cause, then run the same command again: training goes on from its newest "
         "checkpoint."
     )
-    error.exit_code = _shells(code)
+    error.exit_code = shell_code(code)
     return error
-
-
-def _shells(code: int) -> int:
-    """An exit code as a shell reports it, also for a process that a signal ended."""
-    return code if code >= 0 else 128 - code
 
 
 def _start(number: int, world: int, group: Processors, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -106,8 +106,8 @@ def _stages(plan: Plan) -> Iterator[str]:
     ]
     # A plus marks a sum that lacks unknown parts.
     sums = [giga(sum(filter(None, sizes.values()))) + "+" * (None in sizes.values()) for sizes in (disk, left)]
-    known = plan["total_hours"] is not None and None in hours.values()
-    rows.append(("total", *sums, _hours(plan["total_hours"]) + "+" * known))
+    lacks_parts = plan["total_hours"] is not None and None in hours.values()
+    rows.append(("total", *sums, _hours(plan["total_hours"]) + "+" * lacks_parts))
     yield from aligned(("stage", "disk", "kept", "time"), rows)
 
 

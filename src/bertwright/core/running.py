@@ -30,6 +30,11 @@ def running(command: Sequence[str], patience: float, **settings: Any) -> Iterato
             _end_group(process, patience)
 
 
+def shell_code(code: int) -> int:
+    """Return an exit code of `subprocess` as a shell reports it: 128 + n for a program that signal n ended."""
+    return code if code >= 0 else 128 - code
+
+
 def _end_group(process: subprocess.Popen[bytes], patience: float) -> None:
     """If the program has already exited, its children may still run."""
     if patience and process.poll() is None:

@@ -21,7 +21,7 @@ def gaps(files: Sequence[Path], beside: Iterable[Path]) -> tuple[int, ...]:
     """Return the numbers, in order, that are missing between those of `files` and of the files `beside` them, whose
     names differ only in the last number.
 
-    None if more are missing than there are: such numbers are dates or sizes.
+    Empty if more are missing than there are: such numbers are dates or sizes.
     """
     numbers = defaultdict[tuple[Path, str, str], set[int]](set)
     for file in (*files, *beside):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from bertwright.core.running import shell_code
 from bertwright.core.signals import Stopped, handed_on
 
 _PROGRAMS = {
@@ -68,5 +69,4 @@ def run_on_terminal(line: str) -> None:
 
 def _leave_if(code: int) -> None:
     if code:
-        # After a signal the code is the one that a shell would report.
-        raise SystemExit(code if code > 0 else 128 - code)
+        raise SystemExit(shell_code(code))

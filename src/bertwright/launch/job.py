@@ -14,10 +14,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from bertwright.core.config import role
+from bertwright.core.dotted import texts
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import is_url
 from bertwright.core.toml_text import toml_text
-from bertwright.launch.secrets import refuse_secrets, texts
+from bertwright.launch.secrets import refuse_secrets
 from bertwright.needs import ASKING, needs
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bertwright.core.dotted import below
 from bertwright.core.errors import RecipeError
 from bertwright.core.secrets import secret_in, secrets_in_words
 
@@ -28,22 +29,9 @@ def secrets(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted key of each string in TOML values that holds a secret, and the kind of secret, not its value."""
     if isinstance(values, list) and all(isinstance(each, str) for each in values):
         # It may be a command, whose words tell of each other: --token x.
-        yield from ((_below(key, place), what) for place, what in sorted(secrets_in_words(values).items()))
+        yield from ((below(key, place), what) for place, what in sorted(secrets_in_words(values).items()))
     elif isinstance(values, dict | list):
         for name, child in values.items() if isinstance(values, dict) else enumerate(values):
-            yield from secrets(child, _below(key, name))
+            yield from secrets(child, below(key, name))
     elif isinstance(values, str) and (what := secret_in(values)):
         yield key, what
-
-
-def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the dotted key and value of every string in TOML values."""
-    if isinstance(value, dict | list):
-        for name, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from texts(child, _below(key, name))
-    elif isinstance(value, str):
-        yield key, value
-
-
-def _below(key: str, name: object) -> str:
-    return f"{key}.{name}" if key else str(name)

@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import PurePosixPath
 
+from bertwright.core.dotted import texts
 from bertwright.launch.job import Job, listed, of_this_machine
-from bertwright.launch.secrets import texts
 
 _WRITTEN = re.compile(r"corpus\.cache_dir|train\.observers\.\d+\.folder")
 """Keys of folders that a run writes to; it reads everything else that a recipe names."""

@@ -19,7 +19,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
-from bertwright.core.running import running
+from bertwright.core.running import running, shell_code
 from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal, remove
@@ -158,7 +158,7 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
     # After those of its ranks, torchrun writes lines of its own.
     why = why_failed(out, said if ranks == 1 else b"", ended)
     # The shell's convention: 137 for a part that was killed for its memory.
-    return Outcome(name, "error", why, ended if ended > 0 else 128 - ended)
+    return Outcome(name, "error", why, shell_code(ended))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Forecasts the time of a training step on any number of devices from three parts (docs/scaling.md).
+"""Forecasts the time of a training step on any number of devices from four parts (docs/scaling.md).
 
     step = max(compute + exposed, loader) · (1 + wait)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bertwright.core.dotted import overlap, value_at
 from bertwright.core.overrides import override_key, set_key
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
@@ -35,7 +36,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     shown = whole.shown()
     replaced = []
     for key, value, reason in _replacements(whole, said):
-        before, is_written = _found(shown, key), _found(written.values, key) is not None
+        before, is_written = value_at(shown, key), value_at(written.values, key) is not None
         set_key(written.values, key, value, Recipe)
         # A key that is removed is a change only if the file has it; otherwise its default applied before, too.
         if is_written if value is None else before != value:
@@ -47,7 +48,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
 
 
 def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
-    of_the_user = any(_covers(key, "corpus.source") for key in said)
+    of_the_user = any(overlap(key, "corpus.source") for key in said)
     objective = whole.train.objective
     labelled = objective.texts.published if objective.kind == "classification" else None
     everything: list[Iterable[Replacement]] = [
@@ -57,19 +58,4 @@ def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
         scaled_training(whole),
     ]
     for replacements in everything:
-        yield from (each for each in replacements if not any(_covers(key, each.key) for key in said))
-
-
-def _covers(said: str, key: str) -> bool:
-    """Whether setting one key also sets the other: they are equal, or one contains the other."""
-    return f"{said}.".startswith(f"{key}.") or f"{key}.".startswith(f"{said}.")
-
-
-def _found(values: Any, dotted: str) -> Any:
-    """Return the value of a dotted key; None if there is none."""
-    for part in dotted.split("."):
-        if isinstance(values, list):
-            values = values[int(part)]
-        else:
-            values = values.get(part) if isinstance(values, dict) else None
-    return values
+        yield from (each for each in replacements if not any(overlap(key, each.key) for key in said))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bertwright.core.dotted import texts
 from bertwright.translate.command import Key
 from bertwright.translate.stated import Statement
 
@@ -43,16 +44,7 @@ def _inputs(stated: Statement, recipe: Mapping[str, Any]) -> Iterator[tuple[str,
     """Yield the name of an input, and the input of a place for each key of the recipe that reads its data or files
     below it."""
     for label, data in stated.value.items() if stated.key == "inputs" else ():
-        for key, text in _texts(recipe, ""):
+        for key, text in texts(recipe):
             below = text.removeprefix(data["path"])
             if below != text and (not below or below.startswith("/") or data["path"].endswith("/")):
                 yield label, {"key": key, **data, **({"below": below.strip("/")} if below.strip("/") else {})}
-
-
-def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Yield every text of a recipe with its dotted key."""
-    if isinstance(value, str):
-        yield key, value
-    elif isinstance(value, Mapping | list | tuple):
-        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _texts(inner, f"{key}.{name}" if key else str(name))

@@ -79,11 +79,11 @@ def _job(text: str) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line with its number; a line that ends in a backslash is joined with the next."""
+    """Yield each line with its number; a line that ends in a backslash is joined with the next, but no comment is."""
     begun, start = "", 1
     for number, line in enumerate(text.splitlines(), 1):
         start = start if begun else number
-        if line.endswith("\\"):
+        if line.endswith("\\") and not line.lstrip().startswith("#"):
             begun += line[:-1] + " "
             continue
         yield start, begun + line

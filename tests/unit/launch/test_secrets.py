@@ -8,16 +8,11 @@ from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import Input
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
-from bertwright.launch.secrets import secrets, texts
+from bertwright.launch.secrets import secrets
 
 SIGNED = '"https://account.example.org/a?sv=1&sig=planted"'
 TOKEN = "hf_" + "planted1" * 4
 REFUSED = "but job descriptions must not contain secrets. Remove it, and set"
-
-
-def test_every_text_has_its_dotted_key() -> None:
-    values = {"a": "1", "b": {"c": ["2", {"d": "3"}], "n": 4, "t": True}, "e": []}
-    assert list(texts(values)) == [("a", "1"), ("b.c.0", "2"), ("b.c.1.d", "3")]
 
 
 def test_a_secret_may_be_the_next_text_of_the_same_list_only() -> None:

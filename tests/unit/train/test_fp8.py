@@ -58,7 +58,7 @@ def test_without_torchao_the_extra_is_named(device: torch.device, monkeypatch: p
 
 def test_a_check_of_the_recipe_says_both(load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = load("train.precision=fp8")
-    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == "torchao" else name)
     monkeypatch.setattr(device, "torch_build", lambda: TorchBuild("2.13.0+cpu", False))
     (missing,) = environment.packages(recipe, ["train"])
     assert missing.level == "error" and "pip install 'bertwright[fp8]'" in missing.text

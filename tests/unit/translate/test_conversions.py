@@ -39,6 +39,12 @@ def test_a_model_has_the_published_vocabulary_of_its_case(model: str, wanted: di
     assert keys(vocabulary, f"--model {model}") == {f"vocab.{name}": value for name, value in wanted.items()}
 
 
+def test_the_vocabulary_of_many_languages_without_case_is_not_that_of_english() -> None:
+    wanted = {"file": "downloads/vocab.txt", "lower_case": True, "strip_accents": True}
+    found = keys(vocabulary, "--model bert-base-multilingual-uncased")
+    assert found == {f"vocab.{name}": value for name, value in wanted.items()}
+
+
 def test_a_network_is_known_by_the_name_of_its_model() -> None:
     found = keys(network, "--model distilbert/distilbert-base-cased")
     assert (found["model.kind"], found["model.size"]) == ("distilbert", "base")

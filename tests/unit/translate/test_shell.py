@@ -20,6 +20,11 @@ def test_variables_redirections_and_joined_lines() -> None:
     assert second.words == ("tail", "--x", "/data") and "A" not in second.variables
 
 
+def test_a_comment_ends_with_its_line_also_after_a_backslash() -> None:
+    (command,) = of_script("# phase 1 \\\npython run.py --a 1 \\\n  --b 2")
+    assert (command.words, command.line) == (("python", "run.py", "--a", "1", "--b", "2"), 2)
+
+
 def test_what_is_quoted_is_no_comment_and_no_redirection() -> None:
     line = """run.sh --a "x # y" 'it # 2>z' --b "say \\" # 2<w" p#q \\# r 2>err # it's over"""
     (command,) = of_script(line)

@@ -6,13 +6,13 @@ import copy
 from collections.abc import Mapping
 from dataclasses import replace
 
+from bertwright.core.dotted import overlap, texts
 from bertwright.core.errors import RecipeError
 from bertwright.core.overrides import set_key
 from bertwright.core.toml import validate
 from bertwright.launch.azureml.assets import Input
 from bertwright.launch.azureml.steps import AFTER, RUN
 from bertwright.launch.job import Job, listed
-from bertwright.launch.secrets import texts
 from bertwright.recipe import Recipe
 
 
@@ -41,7 +41,7 @@ def with_inputs(job: Job, inputs: Mapping[str, Input]) -> Job:
 def unseen_files(job: Job, inputs: Mapping[str, Input]) -> dict[str, str]:
     """Return the recipe's files that no job sees, as in `Job.files`."""
     given = tuple(data.key for data in inputs.values())
-    return {key: path for key, path in job.files.items() if not any(_same(key, each) for each in given)}
+    return {key: path for key, path in job.files.items() if not any(overlap(key, each) for each in given)}
 
 
 def unseen(files: Mapping[str, str]) -> str:
@@ -52,11 +52,6 @@ def unseen(files: Mapping[str, str]) -> str:
         f"The jobs do not see {listed(files)}: upload what is missing, and add a section [inputs.NAME] to the place "
         f'for each, with key = "{next(iter(files))}" and its path in the workspace.'
     )
-
-
-def _same(key: str, given: str) -> bool:
-    """Whether an input replaces this key: an input may set all of a source, or only its path."""
-    return f"{key}.".startswith(f"{given}.") or f"{given}.".startswith(f"{key}.")
 
 
 def events_folder(job: Job) -> str:

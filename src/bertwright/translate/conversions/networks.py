@@ -16,9 +16,13 @@ def vocabulary(command: Command, name: str) -> Iterator[Key]:
     model, source = str(command[name]), command.source(name)
     # "uncased" contains "cased".
     cased = "cased" in model and "uncased" not in model
-    kind = ("multilingual-cased" if "multilingual" in model else "cased") if cased else "uncased"
-    why = f"{source}; bertwright vocab --download google-{kind}"
-    yield Key("vocab.file", f"downloads/google-{kind}-vocab.txt", why)
+    kind = f"{'multilingual-' * ('multilingual' in model)}{'cased' if cased else 'uncased'}"
+    if kind == "multilingual-uncased":
+        # Not among the vocabularies that can be downloaded by name; that of bert-base-uncased is of English.
+        yield Key("vocab.file", "downloads/vocab.txt", f"{source}; put the vocab.txt of that model there")
+    else:
+        why = f"{source}; bertwright vocab --download google-{kind}"
+        yield Key("vocab.file", f"downloads/google-{kind}-vocab.txt", why)
     if not cased:
         yield Key("vocab.lower_case", True, source)
         yield Key("vocab.strip_accents", True, "the original does both")
