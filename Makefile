@@ -14,8 +14,9 @@ PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
-# One more than a small machine has cores: with two, they idle for a part of the time, because tests wait for processes.
-PROCESSES ?= 3
+# Two more than a small machine has cores: with three, they idle for a quarter of the time, because tests wait for
+# processes.
+PROCESSES ?= 4
 
 ORT := .venv-ort
 ORT_PYTHON ?= python3.11

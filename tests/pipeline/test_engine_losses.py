@@ -20,7 +20,8 @@ from tests.processes import child_of
 from bertwright.core.files import sha256
 
 Copy = Callable[[Path], Path]
-ENGINES = ("zero", "fsdp", pytest.param("ddp", marks=pytest.mark.slow), *DEEPSPEED)
+SLOW = tuple(pytest.param(name, marks=pytest.mark.slow) for name in ("fsdp", "ddp"))
+ENGINES = ("zero", *SLOW, *DEEPSPEED)
 STEPS = ("train.phases.0.steps=60", "train.phases.1.steps=20", "train.checkpoint_every=10", "train.evaluate_every=50")
 MODEL = Path("train") / "model" / "model.safetensors"
 
