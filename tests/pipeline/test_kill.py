@@ -12,7 +12,7 @@ from tests.pipeline.command import forked
 
 from bertwright.core.files import sha256
 
-KILLS = [pytest.param(6, id="6"), pytest.param(200, id="200", marks=pytest.mark.slow)]
+KILLS = [pytest.param(4, id="4"), pytest.param(200, id="200", marks=pytest.mark.slow)]
 SHARDS = ("corpus", "corpus.workers=2", "corpus.shard_bytes=8192")
 Start = Callable[[Path], tuple[object, ...]]
 

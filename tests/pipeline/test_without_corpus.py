@@ -124,7 +124,7 @@ def test_each_stage_is_a_verb_and_another_licence_makes_another_card_alone(
     assert other.err.count("built again") == 1
 
 
-@pytest.mark.parametrize("kind", ["hdf5", "lddl"])
+@pytest.mark.parametrize("kind", ["hdf5", pytest.param("lddl", marks=pytest.mark.slow)])
 def test_prepared_data_is_trained_without_the_files_it_was_made_from(
     kind: Kind, finished: Path, small_recipe: Path, tmp_path: Path, call: Call
 ) -> None:

@@ -45,16 +45,19 @@ def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 def aliases(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     """By module, the names that denote arrays or types that hold arrays, including imported ones."""
     names = {module: {*ARRAYS, EITHER} for module in trees}
+    imports = {
+        module: [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in names]
+        for module, tree in trees.items()
+    }
     before = -1
     while before != (before := sum(map(len, names.values()))):
         for module, tree in trees.items():
             for name, value in assigned(tree):
                 if isinstance(value, ast.Subscript | ast.BinOp | ast.Name) and has_array(value, names[module]):
                     names[module].add(name)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.ImportFrom) and node.module in names:
-                    given = (alias for alias in node.names if alias.name in names[node.module])
-                    names[module] |= {alias.asname or alias.name for alias in given}
+            for node in imports[module]:
+                given = (alias for alias in node.names if alias.name in names[str(node.module)])
+                names[module] |= {alias.asname or alias.name for alias in given}
     return names
 
 

@@ -8,12 +8,16 @@ from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 
 
+SCHEDULES: TypeAdapter[Schedule] = TypeAdapter(ScheduleConfig)
+
+
 def named(kind: str | dict[str, Any]) -> Schedule:
-    return TypeAdapter(ScheduleConfig).validate_python(kind)
+    return SCHEDULES.validate_python(kind)
 
 
 def rates(kind: str | dict[str, Any], total: int, warmup: float, peak: float = 1.0) -> list[float]:
-    return [learning_rate(named(kind), step, total, warmup, peak) for step in range(total)]
+    schedule = named(kind)
+    return [learning_rate(schedule, step, total, warmup, peak) for step in range(total)]
 
 
 def test_linear_by_hand() -> None:
