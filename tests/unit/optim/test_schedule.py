@@ -7,7 +7,6 @@ from pydantic import TypeAdapter
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 
-
 SCHEDULES: TypeAdapter[Schedule] = TypeAdapter(ScheduleConfig)
 
 
