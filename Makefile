@@ -14,8 +14,7 @@ PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS ?= tests
-# Two more than a small machine has cores: with three, they idle for a quarter of the time, because tests wait for
-# processes.
+# Two more than a small machine has cores, because tests wait for processes, and others compute meanwhile.
 PROCESSES ?= 4
 
 ORT := .venv-ort

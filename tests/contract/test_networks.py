@@ -51,6 +51,8 @@ def built(
 
 def test_every_network_can_be_chosen() -> None:
     assert [type(family(size="tiny").resolve(VOCABULARY)) for family in FAMILIES] == list(NETWORKS)
+    # A name that is no field would let a start differ in nothing.
+    assert all(network.may_differ <= network.model_fields.keys() for network in NETWORKS)
 
 
 @families

@@ -73,6 +73,7 @@ OTHER = {
     "max_position_embeddings": 64,
     "num_attention_heads": 6,
     "layer_norm_eps": 1e-6,
+    "type_vocab_size": 1,
 }
 
 
@@ -83,6 +84,12 @@ def test_a_start_of_another_size_or_number_is_refused_naming_both(name: str, tmp
     assert keys(wrong_pretrained(train(init_from=same), network)) == []
     ((key, text),) = wrong_pretrained(train(init_from=other), network)
     assert key == "train.init_from" and f"{name} is {OTHER[name]} in {other} but {getattr(network, name)} in" in text
+
+
+def test_a_start_may_have_other_dropout_and_initial_weights(tmp_path: Path) -> None:
+    changes = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.06}
+    other = checkpoint(tmp_path / "other", **changes)
+    assert keys(wrong_pretrained(train(init_from=other), BertConfig(**BERT))) == []
 
 
 def test_a_classifier_may_start_from_a_folder_of_transformers(tmp_path: Path) -> None:

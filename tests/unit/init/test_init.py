@@ -78,11 +78,10 @@ def test_every_language_machine_and_quality_has_a_recipe_that_loads_and_passes_c
         # The sample in the place of the dump; of other machines, what this one cannot compute with.
         here = ["corpus.source=sample", "train.device=cpu", "train.precision=fp32", "train.attention=auto"]
         recipe = Recipe.load(tmp_path / "recipe.toml", here)
-        # What other machines need is not what this one has, and a large network may be too much for it.
-        if asked.answers.machine == "2-cores":
-            verdicts = check_recipe(recipe, tmp_path / "run", list(STAGES))
-            errors = [verdict.sentence for verdict in verdicts if verdict.level == "error"]
-            assert not [each for each in errors if "memory" not in each], errors
+        verdicts = check_recipe(recipe, tmp_path / "run", list(STAGES))
+        errors = [verdict.sentence for verdict in verdicts if verdict.level == "error"]
+        # A large network may be too much for this machine, not for the one that was named.
+        assert asked.answers.machine != "2-cores" or not [each for each in errors if "memory" not in each], errors
     assert number > 40
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.launch import container, kubeflow
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 from bertwright.launch.submission import describe
@@ -28,7 +29,10 @@ def test_a_folder_that_no_job_keeps_is_named_with_its_key(target: str) -> None:
     assert "no folder of your machine" not in note(target, "corpus.cache_dir=cache")
 
 
-@pytest.mark.parametrize(("target", "kept"), [("container", "/work/a"), ("kubeflow", "/work/a"), ("skypilot", "~/a")])
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [("container", f"{container.INSIDE}/a"), ("kubeflow", f"{kubeflow.INSIDE}/a"), ("skypilot", "~/a")],
+)
 def test_a_folder_that_the_place_keeps_is_none_of_this_machine(target: str, kept: str) -> None:
     assert kept not in note(target, f"corpus.cache_dir={kept}")
     assert kept.replace("/a", "/../b") in note(target, f"corpus.cache_dir={kept.replace('/a', '/../b')}")
