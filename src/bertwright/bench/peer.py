@@ -32,7 +32,7 @@ from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
 
-BLOCK = 10_000
+_MAX_STEPS = 10_000
 """Steps requested from one call of `train`, which is left earlier."""
 
 
@@ -83,7 +83,7 @@ def trainer(workload: Workload, training: Training, tuned: bool, steps: int) -> 
         arguments = TrainingArguments(
             output_dir=folder,
             per_device_train_batch_size=workload.batch,
-            max_steps=BLOCK,
+            max_steps=_MAX_STEPS,
             bf16=training.precision == "bf16",
             use_cpu=True,
             save_strategy="no",

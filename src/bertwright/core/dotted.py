@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -25,10 +25,20 @@ def overlap(one: str, other: str) -> bool:
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-def texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the dotted key and value of every string in nested values; `key` is that of `value` itself."""
-    if isinstance(value, Mapping | list | tuple):
-        for name, child in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from texts(child, below(key, name))
-    elif isinstance(value, str):
+def leaves(value: Any, key: str = "", *, whole_lists: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key and value of everything in nested values that contains nothing else; `key` is that of
+    `value` itself, and with `whole_lists` a list is one value."""
+    if isinstance(value, Mapping):
+        inner: Iterable[tuple[object, Any]] = value.items()
+    elif isinstance(value, list | tuple) and not whole_lists:
+        inner = enumerate(value)
+    else:
         yield key, value
+        return
+    for name, child in inner:
+        yield from leaves(child, below(key, name), whole_lists=whole_lists)
+
+
+def texts(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the dotted key and value of every string in nested values."""
+    return ((key, text) for key, text in leaves(value) if isinstance(text, str))

@@ -6,11 +6,12 @@ values, so a run does not record the name of its preset.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
+from bertwright.core.dotted import leaves
 from bertwright.core.errors import RecipeError
 from bertwright.core.mistakes import nearest
 from bertwright.core.overrides import set_key
@@ -42,15 +43,7 @@ def apply_preset(
     if name not in presets:
         has = f"the file has {', '.join(presets)}" if presets else "the file has none"
         raise RecipeError(f"{file}: preset: there is no preset {name!r}; {nearest(name, list(presets)) or has}.")
-    for key, value in _leaves(presets[name], ""):
+    for key, value in leaves(presets[name], whole_lists=True):
         set_key(values, key, value, model)
         lines[key] = lines.get(f"presets.{name}.{key}", -1)
     return rest
-
-
-def _leaves(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

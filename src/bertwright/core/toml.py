@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
+from bertwright.core.dotted import leaves
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.habits import remedy
@@ -79,22 +80,13 @@ def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:
         refuse_depth(dict(values))
     except ValueError as error:
         raise RecipeError(f"{file}: {error}. Reduce the nesting.") from error
-    for key, value in _leaves(values, ""):
+    for key, value in leaves(values):
         if isinstance(value, str) and "\0" in value:
             raise RecipeError(
                 f"{file}: {key}: a text contains the character NUL, which no path or name may contain. Remove it."
             )
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise RecipeError(f"{file}: {key}: a whole number does not fit into 64 bits. Use a smaller one.")
-
-
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict | list):
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, child in inner:
-            yield from _leaves(child, f"{key}.{name}" if key else str(name))
-    else:
-        yield key, value
 
 
 def _lines(text: str) -> dict[str, int]:

@@ -47,7 +47,8 @@ def choose(asked: Asked) -> Choice:
 
     Raises `RecipeError` if the hours are too few even to prepare the text, or if no network fits on the machine.
     """
-    fitting = (tried for size in reversed(SIZES[: _QUICK if asked.quick else None]) if (tried := _tried(asked, size)))
+    sizes = reversed(SIZES[: _QUICK if asked.quick else None])
+    fitting = (fits for size in sizes if (fits := _fitting(asked, size)))
     # From the largest down; if none sees enough tokens, the smallest that fits is what remains in `found`.
     found = None
     for found in fitting:
@@ -77,7 +78,7 @@ def recipe_of(sections: Sequence[Section]) -> Recipe:
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _FittingNetwork:
     """A network that fits on the machine, and its forecast for the hours."""
 
     asked: Asked
@@ -106,7 +107,7 @@ def _impossible(asked: Asked) -> RecipeError:
     """Return the error that says why not even the smallest network can be trained."""
     answers = asked.answers
     # Without a least share only the memory can be too small, which tells the two reasons apart.
-    smallest = _tried(asked, SIZES[0], least=-math.inf)
+    smallest = _fitting(asked, SIZES[0], least=-math.inf)
     if smallest is None:
         return RecipeError(
             f"--machine {answers.machine}: not even the smallest network fits into the memory of this machine. Give "
@@ -119,7 +120,7 @@ def _impossible(asked: Asked) -> RecipeError:
     )
 
 
-def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | None:
+def _fitting(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _FittingNetwork | None:
     """Return a network of this size; None if it does not fit in the memory of a device, or if less than the share
     `least` of the hours is left for training."""
     # Lengths and batches determine memory and speed; these determine how long training may take.
@@ -129,31 +130,31 @@ def _tried(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _Tried | Non
     if not plan["fits"]:
         return None
     speeds = tuple(phase["tokens_per_second"] for phase in plan["phases"])
-    tried = _Tried(asked, size, recipe, phases, speeds, *_beside(asked, recipe, speeds[-1]))
-    return tried if tried.training >= least * asked.answers.hours else None
+    network = _FittingNetwork(asked, size, recipe, phases, speeds, *_other_hours(asked, recipe, speeds[-1]))
+    return network if network.training >= least * asked.answers.hours else None
 
 
-def _choice(tried: _Tried) -> Choice:
+def _choice(network: _FittingNetwork) -> Choice:
     """Return the recipe with its budget: the hours, and at most twice the tokens that the forecast expects in them."""
-    # Batches depend on the tokens, and speed on the batches: the speeds so far are for `_tried`'s placeholder tokens.
-    first = make_plan(recipe_of(draft(tried.asked, tried.size, _budget(tried))), {}, tried.asked.machine)
-    tried = replace(tried, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
-    sections = draft(tried.asked, tried.size, _budget(tried))
-    plan = make_plan(recipe_of(sections), {}, tried.asked.machine)
+    # Batches depend on the tokens, and speed on the batches: the speeds so far are for `_fitting`'s placeholder tokens.
+    first = make_plan(recipe_of(draft(network.asked, network.size, _budget(network))), {}, network.asked.machine)
+    network = replace(network, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
+    sections = draft(network.asked, network.size, _budget(network))
+    plan = make_plan(recipe_of(sections), {}, network.asked.machine)
     training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
-    return Choice(tried.size, sections, plan, tried.preparing, tried.finishing, training)
+    return Choice(network.size, sections, plan, network.preparing, network.finishing, training)
 
 
-def _budget(tried: _Tried) -> list[PhaseDraft]:
+def _budget(network: _FittingNetwork) -> list[PhaseDraft]:
     """Return the phases with their hours and tokens, at the known speeds."""
     return [
         # No more hours than the passes over the text take, because the learning rate decays over the hours. The token
         # forecast is accurate to two digits at most.
         replace(
-            phase, hours=tried.tokens(phase, speed) / speed / 3600, tokens=max(100_000, int(float(f"{tokens:.1e}")))
+            phase, hours=network.tokens(phase, speed) / speed / 3600, tokens=max(100_000, int(float(f"{tokens:.1e}")))
         )
-        for phase, speed in zip(tried.phases, tried.speeds, strict=True)
-        for tokens in (tried.tokens(phase, speed, 2.0),)
+        for phase, speed in zip(network.phases, network.speeds, strict=True)
+        for tokens in (network.tokens(phase, speed, 2.0),)
     ]
 
 
@@ -168,11 +169,13 @@ def _lengths(asked: Asked) -> list[tuple[int, float]]:
     return [(128, 0.85), (512, 0.15)]
 
 
-def _beside(asked: Asked, recipe: Recipe, speed: float) -> tuple[float | None, float]:
+def _other_hours(asked: Asked, recipe: Recipe, speed: float) -> tuple[float | None, float]:
     """Return the hours before training (None if the size of the text is not known) and after it."""
     text = asked.facts.text_bytes
     # There is no run folder yet, so of the data only the size of the text is known.
-    data = Data("nothing", None if text is None else KEPT * text, None, {}, {}, {}, {})
+    data = Data(
+        "nothing", None if text is None else KEPT * text, tokens=None, sets={}, imported={}, heldout={}, disk={}
+    )
     scoring = score_seconds(recipe.train.phases[-1].length / speed)
     seconds = stage_seconds(recipe, data, asked.machine, None, scoring, ())
     before = [seconds[name] for name in ("corpus", "vocab", "examples")]

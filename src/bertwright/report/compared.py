@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.dotted import below
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.report.classified import SCORES as CLASSIFIED
-from bertwright.report.facts import METRICS, SCORES, SENTENCE_ORDER, TAKEN, read_metrics
+from bertwright.report.facts import (
+    METRICS,
+    SCORES,
+    SENTENCE_ORDER,
+    TAKEN,
+    TAKEN_OF_CLASSES,
+    last_of_classifier,
+    read_metrics,
+)
 
 MOST = 8
 """Maximum number of runs on a page: more colours cannot be told apart."""
@@ -22,12 +31,6 @@ NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done"
 """The numbers that training records, in table order."""
 SCORED = (*SCORES, *SENTENCE_ORDER, *CLASSIFIED)
 """The scores that are compared, in table order; a run has either those of pre-training or those of a classifier."""
-_TAKEN_OF_CLASSES = {
-    "classification_loss": "classification_loss",
-    "classification_accuracy": "accuracy",
-    "regression_loss": "regression_loss",
-}
-"""Classifier scores taken during training: name in the metrics rows -> name of the score."""
 MACHINE = ("device", "ranks", "threads", "torch")
 
 
@@ -149,24 +152,22 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Each setting by its dotted key, as text."""
     if isinstance(value, Mapping):
         for name, member in value.items():
-            yield from _flat(member, f"{key}.{name}" if key else str(name))
+            yield from _flat(member, below(key, name))
     elif isinstance(value, list) and any(isinstance(member, Mapping) for member in value):
         for number, member in enumerate(value):
-            yield from _flat(member, f"{key}.{number}")
+            yield from _flat(member, below(key, number))
     else:
         yield key, "" if value is None else str(value)
 
 
 def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    taken = {f"heldout_{name}": score for name, score in _TAKEN_OF_CLASSES.items()}
-    classifies = any(name.removeprefix("heldout_") in row for row in rows[:1] for name in taken)
+    classifies = any(name in row for row in rows[:1] for name in TAKEN_OF_CLASSES)
     if "evaluate" in stages:
         counts = stages["evaluate"].counts
         known = [name for name in CLASSIFIED if name in counts] if classifies else (*SCORES, *SENTENCE_ORDER)
         return {name: counts.get(name) for name in known}
     if classifies:
-        found: Mapping[str, Any] = next((row for row in reversed(rows) if any(name in row for name in taken)), {})
-        return {score: found[name] for name, score in taken.items() if name in found}
+        return last_of_classifier(rows)[1]
     last = _last_scored(rows)
     scores = dict.fromkeys((*SCORES, *SENTENCE_ORDER))
     return scores | {name: last.get(f"heldout_{name}") for name in TAKEN if name in scores}

@@ -31,6 +31,12 @@ SENTENCE_ORDER = ("sop_accuracy", "sop_majority")
 """Additional scores of a summary if the pair task is sentence order."""
 TAKEN = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "sop_accuracy", "predictions")
 """The scores that training takes."""
+TAKEN_OF_CLASSES = {
+    "classification_loss": "classification_loss",
+    "classification_accuracy": "accuracy",
+    "regression_loss": "regression_loss",
+}
+"""The scores that training takes of a classifier: name in the metrics rows -> name of the score."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +157,18 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
 
 def _of_classifier(metrics: tuple[Mapping[str, Any], ...], examples: Artifact) -> Mapping[str, Any]:
     """The last held-out loss and accuracy taken during training."""
-    names = {"classification_loss": "classification_loss", "classification_accuracy": "accuracy"}
-    names |= {"regression_loss": "regression_loss"}
-    row: Mapping[str, Any] = next(
-        (row for row in reversed(metrics) if any(f"heldout_{name}" in row for name in names)), {}
-    )
-    scores = {name: row[f"heldout_{key}"] for key, name in names.items() if f"heldout_{key}" in row}
+    row, scores = last_of_classifier(metrics)
     scored = {"sequences": examples.counts["heldout"]["examples"]}
     return {**scores, **scored, "step": row.get("total_steps"), "phase": row.get("phase", 0)}
+
+
+def last_of_classifier(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """The last row with scores of a classifier and those scores by name; both empty if there is none."""
+    for row in reversed(rows):
+        taken = ((score, row.get(f"heldout_{name}")) for name, score in TAKEN_OF_CLASSES.items())
+        if scores := {score: value for score, value in taken if value is not None}:
+            return row, scores
+    return {}, {}
 
 
 def read_metrics(path: Path) -> tuple[Mapping[str, Any], ...]:

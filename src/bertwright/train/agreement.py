@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from bertwright._version import __version__
 from bertwright.core import rng
 from bertwright.core.config import role
+from bertwright.core.dotted import leaves
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.device import resolve_device
@@ -98,13 +99,8 @@ def _settings(value: Any) -> Any:
     return value
 
 
-def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
-    if inner is None:
-        yield key, _short(json.dumps(value, default=str))
-        return
-    for name, item in inner:
-        yield from _flat(item, f"{key}.{name}" if key else str(name))
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((key, _short(json.dumps(value, default=str))) for key, value in leaves(values))
 
 
 def _short(text: str) -> str:

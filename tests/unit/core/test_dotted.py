@@ -1,10 +1,10 @@
-"""Dotted keys find values, tell whether they overlap, and name every text."""
+"""Dotted keys find values, tell whether they overlap, and name every value that contains nothing else."""
 
 from typing import Any
 
 import pytest
 
-from bertwright.core.dotted import overlap, texts, value_at
+from bertwright.core.dotted import leaves, overlap, texts, value_at
 
 VALUES = {"train": {"phases": [{"steps": 3}, {"steps": 5}]}, "name": None}
 
@@ -41,3 +41,10 @@ def test_keys_overlap_if_one_contains_the_other(one: str, other: str, expected: 
 def test_every_text_has_its_dotted_key() -> None:
     values = {"a": "1", "b": {"c": ["2", {"d": "3"}], "n": 4, "t": True}, "e": []}
     assert list(texts(values)) == [("a", "1"), ("b.c.0", "2"), ("b.c.1.d", "3")]
+
+
+def test_every_leaf_has_its_dotted_key() -> None:
+    values = {"a": 1, "b": {"c": [2, {"d": 3}]}, "e": {}, "f": []}
+    assert list(leaves(values)) == [("a", 1), ("b.c.0", 2), ("b.c.1.d", 3)]
+    assert list(leaves(values, whole_lists=True)) == [("a", 1), ("b.c", [2, {"d": 3}]), ("f", [])]
+    assert list(leaves("alone", "key")) == [("key", "alone")]

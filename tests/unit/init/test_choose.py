@@ -77,7 +77,7 @@ def test_a_tenth_of_the_hours_is_for_training(
 ) -> None:
     """Of ten hours, half of one is for scores and export."""
     forecast(lambda recipe: 1e6)
-    monkeypatch.setattr("bertwright.init.choose._beside", lambda *_: (preparing, 0.5))
+    monkeypatch.setattr("bertwright.init.choose._other_hours", lambda *_: (preparing, 0.5))
     if possible:
         choice = choose(asked(hours=10))
         assert (choice.preparing, choice.finishing) == (preparing, 0.5)
