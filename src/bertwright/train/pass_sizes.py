@@ -1,4 +1,5 @@
-"""Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %.
+"""Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %;
+those for `modern` in 16 bits on a CPU may be a quarter too large.
 
 Kept per layer and token of a micro-batch: what the family states in its configuration (`Activations`; BERT: twice the
 inner width and 8 times the hidden width, with dropout 2 more hidden widths), and one hidden width for the output of
@@ -6,8 +7,7 @@ attention; with attention dropout also three numbers per head and token of the s
 hidden width less per token, and 4 per place of the rectangle, with attention dropout 3. In the last layer, everything
 after attention is kept only for the tokens that are read. Each prediction keeps two rows of logits. With activation
 checkpointing, a layer keeps one hidden width, and the layer being recomputed all of the above. Numbers count as
-float32, on a CPU also under autocast, which keeps a mix of both. `Kernels` has what differs on a GPU. Does not import
-torch.
+float32; `Kernels` has what differs in 16 bits and on a GPU. Does not import torch.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from bertwright.model.config import NetworkConfig
 from bertwright.train.phase_config import PhaseConfig
 
 _NARROW = 0.625
-"""Size of the numbers that a layer keeps under a GPU's autocast, relative to float32: 16 bits, but for norms."""
+"""Size of the numbers that a layer keeps under autocast, relative to float32: 16 bits, but for norms."""
 
 
 class Kernels(NamedTuple):
-    """What a layer does not keep on a GPU. Counted like the rules for a CPU, from the tensors that autograd saves, with
-    these kernels in place of the CPU's; not measured on a GPU."""
+    """What a layer keeps otherwise than in float32 on a CPU. Counted like the rules for that, from the tensors that
+    autograd saves, a GPU's with kernels of its kind in place of the CPU's; not measured on a GPU."""
 
     fused: bool = False
     """Whether attention is one kernel, which keeps no numbers for pairs of tokens, and a dropout mask has one byte per
     element."""
     autocast: bool = False
-    """Whether layers compute in 16 bits."""
+    """Whether layers compute in 16 bits from weights in float32."""
+    weighed: bool = False
+    """Whether attention without dropout keeps the weight of each pair of tokens, as `sequences` does in 16 bits."""
 
 
 OF_A_CPU = Kernels()
@@ -63,7 +65,7 @@ def pass_numbers(
     checkpointing."""
     layers, hidden = network.num_hidden_layers, network.hidden_size
     size = _NARROW if kernels.autocast else 1.0
-    layer = size * layer_numbers(network, read, padded, kernels.fused)
+    layer = layer_numbers(network, read, padded, kernels)
     predictions = predictions_of(network, phase, read)
     embedded = (2 if network.hidden_dropout_prob else 1) * hidden * read.tokens
     logits = _logits(network, predictions, read)
@@ -104,23 +106,25 @@ def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
     return layer_numbers(network, Pass.full(1, length), padded) / length
 
 
-def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, fused: bool = False) -> float:
-    """Return the numbers that a layer keeps for the backward pass, if all of its output states are read; `fused`: with
-    such kernels."""
+def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, kernels: Kernels = OF_A_CPU) -> float:
+    """Return the numbers of float32 that a layer keeps for the backward pass, if all of its output states are read."""
     hidden, layer = network.hidden_size, network.activations
     kept = layer.feed_forward + layer.others
     if network.hidden_dropout_prob:
-        kept += layer.masks / 4 if fused else layer.masks
-    drops = network.attention_probs_dropout_prob and not fused
+        kept += layer.masks / 4 if kernels.fused else layer.masks
+    drops = network.attention_probs_dropout_prob and not kernels.fused
+    size = _NARROW if kernels.autocast else 1.0
     if padded:
         # With dropout, attention is computed step by step, whose output is not kept in the rectangle.
         numbers = read.tokens * kept + (3 if drops else 4) * hidden * read.sequences * read.longest
     else:
         # Sequences of different lengths are attended to separately and then concatenated.
         numbers = read.tokens * (kept + hidden)
-    if drops:
-        pairs = read.sequences * read.longest**2 if padded else read.pairs
-        numbers += 3 * network.num_attention_heads * pairs
+    numbers *= size
+    if drops or kernels.weighed:
+        pairs = network.num_attention_heads * (read.sequences * read.longest**2 if padded else read.pairs)
+        # Autocast keeps the padded kernel's weights of pairs, and what dropout makes of them, in float32.
+        numbers += (1.0 if padded else size) * (3 if drops else 1) * pairs
     return numbers
 
 

@@ -2,7 +2,7 @@
 
 Weights, gradients, moments and scratch memory as the engine distributes them (`engine.sizes`: for a single process with
 AdamW, 16 bytes per parameter plus the gradient of the embedding); 2 more bytes per parameter with a copy in 16 bits,
-which a GPU's autocast makes too, and 12 more with a copy that checkpoints are written from; 0.37 GB for torch. What a
+which autocast makes too, and 12 more with a copy that checkpoints are written from; 0.37 GB for torch. What a
 forward pass keeps is estimated in `pass_sizes`.
 
 Does not import torch.
@@ -70,6 +70,7 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
     # `sequences` computes attention step by step, and so does what is exported to ONNX Runtime.
     fused = gpu and kernel != "sequences" and config.graph.kind != "ortmodule"
+    narrow = config.precision.kind in ("fp16", "bf16", "fp8")
     return Computing(
         sharing,
         kernel == "padded",
@@ -79,7 +80,7 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
         1e9 * config.shard_above_gb,
         config.graph.kind != "eager",
         saved,
-        Kernels(fused, autocast=gpu and not low and config.precision.kind in ("fp16", "bf16", "fp8")),
+        Kernels(fused, autocast=narrow and not low, weighed=narrow and kernel == "sequences"),
     )
 
 

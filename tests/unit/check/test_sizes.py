@@ -67,6 +67,7 @@ each_family = pytest.mark.parametrize(
 )
 each_kernel = pytest.mark.parametrize("kernel", ["sequences", "padded"])
 each_length = pytest.mark.parametrize("length", [64, 256])
+each_precision = pytest.mark.parametrize("autocast", [False, True], ids=["float32", "16 bits"])
 each_dropout = pytest.mark.parametrize("dropout", [0.0, 0.1])
 
 
@@ -89,18 +90,28 @@ def assert_three_more_layers(
         more = training_bytes(bert, phase, computing) - training_bytes(shallow, phase, computing)
         # Copies of weights are kept for the backward pass, unless the layers are computed again.
         weights = (16 + (computing.copies if recompute else 0)) * (bert.parameters - shallow.parameters)
-        assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
+        # With this kernel the layers of `modern`, whose norms come first, keep almost everything in 16 bits.
+        rough = kernels.weighed and family.model_fields["kind"].default == "modern"
+        assert more - weights == pytest.approx(kept - one, rel=0.3 if rough else 0.15), "three layers more"
 
 
+@each_precision
 @each_dropout
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
 @each_length
 @each_kernel
 @each_family
 def test_training_keeps_what_the_rule_says(
-    family: Any, kernel: Kernel, length: int, attention_dropout: float, dropout: float, make_batch: Make
+    family: Any,
+    kernel: Kernel,
+    length: int,
+    attention_dropout: float,
+    dropout: float,
+    autocast: bool,
+    make_batch: Make,
 ) -> None:
-    assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, Kernels(), make_batch)
+    kernels = Kernels(autocast=autocast, weighed=autocast and kernel == "sequences")
+    assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, kernels, make_batch)
 
 
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
@@ -121,7 +132,7 @@ def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
 
 
 @each_dropout
-@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "16 bits"])
+@each_precision
 @each_length
 @each_family
 def test_training_on_a_gpu_keeps_what_the_rule_says(
