@@ -67,7 +67,7 @@ each_family = pytest.mark.parametrize(
 )
 each_kernel = pytest.mark.parametrize("kernel", ["sequences", "padded"])
 each_length = pytest.mark.parametrize("length", [64, 256])
-each_precision = pytest.mark.parametrize("autocast", [False, True], ids=["float32", "16 bits"])
+each_attention_dropout = pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
 each_dropout = pytest.mark.parametrize("dropout", [0.0, 0.1])
 
 
@@ -75,7 +75,7 @@ def assert_three_more_layers(
     family: Any, dropouts: tuple[float, float], length: int, kernel: Kernel, kernels: Kernels, make_batch: Make
 ) -> None:
     """What three layers more keep, counted, is what the rule says of them; `dropouts`: of values, and of attention."""
-    bert = family(size="mini", dropout=dropouts[0], attention_dropout=dropouts[1]).resolve(1000)
+    bert = family(size="tiny", dropout=dropouts[0], attention_dropout=dropouts[1]).resolve(1000)
     depth = "n_layers" if "n_layers" in type(bert).model_fields else "num_hidden_layers"
     bert = bert.model_copy(update={depth: 4})
     phase = PhaseConfig(length=length, batch=512 // length, learning_rate=1e-3, steps=1)
@@ -95,26 +95,29 @@ def assert_three_more_layers(
         assert more - weights == pytest.approx(kept - one, rel=0.3 if rough else 0.15), "three layers more"
 
 
-@each_precision
 @each_dropout
-@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+@each_attention_dropout
 @each_length
 @each_kernel
 @each_family
 def test_training_keeps_what_the_rule_says(
-    family: Any,
-    kernel: Kernel,
-    length: int,
-    attention_dropout: float,
-    dropout: float,
-    autocast: bool,
-    make_batch: Make,
+    family: Any, kernel: Kernel, length: int, attention_dropout: float, dropout: float, make_batch: Make
 ) -> None:
-    kernels = Kernels(autocast=autocast, weighed=autocast and kernel == "sequences")
-    assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, kernels, make_batch)
+    assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, Kernels(), make_batch)
 
 
-@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+@each_attention_dropout
+@each_length
+@each_kernel
+@each_family
+def test_training_in_16_bits_keeps_what_the_rule_says(
+    family: Any, kernel: Kernel, length: int, attention_dropout: float, make_batch: Make
+) -> None:
+    kernels = Kernels(autocast=True, weighed=kernel == "sequences")
+    assert_three_more_layers(family, (0.1, attention_dropout), length, kernel, kernels, make_batch)
+
+
+@each_attention_dropout
 @each_dropout
 @each_kernel
 def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
@@ -132,7 +135,7 @@ def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
 
 
 @each_dropout
-@each_precision
+@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "16 bits"])
 @each_length
 @each_family
 def test_training_on_a_gpu_keeps_what_the_rule_says(
