@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
 
 LINES = 200
@@ -53,23 +51,23 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
-@pytest.mark.parametrize("path", sorted(texts()))
-def test_a_file_is_one_idea(path: str) -> None:
-    most = LINES + LINES // 10 if path in LONGER else LINES
-    lines = len(texts()[path].splitlines())
-    assert lines <= most, f"{path} has {lines} lines: give a part of it that has an idea of its own its own file"
+def test_a_file_is_one_idea() -> None:
+    for path, text in texts().items():
+        most = LINES + LINES // 10 if path in LONGER else LINES
+        lines = len(text.splitlines())
+        assert lines <= most, f"{path} has {lines} lines: give a part of it that has an idea of its own its own file"
 
 
 def test_the_longer_files_exist() -> None:
     assert set(texts()) >= LONGER
 
 
-@pytest.mark.parametrize("path", sorted(texts()))
-def test_functions_are_short_and_take_few_values(path: str) -> None:
-    for function in functions(texts()[path]):
-        where = f"{path}: {function.name}"
-        assert length(function) <= FUNCTION, f"{where} has {length(function)} lines: name a part of it"
-        assert parameters(function) <= PARAMETERS, f"{where} has {parameters(function)} parameters: group some of them"
+def test_functions_are_short_and_take_few_values() -> None:
+    for path, text in texts().items():
+        for function in functions(text):
+            where, given = f"{path}: {function.name}", parameters(function)
+            assert length(function) <= FUNCTION, f"{where} has {length(function)} lines: name a part of it"
+            assert given <= PARAMETERS, f"{where} has {given} parameters: group some of them"
 
 
 def test_the_training_loop_is_read_at_once() -> None:

@@ -107,14 +107,13 @@ def test_training_keeps_what_the_rule_says(
 
 
 @each_attention_dropout
-@each_length
 @each_kernel
 @each_family
 def test_training_in_16_bits_keeps_what_the_rule_says(
-    family: Any, kernel: Kernel, length: int, attention_dropout: float, make_batch: Make
+    family: Any, kernel: Kernel, attention_dropout: float, make_batch: Make
 ) -> None:
     kernels = Kernels(autocast=True, weighed=kernel == "sequences")
-    assert_three_more_layers(family, (0.1, attention_dropout), length, kernel, kernels, make_batch)
+    assert_three_more_layers(family, (0.1, attention_dropout), 256, kernel, kernels, make_batch)
 
 
 @each_attention_dropout

@@ -29,12 +29,16 @@ PHASES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
-    """`train(name, optim=..., log=..., examples=..., vocab=..., step_bands=..., **train settings)`: trains into
-    `tmp_path / name`.
+    return trains_into(prepared, tmp_path)
 
-    The network is the one described in `tmp_path / "bert.json"`.
+
+def trains_into(prepared: Prepared, folder: Path) -> Callable[..., Artifact]:
+    """`train(name, optim=..., log=..., examples=..., vocab=..., step_bands=..., **train settings)`: trains into
+    `folder / name`.
+
+    The network is the one described in `folder / "bert.json"`.
     """
-    (tmp_path / "bert.json").write_text(json.dumps(MODEL))
+    (folder / "bert.json").write_text(json.dumps(MODEL))
 
     def start(name: str = "train", optim: Any = None, dropout: float | None = None, **settings: Any) -> Artifact:
         given = {key: settings.pop(key) for key in ("log", "examples", "vocab", "step_bands") if key in settings}
@@ -42,11 +46,11 @@ def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
         return run(
             Settings(
                 TrainConfig.model_validate(values | settings),
-                BertModelConfig(config=tmp_path / "bert.json", dropout=dropout),
+                BertModelConfig(config=folder / "bert.json", dropout=dropout),
                 optim or AdamWConfig(),
             ),
             Inputs(given.get("examples", prepared.examples), given.get("vocab", prepared.vocab)),
-            StageContext(tmp_path / name, given.get("log", SILENT)),
+            StageContext(folder / name, given.get("log", SILENT)),
             step_bands=given.get("step_bands", ()),
         )
 

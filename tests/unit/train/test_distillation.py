@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Prepared
 from tests.reference.teachers import write_stock
 from tests.unit.objectives.test_distillation import bert, network
-from tests.unit.train.conftest import PHASES
+from tests.unit.train.conftest import PHASES, trains_into
 from tests.unit.train.test_run import Notes, flip_a_bit, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
@@ -21,10 +21,15 @@ from bertwright.objectives.teacher_config import check_vocabulary, read_teacher
 Train = Callable[..., Artifact]
 
 
+@pytest.fixture(scope="module")
+def trained(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trains_into(prepared, tmp_path_factory.mktemp("teacher"))(phases=[{**PHASES[0], "steps": 60}]).path
+
+
 @pytest.fixture
-def teacher(train: Train) -> Path:
-    """A finished training of ours."""
-    return train("teacher", phases=[{**PHASES[0], "steps": 60}]).path
+def teacher(trained: Path, tmp_path: Path) -> Path:
+    """A finished training of ours, which a test may damage."""
+    return shutil.copytree(trained, tmp_path / "teacher")
 
 
 def objective(teacher: Path, **keys: Any) -> dict[str, Any]:
