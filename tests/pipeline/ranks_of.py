@@ -46,6 +46,8 @@ class Training:
     optim: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     stop_after: int = 0
     """Number of steps of this start after which a signal asks it to stop; 0: never."""
+    stop_scoring: int = 0
+    """Which scoring of this start, counted from 1, a signal cuts short; 0: none."""
 
     def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
         """The finished training; on other ranks than the first nothing."""
@@ -60,7 +62,7 @@ class Training:
         return run(
             settings,
             Inputs(open_artifact(examples), open_artifact(vocab)),
-            StageContext(folder / self.name, log=_Stopping(self.stop_after)),
+            StageContext(folder / self.name, log=_Stopping(self.stop_after, self.stop_scoring)),
         )
 
 
@@ -125,14 +127,18 @@ def _train(
 
 
 class _Stopping:
-    """A log that asks the process to stop after a given number of rows."""
+    """A log that asks the process to stop after a given number of rows, or in a given scoring."""
 
-    def __init__(self, after: int) -> None:
-        self.rows, self.after = 0, after
+    def __init__(self, after: int, scoring: int) -> None:
+        self.rows, self.after, self.scored, self.scoring = 0, after, 0, scoring
 
     def say(self, message: str) -> None: ...
 
-    def progress(self, stage: str, done: float, total: float, unit: str) -> None: ...
+    def progress(self, stage: str, done: float, total: float, unit: str) -> None:
+        if stage == "scoring" and done == 0:
+            self.scored += 1
+            if self.scored == self.scoring:
+                os.kill(os.getpid(), signal.SIGTERM)
 
     def record(self, row: dict[str, Any]) -> None:
         self.rows += 1

@@ -11,7 +11,7 @@ from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.train.expected import OUTSIDE, outside
 from bertwright.train.phases import ACCURACY, Phase
-from bertwright.train.scoring import score_heldout
+from bertwright.train.scoring import ScoringStopped, score_heldout
 from bertwright.train.session import Session
 from bertwright.train.state import State
 from bertwright.train.window import Window, digits_of, full_times, heldout_values, time_left, whole_sum
@@ -26,13 +26,15 @@ def after_step(
     state = replace(state, phase_end=phase.over(step, state.phase_seconds))
     # A signal reaches ranks at different steps, or only one rank; all must stop after the same step.
     asked = session.asked
-    notice, signal, end = ranks.any_of(asked.to_save(), asked.signalled(), asked.to_end())
-    stop = signal or end
+    notice, stop = ranks.any_of(asked.to_save(), asked.to_stop())
     scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
     scores: Mapping[str, float | None] = {}
     if scored:
-        state, scores = score_heldout(session, phase, state)
-        state = _ended_by_score(session, phase, state)
+        try:
+            state, scores = score_heldout(session, phase, state, may_stop=True)
+            state = _ended_by_score(session, phase, state)
+        except ScoringStopped:
+            state, stop = replace(state, unscored=True), True
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
@@ -49,14 +51,35 @@ def after_step(
     # Scoring and saving do not count towards the next step's time, or throughput would drop after each of them.
     window.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + window.began - began)
-    if stop and not state.phase_end:
-        ranks.barrier()  # if a rank exits early, the launcher kills the others while rank 0 is still writing
-        by = "a signal" if signal else "a notice that the cloud reclaims a machine"
-        raise Interrupted(
-            f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again "
-            "to continue."
-        )
+    if stop and (state.unscored or not state.phase_end):
+        raise _interrupted(session, phase, step)
     return state, window
+
+
+def _interrupted(session: Session, phase: Phase, step: int) -> Interrupted:
+    """Return the error that ends a training that was asked to stop; all ranks must call this together."""
+    ranks = session.trained.ranks
+    ranks.barrier()  # if a rank exits early, the launcher kills the others while rank 0 is still writing
+    by = "a signal" if ranks.any(session.asked.signalled()) else "a notice that the cloud reclaims a machine"
+    return Interrupted(
+        f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again to "
+        "continue."
+    )
+
+
+def score_late(session: Session, phase: Phase, state: State) -> State:
+    """Return the state with the scores that were not taken because training was asked to stop, adding them to the row
+    and the checkpoint of that step."""
+    began = time.perf_counter()
+    try:
+        state, scores = score_heldout(session, phase, state, may_stop=True)
+    except ScoringStopped:  # again; nothing is lost, because this step is saved
+        raise _interrupted(session, phase, state.data_step) from None
+    state = _ended_by_score(session, phase, state)
+    state = replace(state, unscored=False, due=state.due or state.phase_end)
+    session.complete(state.total_steps, heldout_values(scores))
+    session.save(state, wait=True)
+    return replace(state, other_seconds=state.other_seconds + time.perf_counter() - began)
 
 
 def _record(session: Session, phase: Phase, state: State, window: Window, row: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import to_device
 from bertwright.objectives.config import DistillationConfig
-from bertwright.train.after_step import after_step, end_now, row_is_due
+from bertwright.train.after_step import after_step, end_now, row_is_due, score_late
 from bertwright.train.build import build
 from bertwright.train.expected import Bands
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
@@ -96,6 +96,8 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
                 session.trained.engine.restart_steps()
             ended = phases[state.phase]
             state = state.handed_over(phase.index, state.data_step < ended.steps, ended.target_accuracy)
+        if state.unscored:
+            state = score_late(session, phase, state)
         if not phase.over(state.data_step, state.phase_seconds) and not phase.reached(state.heldout):
             state = train_phase(session, phase, state)
         elif not state.phase_end:

@@ -17,11 +17,18 @@ from bertwright.train.session import Session
 from bertwright.train.state import State
 
 
-def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, Mapping[str, float | None]]:
+class ScoringStopped(Exception):
+    """A rank was asked to stop before everything was scored."""
+
+
+def score_heldout(
+    session: Session, phase: Phase, state: State, may_stop: bool = False
+) -> tuple[State, Mapping[str, float | None]]:
     """Return the state with the finite held-out scores, and all scores; all ranks must call this together.
 
     Each rank scores its share of the batches. Their sums are added in batch order, so the scores are bit-identical for
-    any number of ranks.
+    any number of ranks. With `may_stop`, raises `ScoringStopped` on all ranks when one of them is asked to stop:
+    scoring may take longer than a scheduler or a cloud waits before it ends the process.
     """
     began, trained = time.perf_counter(), session.trained
     rank, world = trained.ranks.rank, trained.ranks.world
@@ -29,7 +36,7 @@ def score_heldout(session: Session, phase: Phase, state: State) -> tuple[State, 
     # A slot per batch, not a total per rank: floating-point sums depend on the order of addition.
     sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
     with trained.precision.forward():
-        own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, rank, world))
+        own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, may_stop))
     own = len(range(rank, len(batches), world))
     if own:
         sums[rank::world] = torch.stack(own_sums[:own])
@@ -64,12 +71,16 @@ def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping
     return average, averaged
 
 
-def _batches(session: Session, phase: Phase, rank: int, world: int) -> Iterator[PackedBatch]:
+def _batches(session: Session, phase: Phase, may_stop: bool) -> Iterator[PackedBatch]:
     """Yield this rank's held-out batches, reporting progress. If all ranks must make the same number of forward passes
     and another rank has one more, yield an extra batch at the end."""
-    batches = phase.heldout()
+    batches, ranks = phase.heldout(), session.trained.ranks
+    rank, world = ranks.rank, ranks.world
     for number, batch in enumerate(batches):
         session.progress("scoring", number, len(batches), "batches")
+        # Once for every batch of rank 0: all ranks count to the same number, also those without a last batch.
+        if may_stop and number % world == 0 and ranks.any(session.asked.to_stop()):
+            raise ScoringStopped
         if number % world == rank:
             yield session.trained.read(batch, phase.heldout_shape)
     if not session.trained.engine.whole and 0 < len(batches) % world <= rank:

@@ -83,6 +83,8 @@ class State:
     """Whether this is the last step of its phase."""
     due: bool = False
     """Whether it was saved because the recipe says so, not because of a signal."""
+    unscored: bool = False
+    """Whether a request to stop cut short the scoring of this step, which training continues with."""
 
     @property
     def hours(self) -> float:
@@ -151,7 +153,7 @@ class State:
 
 _STATE = TypeAdapter(State)
 _STARTS = TypeAdapter(list[Start])
-_ADDED: Mapping[str, Any] = {"flops": None, "losses": (), "ended": ()}
+_ADDED: Mapping[str, Any] = {"flops": None, "losses": (), "ended": (), "unscored": False}
 """Fields that older checkpoints lack, and their default values; such checkpoints can still be resumed."""
 
 

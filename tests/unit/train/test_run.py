@@ -225,10 +225,10 @@ def test_the_row_of_a_step_that_became_the_end_of_a_phase_has_its_scores(
         train("run", log=Notes(kill_at_row=5, error=RuntimeError))
     right, slept = after_step.score_heldout, list[int]()
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **more: Any) -> Any:
         time.sleep(0.3 if not slept else 0)
         slept.append(1)
-        return right(*arguments)
+        return right(*arguments, **more)
 
     monkeypatch.setattr(after_step, "score_heldout", slow)
     notes = Notes()

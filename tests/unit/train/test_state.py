@@ -29,6 +29,10 @@ STOOD = State(
 )  # fmt: skip
 
 
+ADDED = ("flops", "losses", "ended", "unscored")
+"""Fields that checkpoints of older versions lack."""
+
+
 def written(folder: Path, values: Any) -> Artifact:
     """A checkpoint whose seal is right, whatever its state says."""
     make_folder(folder)
@@ -42,9 +46,7 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert state_of(written(tmp_path / "step-000000000", asdict(State()))) == State()
 
 
-@pytest.mark.parametrize(
-    "name", [field.name for field in fields(State) if field.name not in ("flops", "losses", "ended")]
-)
+@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name not in ADDED])
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):
@@ -123,3 +125,8 @@ def test_a_dropped_update_counts_as_drawn_and_not_as_applied() -> None:
 
 def test_scores_are_of_one_step_alone() -> None:
     assert STOOD.advanced(applied=True, sequences=1, tokens=1, seconds=0.0, scale=None).heldout == {}
+
+
+def test_a_checkpoint_of_before_scoring_could_be_cut_short_was_scored(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "unscored"}
+    assert state_of(written(tmp_path / "step-000000014", values)) == STOOD
