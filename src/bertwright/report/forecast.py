@@ -56,10 +56,10 @@ def grades(facts: Facts) -> dict[str, Grade]:
 def _steps_forecast(facts: Facts, plan: Plan) -> bool:
     """Whether a finished training had the steps that were forecast, as far as these were known and not estimated."""
     train = facts.stages["train"]
-    grown = [extension["phase"] for extension in train.counts["extensions"]]
-    done = zip(plan["phases"], train.counts["phase_steps"], train.counts["phase_ends"], strict=False)
-    for index, (forecast, steps, end) in enumerate(done):
-        phase = train.manifest["config"]["train"]["phases"][index]
+    counts, phases = train.counts, train.manifest["config"]["train"]["phases"]
+    grown = [extension["phase"] for extension in counts["extensions"]]
+    done = zip(plan["phases"], phases, counts["phase_steps"], counts["phase_ends"], strict=False)
+    for index, (forecast, phase, steps, end) in enumerate(done):
         # Before the examples are counted, the steps of a length in tokens or epochs are an estimate.
         estimated = (phase.get("tokens") or phase.get("epochs")) and index not in grown and end == steps
         if forecast["steps"] not in (None, end) and not phase.get("hours") and not estimated:

@@ -114,6 +114,14 @@ def test_nor_is_one_in_tokens_that_was_extended_or_ended_early(changed: dict[str
     assert "train_seconds" not in read_json(folder / "summary.json")["forecast"]
 
 
+def test_settings_of_fewer_phases_than_were_trained_are_no_traceback(run_folder: Make) -> None:
+    folder = run_folder()
+    train = open_artifact(folder / "train")
+    sealed_anew(folder / "train", {"phases": train.manifest["config"]["train"]["phases"][:1]}, {"extensions": []})
+    keep(folder, phases=[phase(600), phase(300)])
+    assert "Forecast" in report(folder).text
+
+
 def test_without_a_forecast_there_is_no_section(run_folder: Make) -> None:
     folder = run_folder()
     assert "forecast" not in report(folder).ids and "forecast" not in read_json(folder / "summary.json")
