@@ -164,15 +164,12 @@ def room(path: Path) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
-each_room = pytest.mark.parametrize("name", sorted({room(path) for path in files()}), ids=lambda name: name or "top")
-
-
 def imports_of(name: str) -> Iterator[tuple[Path, str]]:
     """The files of a room, and each module that one imports."""
     return ((path, module) for path in files() if room(path) == name for module in imported(path))
 
 
-@each_room
+@pytest.mark.parametrize("name", sorted({room(path) for path in files()}), ids=lambda name: name or "top")
 def test_a_stage_imports_only_what_the_table_allows(name: str) -> None:
     for path, module in imports_of(name):
         parts = module.split(".")

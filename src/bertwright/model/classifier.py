@@ -35,4 +35,4 @@ class SequenceClassifier(nn.Module):
         # A sequence of length 0 starts at T, beyond the last token; its output has weight 0.
         first_B = batch.cu_seqlens[:-1].long().clamp(max=len(batch.token_ids) - 1)
         encoder = self.encoder
-        return self.classification(encoder.pool(encoder(batch, first_B)))  # type: ignore[no-any-return]
+        return self.classification(encoder.pool(encoder(batch, first_B)))

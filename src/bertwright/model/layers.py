@@ -58,7 +58,7 @@ class Layer(nn.Module):
 
     def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        return self.feed_forward(self.attention(x_TH, attend, read_N))  # type: ignore[no-any-return]
+        return self.feed_forward(self.attention(x_TH, attend, read_N))
 
 
 class SelfAttention(nn.Module):
@@ -85,7 +85,7 @@ class SelfAttention(nn.Module):
         attended_TH = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         if read_N is not None:
             x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
-        return self.norm(x_TH + self.dropout(self.output(attended_TH)))  # type: ignore[no-any-return]
+        return self.norm(x_TH + self.dropout(self.output(attended_TH)))
 
 
 class FeedForward(nn.Module):
@@ -101,7 +101,7 @@ class FeedForward(nn.Module):
     def forward(self, x_TH: Tensor) -> Tensor:
         """[T, H] -> [T, H]."""
         y_TH = self.dropout(self.output(gelu(self.inner(x_TH))))
-        return self.norm(x_TH + y_TH)  # type: ignore[no-any-return]
+        return self.norm(x_TH + y_TH)
 
 
 class Pooler(nn.Module):

@@ -79,4 +79,4 @@ class NextSentenceHead(nn.Module):
 
     def forward(self, pooled_BH: Tensor) -> Tensor:
         """Logits [B, 2]."""
-        return self.classifier(pooled_BH)  # type: ignore[no-any-return]
+        return self.classifier(pooled_BH)

@@ -13,4 +13,4 @@ def is_traced() -> bool:
 
 def is_exported() -> bool:
     """Whether an exporter is tracing."""
-    return torch.jit.is_tracing()  # type: ignore[attr-defined, no-any-return, no-untyped-call]
+    return torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]

@@ -42,7 +42,7 @@ class Lamb(Optimizer):
         self.shards = shards or Whole()
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]  # torch's takes a closure, for optimizers that search lines
         """One update of every parameter that has a gradient."""
         groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in self.param_groups]
         parameters = [p for _, moving in groups for p in moving]
@@ -67,7 +67,8 @@ class Lamb(Optimizer):
     def _rates(self, group: dict[str, Any], ratios: Tensor) -> Tensor:
         """[n] the factors for the updates of a group's tensors, from their trust ratios [n]."""
         adapts = group["weight_decay"] != 0 or self.config.trust_ratio_on_undecayed
-        return group["lr"] * (ratios if adapts else torch.ones_like(ratios))  # type: ignore[no-any-return]
+        rate: float = group["lr"]
+        return rate * (ratios if adapts else torch.ones_like(ratios))
 
     def _add_adam(self, parameters: Sequence[Tensor], negative_updates: list[Tensor]) -> None:
         """Advance the moments and subtract m̂ / (√v̂ + eps) from `negative_updates`, by an Adam step of rate 1."""

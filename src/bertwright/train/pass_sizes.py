@@ -19,7 +19,7 @@ from bertwright.model.config import NetworkConfig
 from bertwright.train.phase_config import PhaseConfig
 
 _NARROW = 0.625
-"""Size of the numbers that a layer keeps under autocast, relative to float32: 16 bits, but for norms."""
+"""`Kernels.size` under autocast: 16 bits, but for norms."""
 
 
 class Kernels(NamedTuple):
@@ -33,6 +33,11 @@ class Kernels(NamedTuple):
     """Whether layers compute in 16 bits from weights in float32."""
     weighed: bool = False
     """Whether attention without dropout keeps the weight of each pair of tokens, as `sequences` does in 16 bits."""
+
+    @property
+    def size(self) -> float:
+        """Size of the numbers that a layer keeps, relative to float32."""
+        return _NARROW if self.autocast else 1.0
 
 
 OF_A_CPU = Kernels()
@@ -63,8 +68,7 @@ def pass_numbers(
 ) -> float:
     """Return about how many numbers of float32 a forward pass keeps for its backward pass; `recompute`: with activation
     checkpointing."""
-    layers, hidden = network.num_hidden_layers, network.hidden_size
-    size = _NARROW if kernels.autocast else 1.0
+    layers, hidden, size = network.num_hidden_layers, network.hidden_size, kernels.size
     layer = layer_numbers(network, read, padded, kernels)
     predictions = predictions_of(network, phase, read)
     embedded = (2 if network.hidden_dropout_prob else 1) * hidden * read.tokens
@@ -113,18 +117,17 @@ def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, kernels: Ker
     if network.hidden_dropout_prob:
         kept += layer.masks / 4 if kernels.fused else layer.masks
     drops = network.attention_probs_dropout_prob and not kernels.fused
-    size = _NARROW if kernels.autocast else 1.0
     if padded:
         # With dropout, attention is computed step by step, whose output is not kept in the rectangle.
         numbers = read.tokens * kept + (3 if drops else 4) * hidden * read.sequences * read.longest
     else:
         # Sequences of different lengths are attended to separately and then concatenated.
         numbers = read.tokens * (kept + hidden)
-    numbers *= size
+    numbers *= kernels.size
     if drops or kernels.weighed:
         pairs = network.num_attention_heads * (read.sequences * read.longest**2 if padded else read.pairs)
         # Autocast keeps the padded kernel's weights of pairs, and what dropout makes of them, in float32.
-        numbers += (1.0 if padded else size) * (3 if drops else 1) * pairs
+        numbers += (1.0 if padded else kernels.size) * (3 if drops else 1) * pairs
     return numbers
 
 

@@ -21,4 +21,4 @@ class BertClassificationHead(nn.Module):
 
     def forward(self, pooled_BH: Tensor) -> Tensor:
         """Logits [B, C]."""
-        return self.classifier(self.dropout(pooled_BH))  # type: ignore[no-any-return]
+        return self.classifier(self.dropout(pooled_BH))

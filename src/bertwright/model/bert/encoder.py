@@ -39,7 +39,7 @@ class Bert(nn.Module):
         *inner, last = self.layers
         for layer in inner:
             x_TH = layer(x_TH, attend)
-        return last(x_TH, attend, read_N)  # type: ignore[no-any-return]
+        return last(x_TH, attend, read_N)
 
     def pool(self, first_BH: Tensor) -> Tensor:
         """As `Encoder.pool`, [B, H]; requires a pooler."""
@@ -62,4 +62,4 @@ class Embeddings(nn.Module):
     def forward(self, token_ids: Tensor, position_ids: Tensor, segment_ids: Tensor) -> Tensor:
         """[T], [T], [T] -> [T, H]."""
         x_TH = self.token(token_ids) + self.position(position_ids) + self.segment(segment_ids)
-        return self.dropout(self.norm(x_TH))  # type: ignore[no-any-return]
+        return self.dropout(self.norm(x_TH))

@@ -24,4 +24,4 @@ class DistilBertClassificationHead(nn.Module):
 
     def forward(self, first_BH: Tensor) -> Tensor:
         """Logits [B, C]."""
-        return self.classifier(self.dropout(relu(self.transform(first_BH))))  # type: ignore[no-any-return]
+        return self.classifier(self.dropout(relu(self.transform(first_BH))))

@@ -27,4 +27,4 @@ class ModernClassificationHead(nn.Module):
     def forward(self, first_BH: Tensor) -> Tensor:
         """Logits [B, C]."""
         transformed_BH = self.norm(gelu(self.transform(first_BH)))
-        return self.classifier(self.dropout(transformed_BH))  # type: ignore[no-any-return]
+        return self.classifier(self.dropout(transformed_BH))

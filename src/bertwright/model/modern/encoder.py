@@ -53,7 +53,7 @@ class Modern(nn.Module):
         *inner, last = self.layers
         for layer, kind in zip(inner, kinds, strict=False):
             x_TH = layer(x_TH, views[kind])
-        return self.norm(last(x_TH, views[kinds[-1]], read_N))  # type: ignore[no-any-return]
+        return self.norm(last(x_TH, views[kinds[-1]], read_N))
 
     def pool(self, first_BH: Tensor) -> Tensor:
         """As `Encoder.pool`, [B, H]: returns the states unchanged, because there is no pooler."""
@@ -80,7 +80,7 @@ class Embeddings(nn.Module):
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """[T] -> [T, H]."""
-        return self.dropout(self.norm(self.token(token_ids)))  # type: ignore[no-any-return]
+        return self.dropout(self.norm(self.token(token_ids)))
 
 
 class Layer(nn.Module):
@@ -93,7 +93,7 @@ class Layer(nn.Module):
 
     def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        return self.feed_forward(self.attention(x_TH, view, read_N))  # type: ignore[no-any-return]
+        return self.feed_forward(self.attention(x_TH, view, read_N))
 
 
 class SelfAttention(nn.Module):
@@ -119,7 +119,7 @@ class SelfAttention(nn.Module):
         attended_TH = view.attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         if read_N is not None:
             x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
-        return x_TH + self.dropout(self.output(attended_TH))  # type: ignore[no-any-return]
+        return x_TH + self.dropout(self.output(attended_TH))
 
 
 class FeedForward(nn.Module):
@@ -135,7 +135,7 @@ class FeedForward(nn.Module):
     def forward(self, x_TH: Tensor) -> Tensor:
         """[T, H] -> [T, H]."""
         value_TF, gate_TF = self.inner(self.norm(x_TH)).chunk(2, dim=-1)
-        return x_TH + self.output(self.dropout(gelu(value_TF) * gate_TF))  # type: ignore[no-any-return]
+        return x_TH + self.output(self.dropout(gelu(value_TF) * gate_TF))
 
 
 def _norm(config: ModernConfig) -> nn.LayerNorm:
