@@ -6,6 +6,8 @@ Reading a recipe needs no other package, and neither does writing it, which `run
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,3 +131,12 @@ def test_scoring_loads_no_compiler(finished: Path, tmp_path: Path) -> None:
     printed(SCORED, folder)
     made, expected = (RunFolder(folder).artifact("evaluate").counts for folder in (folder, finished))
     assert made == expected
+
+
+def test_a_corpus_needs_nothing_that_trains(tmp_path: Path) -> None:
+    """The command for a stage once loaded the loops of training, to read a row that only training writes."""
+    command = [sys.executable, "-X", "importtime", "-m", "bertwright.cli", "corpus", "smoke", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "bertwright.corpus.extract" in imported
+    assert not imported & {"bertwright.train.phases", "bertwright.examples.loader", "torch"}

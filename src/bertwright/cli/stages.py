@@ -191,8 +191,6 @@ def _print_result(folder: Path, stages: Sequence[str], as_json: bool) -> None:
 def run_stages(of: Run, stages: Sequence[str], workers: Workers = Workers(), scale: str = "") -> Path:
     """Run the stages; returns the run folder."""
     from bertwright.core.dask import Dask
-    from bertwright.train.expected import OUTSIDE
-    from bertwright.train.metrics import read_rows
 
     recipe, folder, replaced = load_at_scale(of.recipe, of.overrides, of.out, scale)
     dask, split = Dask(workers.dask) if workers.dask else None, WorkSplit(workers.rank, workers.world)
@@ -201,8 +199,18 @@ def run_stages(of: Run, stages: Sequence[str], workers: Workers = Workers(), sca
         for line in replaced:
             log.say(f"scale: {line}")
         ran = run(recipe, folder, stages, log, dask, split).path
-        for row in read_rows(folder / "train" / "metrics.jsonl") if recipe.train.expected and "train" in stages else ():
-            if OUTSIDE in row:
-                log.say(f"warning: {row[OUTSIDE]}")
+        if recipe.train.expected and "train" in stages:
+            _warn_of_losses(folder, log)
     # As the user wrote it, so that a relative path can be typed again.
     return folder if ran == folder.absolute() else ran  # an unfinished training may have its own folder
+
+
+def _warn_of_losses(folder: Path, log: Terminal) -> None:
+    """Repeat what training said about losses outside the bands of the recipe."""
+    # Imported lazily: the other stages need nothing that training imports.
+    from bertwright.train.expected import OUTSIDE
+    from bertwright.train.metrics import read_rows
+
+    for row in read_rows(folder / "train" / "metrics.jsonl"):
+        if OUTSIDE in row:
+            log.say(f"warning: {row[OUTSIDE]}")
