@@ -49,15 +49,15 @@ def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter
     for article, split in _split(_ruled(documents(job, counts, state), job.config.filter, counts), _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
-        text = "\n".join(sentences)
-        size = len(text.encode()) + 2 if sentences else 0  # its size in a shard
         counts["documents"] += 1
-        counts["document_bytes"] += size
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
         if reason is None:
-            part.add(sentences, starts, facts)
+            counts["document_bytes"] += part.add(sentences, starts, facts)
             kept += 1
             continue
+        text = "\n".join(sentences)
+        size = len(text.encode()) + 2 if sentences else 0  # its size in a shard
+        counts["document_bytes"] += size
         counts[f"dropped.{reason}"] += 1
         counts[f"dropped_bytes.{reason}"] += size
         if job.config.filter.keep_dropped:

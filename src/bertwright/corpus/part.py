@@ -40,18 +40,24 @@ class PartWriter:
         self._texts, self._facts = _Compressed(), _Compressed()
         self._documents, self._paragraphs = list[tuple[int, ...]](), list[tuple[int, ...]]()
 
-    def add(self, sentences: list[str], starts: list[int], facts: dict[str, Any]) -> None:
-        """Add a kept document: its sentences, the indices of those that begin a paragraph, and its side-car line."""
+    def add(self, sentences: list[str], starts: list[int], facts: dict[str, Any]) -> int:
+        """Add a kept document: its sentences, the indices of those that begin a paragraph, and its side-car line.
+
+        Returns the bytes that it takes in a shard.
+        """
         document = "\n".join(sentences)
         data, unspaced = f"{document}\n\n".encode(), has_unspaced(document)  # asked once, not per paragraph
         self._documents.append((*_hash(data), len(starts)))
+        lines = data.split(b"\n")
         for start, stop in pairwise([*starts, len(sentences)]):
             text = " ".join(sentences[start:stop])
-            words, size = count_tokens_of_sentences(text, unspaced=unspaced), len(text.encode()) + 1
+            words = count_tokens_of_sentences(text, unspaced=unspaced)
+            size = sum(map(len, lines[start:stop])) + stop - start
             self._paragraphs.append((*_hash(text.casefold().encode()), stop - start, words, size))
         self._texts.write(data)
         line = {**facts, "paragraphs": starts}
         self._facts.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        return len(data)
 
     def finish(self) -> list[Path]:
         """Write the files of the part and return their paths."""

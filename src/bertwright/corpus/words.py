@@ -27,6 +27,8 @@ _IN_FOURS = (
     r"\ua9e0-\ua9ef\uaa60-\uaa7f"
 )
 _UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
+_FIRST_UNSPACED = np.uint32(0x0E01)
+"""The code point of the first letter of either class."""
 # A quick test, six times as fast where nothing matches. It is a negated class with the most common characters first, so
 # that one comparison decides most cases.
 _MAY_BE_UNSPACED = re.compile("[^\x00-\u0e00\u2000-\u2e7f\u109e-\u177f\u17d4-\u1fff\uac00-\uf8ff]")
@@ -94,8 +96,11 @@ def count_tokens_of_sentences(text: str, *, unspaced: bool = True) -> int:
 
 def has_unspaced(text: str) -> bool:
     """Whether the text has letters of scripts that put no spaces between words."""
-    kinds = map(kinds_of, map(code_points, pieces(text)))
-    return any(are(of_piece, Kind.IN_TWOS).any() or are(of_piece, Kind.IN_FOURS).any() for of_piece in kinds)
+    for codes in map(code_points, pieces(text)):
+        kinds = kinds_of(codes[codes >= _FIRST_UNSPACED])  # of few characters, in most scripts
+        if are(kinds, Kind.IN_TWOS).any() or are(kinds, Kind.IN_FOURS).any():
+            return True
+    return False
 
 
 def _more_tokens(text: str) -> int:
