@@ -11,7 +11,6 @@ LINES = 200
 """Most lines of a file."""
 LONGER = {
     "cli/stages.py",
-    "init/draft.py",
     "launch/azureml/place.py",
     "recipe.py",
     "train/config.py",

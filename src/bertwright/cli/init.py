@@ -27,8 +27,8 @@ def init(
     """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
     from bertwright.core.files import make_folder, write_atomic
     from bertwright.init.answers import machine_named
+    from bertwright.init.asked import Asked
     from bertwright.init.choose import choose, text_of
-    from bertwright.init.draft import Asked
     from bertwright.init.facts import facts
     from bertwright.init.head import commands, head
 

@@ -11,7 +11,8 @@ from bertwright.check.advice import READINGS
 from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
-from bertwright.init.draft import SIZES, Asked, PhaseDraft, Section, draft
+from bertwright.init.asked import SIZES, Asked
+from bertwright.init.draft import PhaseDraft, Section, draft
 from bertwright.plan.data import KEPT, Data
 from bertwright.plan.hours import score_seconds, stage_seconds
 from bertwright.plan.plan import make_plan
@@ -162,7 +163,7 @@ def _lengths(asked: Asked) -> list[tuple[int, float]]:
     """Return the sequence length and the share of the time of each phase."""
     if asked.quick:
         return [(128, 1.0)]
-    if asked.modern:
+    if asked.best:
         # Articles of a small Wikipedia are short.
         return [(1024 if (asked.facts.text_bytes or 0) >= 2e8 else 512, 1.0)]
     # BERT made nine tenths of its steps at 128 (Devlin et al. 2019 §A.2), and a step at 512 takes longer.

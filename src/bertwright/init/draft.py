@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from bertwright.corpus.alphabet import scripts, spaced
 from bertwright.corpus.download import database
 from bertwright.corpus.wikis import wikis
-from bertwright.init.answers import Answers
-from bertwright.init.facts import Facts
-from bertwright.plan.machine import Machine
+from bertwright.init.asked import Asked, by_muon, is_modern, is_narrow
 
-SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 _RATE = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 4e-4, "large": 2e-4}
 _MUON_RATE = {"tiny": 3e-3, "mini": 2e-3}
-"""Learning rates of the networks that Muon trains on a CPU, where they see few tokens: they learn to use the context
-after 5 to 8 million, with AdamW much later (docs/results.md, "Which settings learn")."""
 _MOST_ENTRIES = {"tiny": 8_000, "mini": 16_000}
 """Maximum vocabulary size on a CPU, for networks whose output layer would otherwise take most of the time."""
 _LEAST_BATCH = {"tiny": 16, "mini": 16, "small": 32, "medium": 64, "base": 128, "large": 256}
@@ -32,25 +27,6 @@ Line = tuple[str, str, str]
 """Key, value in TOML, reason."""
 Section = tuple[str, Sequence[Line]]
 """Header with its brackets, and the lines of the section."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Everything that a recipe is drafted from."""
-
-    answers: Answers
-    facts: Facts
-    machine: Machine
-
-    @property
-    def quick(self) -> bool:
-        """Whether a first look is requested."""
-        return self.answers.quality == "quick"
-
-    @property
-    def modern(self) -> bool:
-        """Whether the network is a ModernBERT."""
-        return self.answers.quality == "best"
 
 
 @dataclass(frozen=True)
@@ -71,7 +47,7 @@ def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section
     return [
         ("[corpus]", _corpus(asked)),
         ("[vocab]", _vocab(asked, size)),
-        ("[examples]", _examples(asked)),
+        ("[examples]", _examples(asked, size)),
         ("[model]", _model(asked, size, phases)),
         ("[optim]", [_optimizer(asked, size)]),
         *(("[[train.phases]]", _phase(asked, size, phase, tokens)) for phase in phases),
@@ -107,11 +83,11 @@ def _vocab(asked: Asked, network: str) -> list[Line]:
     ]
 
 
-def _examples(asked: Asked) -> list[Line]:
+def _examples(asked: Asked, size: str) -> list[Line]:
     text = asked.facts.text_bytes or 0
     heldout = 0.005 if text >= 2e8 else 0.01 if text >= 2e7 else 0.05
     held: Line = ("heldout", f"{heldout:g}", "share of the articles that training never sees")
-    if asked.modern:
+    if is_modern(asked, size):
         plan: Line = ("plan", '"full-sentences"', "no pairs: the network has no next-sentence head")
         return [plan, ("passes", "1", "one pass is enough: masks are drawn anew in every epoch"), held]
     # Ten as in the originals (dupe factor); a short training, and one of much text, does not read that many.
@@ -120,48 +96,41 @@ def _examples(asked: Asked) -> list[Line]:
 
 
 def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
-    lines: list[Line] = [("kind", '"modern"', "Warner et al. 2024")] if asked.modern else []
+    lines: list[Line] = []
+    if modern := is_modern(asked, size):
+        why = "this small, it learns to use the context sooner than a BERT" if asked.quick else "Warner et al. 2024"
+        lines.append(("kind", '"modern"', why))
     lines.append(("size", json.dumps(size), "chosen from the hours and the text: docs/how-to/init.md"))
     longest = max(phase.length for phase in phases)
     if asked.quick:
         lines.append(("max_positions", f"{longest}", "no phase has longer sequences"))
-        lines.append(("dropout", "0.0", "a short run does not see enough text to overfit"))
-    elif _by_muon(asked, size):
-        lines.append(("dropout", "0.0", "a network this small does not overfit, and learns later with dropout"))
-    if _is_narrow(asked, size):
-        lines.append(("initializer_range", "0.06", "BERT's 0.02 is for wide networks: this one learns twice as soon"))
+    if not modern and (asked.quick or by_muon(asked, size)):  # without the key, a ModernBERT has none
+        short, small = "a short run does not see enough text to overfit", "a network this small does not overfit, and"
+        lines.append(("dropout", "0.0", short if asked.quick else f"{small} learns later with dropout"))
+    if is_narrow(asked, size):
+        lines.append(("initializer_range", "0.06", "0.02 is for wide networks: this one learns twice as soon"))
     if asked.machine.device.gpu:
         lines.append(("pad_vocab_to_multiple_of", "64", "a size that is fast on the GPU"))
     return lines
 
 
 def _optimizer(asked: Asked, size: str) -> Line:
-    if _by_muon(asked, size):
+    if by_muon(asked, size):
         return "kind", '"muon"', "with AdamW, a network this small learns little but word frequencies for a long time"
     return "kind", '"adamw"', ""
 
 
-def _by_muon(asked: Asked, size: str) -> bool:
-    return size in _MUON_RATE and not asked.machine.device.gpu
-
-
-def _is_narrow(asked: Asked, size: str) -> bool:
-    """Whether this is the network that learns sooner with wide initial weights, a short warm-up and more masks;
-    `mini` learns later with them (docs/results.md, "The ladder")."""
-    return size == "tiny" and _by_muon(asked, size) and not asked.modern
-
-
 def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
     batch = _batch(asked, size, phase, tokens)
-    rate = _MUON_RATE[size] if _by_muon(asked, size) else _RATE[size]
+    rate = _MUON_RATE[size] if by_muon(asked, size) else _RATE[size]
     lines: list[Line] = [
         ("length", f"{phase.length}", ""),
         ("batch", f"{batch:_}", "sequences per update"),
         _micro_batch(asked, phase.length, batch),
         ("learning_rate", f"{rate:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
-        ("warmup", "0.02" if _is_narrow(asked, size) else "0.06", ""),
+        ("warmup", "0.02" if is_narrow(asked, size) else "0.06", ""),
     ]
-    if asked.modern:
+    if asked.best:
         lines.append(
             ("schedule", '{kind = "wsd", decay = 0.15}', "constant at the peak, then falling in the last part")
         )
@@ -190,7 +159,7 @@ def _micro_batch(asked: Asked, length: int, batch: int) -> Line:
 
 def _masking(asked: Asked, size: str) -> list[Line]:
     lines: list[Line] = []
-    if asked.modern or _is_narrow(asked, size):
+    if asked.best or is_narrow(asked, size):
         lines.append(("masking.rate", "0.3", "more predictions per sequence than BERT's 0.15"))
     elif asked.quick:
         lines.append(("masking.rate", "0.25", "more predictions per short sequence"))
@@ -207,7 +176,7 @@ def _train(asked: Asked) -> list[Line]:
         lines.append(("device", '"cpu"', ""))
     if device.gpu and device.has("bf16"):
         lines.append(("precision", '"bf16"', f"several times faster than fp32 on a {device.name.upper()}"))
-        if asked.modern:
+        if asked.best:
             lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
     elif device.gpu and device.has("fp16"):
         lines.append(("precision", '"fp16"', f"no bf16 units on a {device.name.upper()}"))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.wikis import wikis
 from bertwright.init.answers import QUALITIES, Answers
+from bertwright.init.asked import Asked, is_modern
 from bertwright.init.choose import Choice
-from bertwright.init.draft import Asked
 from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts
 
 _LITTLE = 2_000_000
@@ -19,7 +19,7 @@ _LITTLE = 2_000_000
 def head(asked: Asked, choice: Choice) -> str:
     """Return the comment above the first section."""
     answers, name = asked.answers, wikis()[asked.answers.language]
-    family = "ModernBERT" if asked.modern else "BERT"
+    family = "ModernBERT" if is_modern(asked, choice.size) else "BERT"
     lines = [
         f"A {family}-{choice.size} from the Wikipedia in {name} ({answers.language}), in {answers.hours:g} h "
         f"on {_machine(asked)}.",

@@ -8,8 +8,8 @@ import pytest
 
 from bertwright.core.errors import RecipeError
 from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.asked import SIZES, Asked
 from bertwright.init.choose import ENOUGH, choose, recipe_of, text_of
-from bertwright.init.draft import SIZES, Asked
 from bertwright.init.facts import Facts
 from bertwright.recipe import Recipe
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bertwright.init.answers import Answers, Quality, machine_named
-from bertwright.init.draft import Asked, PhaseDraft, draft
+from bertwright.init.asked import Asked
+from bertwright.init.draft import PhaseDraft, draft
 from bertwright.init.facts import Facts
 
 SHORT, LONG = PhaseDraft(128, 1.0, 10**8, 1.0), PhaseDraft(512, 0.1, 10**7, 2.0)
@@ -72,6 +73,24 @@ def test_what_a_small_network_learns_with_on_a_processor(
     assert (found.get("model.initializer_range"), found["train.phases.warmup"], masks) == (
         ("0.06", "0.02", "0.3") if narrow else (None, "0.06", None)
     )
+
+
+@pytest.mark.parametrize(
+    ("quality", "size", "machine", "modern"),
+    [
+        ("quick", "tiny", "2-cores", True),
+        ("quick", "mini", "2-cores", False),
+        ("quick", "tiny", "t4", False),
+        ("classic", "tiny", "2-cores", False),
+        ("best", "mini", "t4", True),
+    ],
+)
+def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine: str, modern: bool) -> None:
+    found = keys(quality=quality, size=size, machine=machine)
+    assert found.get("model.kind") == ('"modern"' if modern else None)
+    assert ("examples.plan" in found) == modern, "it takes no pairs"
+    assert not modern or "model.dropout" not in found, "it has none unless the recipe says so"
+    assert ("train.phases.schedule" in found) == (quality == "best")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.asked import Asked
 from bertwright.init.choose import Choice
-from bertwright.init.draft import Asked
 from bertwright.init.facts import Facts
 from bertwright.init.head import head
 

@@ -31,8 +31,9 @@ from bertwright.init.answers import (
     out_of,
     quality_of,
 )
+from bertwright.init.asked import SIZES, Asked
 from bertwright.init.choose import ENOUGH, Choice, choose, recipe_of, text_of
-from bertwright.init.draft import SIZES, Asked, PhaseDraft, draft
+from bertwright.init.draft import PhaseDraft, draft
 from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts, _table, facts
 from bertwright.init.head import commands, head
 from bertwright.pipeline.stage import STAGES
@@ -61,7 +62,7 @@ def drafts() -> Iterator[tuple[Asked, str]]:
             asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), facts(language), machines[machine])
             size = SIZES[len(known) % len(SIZES)]
             phases = [PhaseDraft(128, 0.9, 10**8, 12.0), PhaseDraft(512, 0.1, 10**7, 2.0)]
-            sections = draft(asked, size, phases[: 1 if asked.quick or asked.modern else 2])
+            sections = draft(asked, size, phases[: 1 if asked.quick or asked.best else 2])
             corpus, rest = dict(sections)["[corpus]"], text_of(sections[1:])
             validate(CorpusConfig, tomllib.loads(text_of([("[corpus]", corpus)]))["corpus"], language, {})
             assert f'"{language}"' in corpus[1] and name in corpus[1]
@@ -187,7 +188,7 @@ def test_an_answer_that_is_none(read: object, text: str, message: str) -> None:
 
 
 def test_hours_that_are_too_few_even_to_prepare_the_text() -> None:
-    with pytest.raises(RecipeError, match=r"--hours 0.5: preparing the text, scoring and exporting alone take about 3"):
+    with pytest.raises(RecipeError, match=r"--hours 0.5: preparing the text, .* alone take about 2.8"):
         chosen("en", "1-cores", "quick", 0.5)
 
 
@@ -209,7 +210,7 @@ def test_options_alone_write_a_recipe_and_never_over_another(
     told = json.loads(capsys.readouterr().out)
     assert told["path"] == "hy.toml" and told["commands"][0] == "bertwright corpus --download hy"
     text = Path("hy.toml").read_text(encoding="utf-8")
-    assert text.startswith("# A BERT-") and Recipe.load("hy.toml", ["corpus.source=sample"]).corpus is not None
+    assert text.startswith("# A ModernBERT-") and Recipe.load("hy.toml", ["corpus.source=sample"]).corpus is not None
     Path("hy.toml").write_text("mine")
     assert call(monkeypatch, *ALL) == 2
     assert "--out hy.toml: this file already exists, and is not overwritten" in capsys.readouterr().err

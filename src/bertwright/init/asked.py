@@ -1,0 +1,48 @@
+"""What a recipe is drafted from, and which network and optimizer that calls for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bertwright.init.answers import Answers
+from bertwright.init.facts import Facts
+from bertwright.plan.machine import Machine
+
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Everything that a recipe is drafted from."""
+
+    answers: Answers
+    facts: Facts
+    machine: Machine
+
+    @property
+    def quick(self) -> bool:
+        """Whether a first look is requested."""
+        return self.answers.quality == "quick"
+
+    @property
+    def best(self) -> bool:
+        """Whether the newer findings are requested."""
+        return self.answers.quality == "best"
+
+
+def by_muon(asked: Asked, size: str) -> bool:
+    """Whether Muon trains the network: the smallest ones on a CPU, where they see few tokens, learn to use the context
+    after 5 to 8 million, with AdamW much later (docs/results.md, "Which settings learn")."""
+    return size in ("tiny", "mini") and not asked.machine.device.gpu
+
+
+def is_modern(asked: Asked, size: str) -> bool:
+    """Whether the network is a ModernBERT: for the best quality, and for a first look where it learns so much sooner
+    than a BERT that minutes are enough (docs/results.md, "The ladder")."""
+    return asked.best or (asked.quick and is_narrow(asked, size))
+
+
+def is_narrow(asked: Asked, size: str) -> bool:
+    """Whether this is the network that learns sooner with wide initial weights, a short warm-up and more masks;
+    `mini` learns later with them (docs/results.md, "The ladder")."""
+    return size == "tiny" and by_muon(asked, size)
