@@ -95,6 +95,7 @@ def test_values_that_mean_nothing_are_refused(option: list[str], asked: list[Any
 
 def test_the_verb_measures_ours_alone_and_refuses_what_there_is_not() -> None:
     options = ["--workload", "full-128", "--rounds", "1", "--steps", "1", "--threads", "1", "--json"]
+    options += ["--precision", "fp32"]  # one row, also where the processor has units for bfloat16
     (row,) = json.loads(bertwright("bench", "train", *options).out)
     assert row["side"] == "bertwright" and row["times_as_fast"] == 1 and row["times_fp32"] is None
     assert row["floor_ratio"] > 0 and row["seconds"] > 0 and row["processor_seconds"] > 0
@@ -105,6 +106,7 @@ def test_the_verb_measures_ours_alone_and_refuses_what_there_is_not() -> None:
 @pytest.mark.slow
 def test_the_verb_measures_all_sides_in_turn() -> None:
     options = ["--workload", "pairs-128", "--rounds", "1", "--steps", "1", "--threads", "1", "--peer", "hf", "--json"]
+    options += ["--precision", "fp32"]
     rows = json.loads(bertwright("bench", "train", *options, "--attention-dropout", "0.1").out)
     assert [row["side"] for row in rows] == ["bertwright", "trainer", "trainer-tuned"]
     assert all(row["seconds"] > 0 and row["processor_seconds"] > 0 for row in rows)
