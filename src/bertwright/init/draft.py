@@ -105,8 +105,8 @@ def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
     if asked.quick:
         lines.append(("max_positions", f"{longest}", "no phase has longer sequences"))
     if not modern and (asked.quick or by_muon(asked, size)):  # without the key, a ModernBERT has none
-        short, small = "a short run does not see enough text to overfit", "a network this small does not overfit, and"
-        lines.append(("dropout", "0.0", short if asked.quick else f"{small} learns later with dropout"))
+        what = "a short run" if asked.quick else "a network this small"
+        lines.append(("dropout", "0.0", f"{what} does not overfit, and learns later with dropout"))
     if is_narrow(asked, size):
         lines.append(("initializer_range", "0.06", "0.02 is for wide networks: this one learns twice as soon"))
     if asked.machine.device.gpu:

@@ -70,7 +70,9 @@ def test_the_hashes_are_the_same_on_every_machine() -> None:
     assert words("Híd –")[0].tolist() == [expected]
 
 
-@pytest.mark.parametrize(("text", "unspaced"), [("Ő – 한국 देश!", False), ("a 京", True), ("ไทย", True), ("", False)])
+@pytest.mark.parametrize(
+    ("text", "unspaced"), [("Ő – 한국 देश!", False), ("a 京", True), ("ไทย", True), ("ก", True), ("", False)]
+)
 def test_letters_of_scripts_without_spaces_are_found(text: str, unspaced: bool) -> None:
     assert has_unspaced(text) == unspaced
     assert count_tokens_of_sentences(text, unspaced=unspaced) == count_tokens_of_sentences(text)
