@@ -6,9 +6,8 @@ For a matrix W [rows, columns] with gradient G, the momentum M, and O the neares
     W ← (1 - lr · weight_decay) · W - lr · 0.2 · √max(rows, columns) · O
 
 The factor is that of Moonlight (Liu et al. 2025, section 2.2): entries of the update are about 0.2, as with AdamW, so
-that both rules share one learning rate and one decay; Jordan's factor, √max(1, rows / columns), needs separate rates. O
-is approximated by five steps of his Newton-Schulz iteration on N, with singular values between 0.7 and 1.2, not at 1.
-The iteration runs in bfloat16 on a GPU, as in his code, and in float32 on a CPU, which rarely has bfloat16 units.
+that both rules share one learning rate and one decay; Jordan's factor, √max(1, rows / columns), needs separate rates.
+`orthogonal` approximates O.
 """
 
 from __future__ import annotations
@@ -27,12 +26,10 @@ from bertwright.optim.adam import AdamRule, adam_
 from bertwright.optim.by_name import is_layer_matrix
 from bertwright.optim.config import MuonConfig
 from bertwright.optim.groups import Group
+from bertwright.optim.orthogonal import orthogonalized
 from bertwright.optim.shards import Shards, Whole
 from bertwright.optim.uncompiled import add_group
 
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Coefficients of the fifth-degree polynomial that each step applies to the singular values (Jordan 2024)."""
-STEPS = 5
 RMS = 0.2
 """Root mean square of AdamW's updates, to which the updates of matrices are scaled (Liu et al. 2025)."""
 
@@ -96,17 +93,3 @@ class Muon(Optimizer):
             state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
             state.update({moment: torch.zeros_like(p) for moment in moments})
         return state
-
-
-def orthogonalized(matrix: Tensor) -> Tensor:
-    """The matrix [rows, columns] with all singular values moved close to 1, in the same dtype; zero stays zero."""
-    a, b, c = COEFFICIENTS
-    x: Tensor = matrix.to(torch.bfloat16) if matrix.is_cuda else matrix
-    # Transposed so that products have the size of the shorter side; dividing by the norm bounds singular values by 1.
-    x = x.mT if x.shape[0] > x.shape[1] else x
-    x = x / (torch.linalg.matrix_norm(x) + 1e-7)
-    for _ in range(STEPS):
-        gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
-    whole: Tensor = x.mT if matrix.shape[0] > matrix.shape[1] else x
-    return whole.to(matrix.dtype)

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright import Recipe
 from bertwright.optim.by_name import is_layer_matrix
-from bertwright.optim.muon import STEPS, orthogonalized
+from bertwright.optim.orthogonal import ITERATIONS, orthogonalized
 from bertwright.plan.devices import Device
 from bertwright.plan.machine import Machine
 from bertwright.plan.update_time import muon_flops, update_seconds
@@ -27,17 +27,19 @@ def seconds(recipe: Recipe, device: Device, each: int = 1) -> float:
 def test_muons_operations_are_those_that_torch_counts(load: Load) -> None:
     network = load(MUON).network()
     matrices = [shape for name, shape in network.tensors.items() if is_layer_matrix(name, len(shape))]
-    assert len(matrices) == 6 * network.num_hidden_layers and STEPS == 5
+    assert len(matrices) == 6 * network.num_hidden_layers and ITERATIONS == 5
     with FlopCounterMode(display=False) as counter:
         for shape in matrices:
             orthogonalized(torch.ones(shape))
-    assert muon_flops(network) == counter.get_total_flops()
+    assert muon_flops(network, gpu=False) == counter.get_total_flops()
 
 
 def test_a_gpu_multiplies_them_in_bfloat16_and_a_processor_starts_each_operation(load: Load) -> None:
     recipe = load(MUON)
-    flops, tensors = muon_flops(recipe.network()), len(recipe.network().tensors)
-    assert seconds(recipe, GPU) == pytest.approx(flops / 2e9)
+    flops, tensors = muon_flops(recipe.network(), gpu=False), len(recipe.network().tensors)
+    matrices = [sorted(shape) for name, shape in recipe.network().tensors.items() if is_layer_matrix(name, len(shape))]
+    each_time = sum(5 * (4 * m * m * n + 2 * m**3) for m, n in matrices)
+    assert seconds(recipe, GPU) == pytest.approx(each_time / 2e9) and each_time > flops
     calls = 0.25e-3 * 6 * recipe.network().num_hidden_layers + 20e-6 * tensors + 2e-3
     assert seconds(recipe, replace(GPU, name="cpu")) == pytest.approx(flops / 1e9 + calls)
     assert seconds(load(), GPU) == pytest.approx(0, abs=1e-12), "AdamW multiplies nothing"
