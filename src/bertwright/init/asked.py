@@ -39,10 +39,10 @@ def by_muon(asked: Asked, size: str) -> bool:
 def is_modern(asked: Asked, size: str) -> bool:
     """Whether the network is a ModernBERT: for the best quality, and for a first look where it learns so much sooner
     than a BERT that minutes are enough (docs/results.md, "The ladder")."""
-    return asked.best or (asked.quick and is_narrow(asked, size))
+    return asked.best or (asked.quick and by_muon(asked, size))
 
 
 def is_narrow(asked: Asked, size: str) -> bool:
-    """Whether this is the network that learns sooner with wide initial weights, a short warm-up and more masks;
+    """Whether this is a network that learns sooner with wide initial weights, a short warm-up and more masks; a BERT
     `mini` learns later with them (docs/results.md, "The ladder")."""
-    return size == "tiny" and by_muon(asked, size)
+    return by_muon(asked, size) and (size == "tiny" or is_modern(asked, size))

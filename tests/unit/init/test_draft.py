@@ -79,7 +79,8 @@ def test_what_a_small_network_learns_with_on_a_processor(
     ("quality", "size", "machine", "modern"),
     [
         ("quick", "tiny", "2-cores", True),
-        ("quick", "mini", "2-cores", False),
+        ("quick", "mini", "2-cores", True),
+        ("quick", "small", "2-cores", False),
         ("quick", "tiny", "t4", False),
         ("classic", "tiny", "2-cores", False),
         ("best", "mini", "t4", True),
@@ -93,6 +94,14 @@ def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine:
     assert ("train.phases.schedule" in found) == (quality == "best")
 
 
+@pytest.mark.parametrize(("quality", "narrow"), [("quick", True), ("best", True), ("classic", False)])
+def test_a_mini_has_wide_initial_weights_where_it_is_a_modernbert(quality: Quality, narrow: bool) -> None:
+    found = keys(quality=quality, size="mini", machine="2-cores")
+    assert found["train.phases.warmup"] == ("0.02" if narrow else "0.06")
+    assert found.get("model.initializer_range") == ("0.06" if narrow else None)
+    assert ("train.phases.masking.rate" in found) == narrow
+
+
 @pytest.mark.parametrize(
     ("quality", "text", "passes"),
     [
@@ -104,7 +113,7 @@ def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine:
     ],
 )
 def test_a_text_is_cut_anew_less_often_where_there_is_much_of_it(quality: Quality, text: int, passes: str) -> None:
-    found = keys(text, quality=quality)
+    found = keys(text, quality=quality, size="small")
     assert found["examples.passes"] == passes
     assert ("examples.plan" in found) == (quality == "best")
 
