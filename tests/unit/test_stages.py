@@ -150,7 +150,7 @@ def test_a_stage_after_the_corpus_copies_no_source(
         raise AssertionError("a stage after the corpus went to the network")
 
     monkeypatch.setattr("bertwright.core.remote.ask", never)
-    monkeypatch.setattr("bertwright.corpus.sources.copies.file_system", never)
+    monkeypatch.setattr("bertwright.core.servers.file_system", never)
     for url in ("https://host/a.txt", "s3://texts/*.txt"):
         remote = load(f"corpus.source.path={url}", f"corpus.cache_dir={tmp_path / 'downloads'}")
         run(remote, trained, ["train"])

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Entry point. Worker processes import this module but need nothing that it calls."""
+    # For plugins of pydantic the metadata of every installed package is read: a twentieth of a start, for none at all.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from bertwright.cli.app import main as parse_and_call
     # Under a small limit (`ulimit -v`), there may be no memory to load the module that formats errors; and an

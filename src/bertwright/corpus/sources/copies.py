@@ -14,8 +14,6 @@ from typing import Any
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import Log
 from bertwright.core.redact import is_redacted, is_web, redact_credentials, shown
-from bertwright.core.remote import fetch
-from bertwright.core.servers import file_system
 from bertwright.corpus.errors import NoCopyError, SourceError
 
 
@@ -25,6 +23,8 @@ def copied(url: str, downloads: Path, log: Log) -> list[Path]:
     Only single files can be copied from the web, as a web server cannot list its files. The list of the files of a
     pattern or folder is saved next to the copies, so that it is requested only once.
     """
+    from bertwright.core.remote import fetch  # loads HTTP and TLS, which no local source needs
+
     url, copy, note = _places(url, downloads)
     if copy.is_file():
         return [copy]
@@ -68,6 +68,8 @@ def _places(url: str, downloads: Path) -> tuple[str, Path, Path]:
 
 def _listed(url: str) -> list[str]:
     """The URLs of the files that `url` names, sorted."""
+    from bertwright.core.servers import file_system
+
     system, path = file_system(url)
     try:
         names = _files(system, path, pattern=glob.has_magic(path))
