@@ -42,6 +42,7 @@ def alone(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (2, OPTIMIZERS, KERNELS[:1]),
         (3, ("muon",), KERNELS[1:]),
+        (4, ("lamb",), KERNELS[:1]),
         *(pytest.param(world, OPTIMIZERS, KERNELS, marks=pytest.mark.slow) for world in (2, 3, 4)),
     ],
 )

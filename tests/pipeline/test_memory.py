@@ -47,7 +47,7 @@ def test_the_corpus_stage_and_the_demos_training_stay_below_a_gigabyte(tmp_path:
 
 
 @ON_LINUX
-@pytest.mark.parametrize("megabytes", [3, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("megabytes", [8, pytest.param(300, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_dump(megabytes: int, tmp_path: Path) -> None:
     dump = tmp_path / "large.xml"
     make_dump(str(SAMPLE), str(dump), str(megabytes))
