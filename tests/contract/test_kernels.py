@@ -1,5 +1,7 @@
 """Every attention kernel against plain attention in float64: gradients, windows, packed rows, sequences of length 0."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from tests.reference.kernels import KERNELS
 from tests.reference.sequences import sequences
 from torch import Tensor
 
-from bertwright.model.attention.kernel import Attend, bind
+from bertwright.model.attention.kernel import bind, read
 from bertwright.model.config import Kernel
 
 WINDOWS = (None, 1, 4, 7, 200)
@@ -22,7 +24,7 @@ def qkv(tokens: int) -> list[Tensor]:
     return [torch.randn(tokens, 3, 8, generator=random, dtype=torch.float64, requires_grad=True) for _ in range(3)]
 
 
-def outputs_and_gradients(attend: Attend, tokens: int, dropout_p: float = 0.0) -> list[Tensor]:
+def outputs_and_gradients(attend: Callable[..., Tensor], tokens: int, dropout_p: float = 0.0) -> list[Tensor]:
     direction = torch.randn(tokens, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     inputs = qkv(tokens)
     out = attend(*inputs, dropout_p)
@@ -102,6 +104,32 @@ def test_packed_rows_change_nothing(kernel: Kernel, rows: list[list[int]], slack
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("window", [None, 4])
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(lengths=st.lists(st.integers(0, 12), min_size=1, max_size=12).filter(any), data=st.data())
+def test_the_values_of_read_tokens_are_those_of_all_with_their_gradients(
+    kernel: Kernel, window: int | None, lengths: list[int], data: st.DataObject
+) -> None:
+    """In any order, the same token twice, all of them, none, or none of some sequences."""
+    read_N = torch.tensor(data.draw(st.lists(st.integers(0, sum(lengths) - 1), max_size=40)), dtype=torch.int64)
+    attend = bind(kernel, sequences(lengths), window)
+    reading = attend.reading(read_N)
+    direction = torch.randn(len(read_N), 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def some(q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor) -> Tensor:
+        values = reading(read(q_TAD, reading.read_N), k_TAD, v_TAD, 0.0)
+        return read(values, read_N) if reading.read_N is None else values
+
+    inputs = qkv(sum(lengths))
+    found, every = some(*inputs), attend(*inputs, 0.0).index_select(0, read_N)
+    torch.testing.assert_close(found, every, rtol=0, atol=1e-12)
+    gradients = (torch.autograd.grad((out * direction).sum(), inputs) for out in (found, every))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("window", [None, 4])
 def test_an_empty_batch_has_no_values(kernel: Kernel, window: int | None) -> None:
-    batch = sequences([0])
-    assert bind(kernel, batch, window)(*qkv(0), 0.0).shape == (0, 3, 8)
+    attend, none = bind(kernel, sequences([0]), window), torch.zeros(0, dtype=torch.int64)
+    assert attend(*qkv(0), 0.0).shape == (0, 3, 8)
+    assert attend.reading(none)(*qkv(0), 0.0).shape == (0, 3, 8)

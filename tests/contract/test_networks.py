@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.model.attention.kernel import Attend, bind
+from bertwright.model.attention.sequences import Sequences
 from bertwright.model.batch import PackedBatch
 from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.config import NETWORKS, PEERS, Kernel, ModelConfig, without_peer
@@ -195,18 +196,29 @@ def test_it_is_saved_and_loaded_to_the_bit(family: Any, next_sentence: bool, tmp
 
 
 @with_and_without
-def test_the_operations_of_a_step_are_those_that_torch_counts(family: Any, next_sentence: bool) -> None:
+def test_the_operations_of_a_step_are_those_that_torch_counts(
+    family: Any, next_sentence: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     section = family(size="tiny", dropout=0.0, attention_dropout=0.5, max_positions=160)
     model = PreTrainingModel(section.resolve(VOCABULARY, next_sentence), "sequences").train()
     lengths = [9, 5, 60, 5]  # within every window, so no kernel multiplies more than it needs
     batch = random_batch(lengths)
-    # With dropout this kernel uses the formula, whose products torch counts on any device.
-    with FlopCounterMode(display=False) as counter:
-        logits = [logits for logits in model(batch) if logits is not None]
-        forward = counter.get_total_flops()
-        torch.stack([each.logsumexp(-1).sum() for each in logits]).sum().backward()
+
+    def counted() -> tuple[int, int]:
+        # With dropout this kernel uses the formula, whose products torch counts on any device.
+        with FlopCounterMode(display=False) as counter:
+            logits = [logits for logits in model(batch) if logits is not None]
+            forward = counter.get_total_flops()
+            torch.stack([each.logsumexp(-1).sum() for each in logits]).sum().backward()
+        return forward, counter.get_total_flops()
+
+    read_alone, _ = counted()
+    monkeypatch.setattr(Sequences, "reading", lambda self, read_N: self)
+    forward, step = counted()
     assert forward_flops(model.config, np.array(lengths), len(batch.labels)) == forward
-    assert counter.get_total_flops() == STEP * forward
+    assert step == STEP * forward
+    # It takes the queries of the read tokens alone; a ModernBERT projects all of them.
+    assert (read_alone < forward) == (model.config.windows[-1] is None)
 
 
 @families
@@ -235,7 +247,10 @@ def test_a_network_has_a_peer_with_a_name_for_each_tensor_or_is_refused_by_name(
 
 @families
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_classifier_is_trained_counted_decayed_and_saved(family: Any, kernel: Kernel, tmp_path: Path) -> None:
+def test_a_classifier_is_trained_counted_decayed_and_saved(
+    family: Any, kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sequences, "reading", lambda self, read_N: self)  # operations count the queries of all tokens
     torch.manual_seed(0)
     section = family(size="tiny", dropout=0.0, attention_dropout=0.5 if kernel == "sequences" else 0.0)
     config = section.resolve(VOCABULARY, labels=("no", "perhaps", "yes"), next_sentence=False)

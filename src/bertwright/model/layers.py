@@ -1,7 +1,7 @@
 """The post-layer-norm encoder layer of Vaswani et al. 2017, as used by BERT and DistilBERT, and the pooler.
 
-Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, A heads,
-D head width (H = A·D).
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, Q tokens whose
+queries the kernel takes (T or N), H hidden, A heads, D head width (H = A·D).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from bertwright.model.attention.kernel import Attend
+from bertwright.model.attention.kernel import Attend, read
 from bertwright.model.dropout import Dropout
 
 
@@ -79,13 +79,13 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        projections = (self.query, self.key, self.value)
-        q_TAD, k_TAD, v_TAD = (project(x_TH).view(-1, *self.heads) for project in projections)
+        read_NH = read(x_TH, read_N)
+        q_QAD = self.query(x_TH if attend.read_N is None else read_NH).view(-1, *self.heads)
+        k_TAD, v_TAD = (project(x_TH).view(-1, *self.heads) for project in (self.key, self.value))
         # `scaled_dot_product_attention` ignores train and eval mode, so its dropout must be turned off here.
-        attended_TH = attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
-        if read_N is not None:
-            x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
-        return self.norm(x_TH + self.dropout(self.output(attended_TH)))
+        attended_QH = attend(q_QAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
+        attended_NH = read(attended_QH, read_N) if attend.read_N is None else attended_QH
+        return self.norm(read_NH + self.dropout(self.output(attended_NH)))
 
 
 class FeedForward(nn.Module):

@@ -9,10 +9,11 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear
+from torch.nn.functional import gelu
 
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel, NetworkConfig
+from bertwright.model.decoder import decode
 from bertwright.model.encoder import Encoder, build_encoder
 from bertwright.model.initial import draw_weights
 
@@ -67,7 +68,7 @@ class MaskedTokenHead(nn.Module):
 
     def forward(self, masked_PH: Tensor, embeddings_VH: Tensor) -> Tensor:
         """Logits [P, V]."""
-        return linear(self.norm(gelu(self.transform(masked_PH))), embeddings_VH, self.bias)
+        return decode(self.norm(gelu(self.transform(masked_PH))), embeddings_VH, self.bias)
 
 
 class NextSentenceHead(nn.Module):

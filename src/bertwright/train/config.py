@@ -22,7 +22,7 @@ from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
-VERSION = 6
+VERSION = 7
 """Increased when a code change alters the result of the stage."""
 
 

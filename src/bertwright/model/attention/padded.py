@@ -22,6 +22,8 @@ class Padded:
     for all layers. With a `window`, a token sees the tokens at most half of it away.
     """
 
+    read_N = None
+
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         cu_rows, longest = batch.cu_rows, batch.max_row
         lengths_R = (cu_rows[1:] - cu_rows[:-1]).long()
@@ -48,6 +50,10 @@ class Padded:
             away_SS = (slot_S[:, None] - slot_S).abs()
             # Each slot sees itself: an unused slot far from all tokens would see nothing, and softmax would give NaN.
             self.mask = (self.mask & (away_SS <= window // 2)) | (away_SS == 0)
+
+    def reading(self, read_N: Tensor) -> Padded:
+        """Return this kernel, which needs the queries of all tokens."""
+        return self
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
         """Return the attended values [T, A, D]."""

@@ -1,11 +1,14 @@
 """The kernel for CPUs: one call of fused attention per distinct length.
 
-Names carry shapes: T tokens, A heads, D head width, n sequences of one length L, Q queries, K keys.
+Names carry shapes: T tokens, N tokens that are read, A heads, D head width, n sequences of one length L, Q queries, K
+keys, S sequences.
 """
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+from copy import copy
+from dataclasses import dataclass
+from itertools import groupby, islice, pairwise
 
 import torch
 from torch import Tensor
@@ -16,6 +19,9 @@ from bertwright.model.dropout import drop
 
 _SHORTEST = 64
 """Minimum number of queries per chunk: with a narrow window, smaller chunks would cost more in calls than they save."""
+_MULTIPLE = 32
+"""The number of read tokens per sequence is rounded up to a multiple of this, at most to its length, so that products
+have few shapes: in low precision oneDNN compiles each."""
 
 
 class Sequences:
@@ -24,15 +30,17 @@ class Sequences:
     Unless sequences of equal length are already adjacent, tokens are gathered into that order and back, so a batch that
     is sorted by length pays nothing. Reading the lengths waits for the device, so this kernel is not for GPUs. With a
     `window`, a token sees the tokens at most half of it away, and in longer sequences each chunk of queries is
-    multiplied only with the keys near it.
+    multiplied only with the keys near it; then the queries of all tokens are needed.
     """
 
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         self.reach = None if window is None else window // 2
+        self.read_N: Tensor | None = None
         bounds = batch.cu_seqlens.tolist()
         spans = [(end - start, start) for start, end in pairwise(bounds) if end > start]
         self.runs = _runs(spans)
         self.order: Tensor | None = None
+        self.inverse: Tensor | None = None
         # Sequences drawn in order of length already form runs, and are not copied.
         if len(self.runs) > len({length for length, _ in spans}):
             spans.sort()
@@ -40,30 +48,84 @@ class Sequences:
             tokens = torch.cat([torch.arange(start, start + length) for length, start in spans])
             self.order = tokens.to(batch.cu_seqlens.device)
             self.inverse = torch.argsort(self.order)
+        self.asked = _Queries([length for _, length in self.runs], self.order, self.inverse)
 
-    def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
-        """Return the attended values [T, A, D]."""
+    def reading(self, read_N: Tensor) -> Sequences:
+        """Return this kernel for the queries of the tokens `read_N`; itself with a window, or if none is read."""
+        if self.reach is not None or not self.runs or not len(read_N):
+            return self
+        reading = copy(self)
+        reading.read_N = read_N
+        reading.asked = _queries_of(read_N if self.inverse is None else self.inverse[read_N], self.runs)
+        return reading
+
+    def __call__(self, q_QAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
+        """Return the attended values [Q, A, D]."""
         if not self.runs:
             return v_TAD
-        qkv = [q_TAD, k_TAD, v_TAD]
-        if self.order is not None:
-            qkv = [x.index_select(0, self.order) for x in qkv]
+        asked = self.asked
+        queries, keys, values = _taken(q_QAD, asked.order), _taken(k_TAD, self.order), _taken(v_TAD, self.order)
         if len(self.runs) == 1:  # split and concatenation would copy a single part, forward and backward
-            out_TAD = self._attend_run(self.runs[0], dropout_p, *qkv)
+            out = self._attend_run(self.runs[0], dropout_p, queries, keys, values)
         else:
-            sizes = [count * length for count, length in self.runs]
-            parts = zip(*(torch.split(x, sizes) for x in qkv), strict=True)
-            out_TAD = torch.cat([self._attend_run(r, dropout_p, *p) for r, p in zip(self.runs, parts, strict=True)])
-        return out_TAD if self.order is None else out_TAD.index_select(0, self.inverse)
+            tokens = [count * length for count, length in self.runs]
+            numbers = [count * number for (count, _), number in zip(self.runs, asked.numbers, strict=True)]
+            cut = (torch.split(x, sizes) for x, sizes in ((queries, numbers), (keys, tokens), (values, tokens)))
+            parts = zip(self.runs, *cut, strict=True)
+            out = torch.cat([self._attend_run(run, dropout_p, *part) for run, *part in parts])
+        return _taken(out, asked.back)
 
     def _attend_run(self, run: tuple[int, int], dropout_p: float, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attention of n consecutive sequences of length L: [n·L, A, D] -> [n·L, A, D]."""
-        q_nALD, k_nALD, v_nALD = (x.view(*run, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
+        """Attention of n consecutive sequences of length L, with Q queries each: [n·Q, A, D] -> [n·Q, A, D]."""
+        q_nAQD, k_nALD, v_nALD = (x.view(run[0], -1, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
         if self.reach is None or run[1] <= self.reach + 1:  # every key is within reach
-            out_nALD = _attend(q_nALD, k_nALD, v_nALD, dropout_p)
+            out_nAQD = _attend(q_nAQD, k_nALD, v_nALD, dropout_p)
         else:
-            out_nALD = _attend_near(q_nALD, k_nALD, v_nALD, dropout_p, self.reach)
-        return out_nALD.transpose(1, 2).flatten(0, 1)
+            out_nAQD = _attend_near(q_nAQD, k_nALD, v_nALD, dropout_p, self.reach)
+        return out_nAQD.transpose(1, 2).flatten(0, 1)
+
+
+@dataclass(frozen=True)
+class _Queries:
+    """The queries of all runs, in as many places per sequence as the longest of its run needs."""
+
+    numbers: list[int]
+    """Places per sequence of each run."""
+    order: Tensor | None
+    """Which of the queries is in each place; None: all of them, in order."""
+    back: Tensor | None
+    """The place of each query; None if `order` is."""
+
+
+def _queries_of(token_N: Tensor, runs: list[tuple[int, int]]) -> _Queries:
+    """Return the queries of the tokens `token_N` [N], numbered in the order of the runs."""
+    device = token_N.device
+    counts, lengths = (torch.tensor(values, device=device) for values in zip(*runs, strict=True))
+    length_S = lengths.repeat_interleave(counts)
+    sequence_N = torch.bucketize(token_N, length_S.cumsum(0), right=True)
+    number_S = torch.bincount(sequence_N, minlength=len(length_S))
+    each = iter(number_S.tolist())
+    numbers = [_rounded(max(islice(each, count)), length) for count, length in runs]
+    places_S = torch.tensor(numbers, device=device).repeat_interleave(counts)
+    # The n-th query of a sequence is in the n-th of its places; the places after its last query repeat query 0.
+    by_sequence = torch.argsort(sequence_N, stable=True)
+    first_S = number_S.cumsum(0) - number_S
+    rank_N = torch.empty_like(by_sequence)
+    rank_N[by_sequence] = torch.arange(len(token_N), device=device) - first_S[sequence_N[by_sequence]]
+    back = (places_S.cumsum(0) - places_S)[sequence_N] + rank_N
+    places = sum(count * number for (count, _), number in zip(runs, numbers, strict=True))
+    order = torch.zeros(places, dtype=torch.int64, device=device)
+    order[back] = torch.arange(len(token_N), device=device)
+    return _Queries(numbers, order, back)
+
+
+def _rounded(number: int, length: int) -> int:
+    # More than the length only if a token is read more than once; at least 1, because attention needs a query.
+    return max(1, number, min(-(-number // _MULTIPLE) * _MULTIPLE, length))
+
+
+def _taken(x: Tensor, order: Tensor | None) -> Tensor:
+    return x if order is None else x.index_select(0, order)
 
 
 def _runs(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -23,11 +23,17 @@ class Varlen:
     With a `window`, a token sees the tokens at most half of it away.
     """
 
+    read_N = None
+
     def __init__(self, batch: Batch[Tensor], window: int | None = None) -> None:
         self.bounds = batch.cu_seqlens
         # An upper bound, since no sequence is longer than its row; the kernel uses it only to partition its work.
         self.longest = batch.max_row
         self.more: dict[str, Any] = {} if window is None else {"window_size": (window // 2, window // 2)}
+
+    def reading(self, read_N: Tensor) -> Varlen:
+        """Return this kernel, which needs the queries of all tokens."""
+        return self
 
     def __call__(self, q_TAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
         """Return the attended values [T, A, D]; `dropout_p` must be 0 (see `refusal`)."""

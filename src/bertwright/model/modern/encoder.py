@@ -1,18 +1,18 @@
 """ModernBERT's encoder on packed batches (Warner et al. 2024 §2.1). The details follow transformers' ModernBertModel;
 with copied weights, both agree.
 
-Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
-vocabulary, A heads, D head width (H = A·D), F inner.
+Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, Q tokens whose
+queries the kernel takes (T or N), H hidden, V vocabulary, A heads, D head width (H = A·D), F inner.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from bertwright.model.attention.kernel import Attend, bind
+from bertwright.model.attention.kernel import Attend, bind, read
 from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
@@ -53,7 +53,10 @@ class Modern(nn.Module):
         *inner, last = self.layers
         for layer, kind in zip(inner, kinds, strict=False):
             x_TH = layer(x_TH, views[kind])
-        return self.norm(last(x_TH, views[kinds[-1]], read_N))
+        view = views[kinds[-1]]
+        if read_N is not None:
+            view = replace(view, attend=view.attend.reading(read_N))
+        return self.norm(last(x_TH, view, read_N))
 
     def pool(self, first_BH: Tensor) -> Tensor:
         """As `Encoder.pool`, [B, H]: returns the states unchanged, because there is no pooler."""
@@ -115,11 +118,11 @@ class SelfAttention(nn.Module):
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
         q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH)).view(-1, 3, *self.heads).unbind(-3)
         q_TAD, k_TAD = (rotate(x_TAD, view.rotation) for x_TAD in (q_TAD, k_TAD))
+        q_QAD = read(q_TAD, view.attend.read_N)
         # Kernels ignore train and eval mode, so their dropout must be turned off here.
-        attended_TH = view.attend(q_TAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
-        if read_N is not None:
-            x_TH, attended_TH = x_TH.index_select(0, read_N), attended_TH.index_select(0, read_N)
-        return x_TH + self.dropout(self.output(attended_TH))
+        attended_QH = view.attend(q_QAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
+        attended_NH = read(attended_QH, read_N) if view.attend.read_N is None else attended_QH
+        return read(x_TH, read_N) + self.dropout(self.output(attended_NH))
 
 
 class FeedForward(nn.Module):

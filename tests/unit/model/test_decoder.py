@@ -1,0 +1,55 @@
+"""The product with the vocabulary, by columns and as one, beside torch's linear map and its gradients."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from bertwright.model import decoder
+from bertwright.model.decoder import decode
+
+
+def inputs(vocabulary: int, dtype: torch.dtype, biased: bool) -> list[Tensor | None]:
+    random = torch.Generator().manual_seed(vocabulary)
+    shapes = [(7, 12), (vocabulary, 12), (vocabulary,)]
+    drawn = [torch.randn(shape, generator=random, dtype=dtype).requires_grad_() for shape in shapes]
+    return [*drawn[:2], drawn[2] if biased else None]
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("vocabulary", [1, 61, 512, 513, 1030, 1536])
+def test_logits_and_gradients_are_those_of_a_linear_map(vocabulary: int, dtype: torch.dtype, biased: bool) -> None:
+    given = inputs(vocabulary, dtype, biased)
+    direction = torch.randn(7, vocabulary, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    learnt = [x for x in given if x is not None]
+    found, expected = decode(*given), linear(*given)  # type: ignore[arg-type]
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    gradients = (torch.autograd.grad((out * direction).sum(), learnt) for out in (found, expected))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize(("vocabulary", "by_columns"), [(30_522, True), (30_528, False), (8_003, True), (8_000, False)])
+def test_rows_that_begin_within_a_cache_line_are_computed_by_columns(
+    vocabulary: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, embeddings = torch.zeros(3, 4), torch.zeros(vocabulary, 4)
+    monkeypatch.setattr(decoder, "linear", lambda *given: None)
+    assert (decode(states, embeddings, None) is not None) == by_columns
+
+
+def test_a_gradient_that_nobody_asks_for_is_not_computed() -> None:
+    states, embeddings, bias = inputs(61, torch.float32, True)
+    assert states is not None and embeddings is not None and bias is not None
+    decode(states, embeddings.detach(), bias.detach()).sum().backward()
+    assert states.grad is not None
+    decode(states.detach(), embeddings, bias.detach()).sum().backward()
+    assert embeddings.grad is not None and bias.grad is None
+
+
+def test_low_precision_keeps_its_product() -> None:
+    states, embeddings = torch.ones(3, 4), torch.ones(61, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert decode(states, embeddings, None).dtype == torch.bfloat16
+    assert decode(states.bfloat16(), embeddings.bfloat16(), None).dtype == torch.bfloat16
