@@ -35,7 +35,7 @@ class Encoder(Protocol):
         """Return the last layer's hidden states [T, H], or only those of the tokens `read_N` [N], [N, H], if given.
 
         `read_N` does not change the states but saves time: the last layer computes the part after attention for these
-        tokens only.
+        tokens only, and with the kernel for CPUs attention and, except in ModernBERT, queries.
         """
 
     def pool(self, first_BH: Tensor) -> Tensor:

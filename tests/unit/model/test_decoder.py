@@ -1,12 +1,18 @@
 """The product with the vocabulary, by columns and as one, beside torch's linear map and its gradients."""
 
+from typing import Any
+
 import pytest
 import torch
+from tests.reference.unions import sections_of
 from torch import Tensor
 from torch.nn.functional import linear
+from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright.model import decoder
+from bertwright.model.config import ModelConfig
 from bertwright.model.decoder import decode
+from bertwright.model.pretraining import MaskedTokenHead
 
 
 def inputs(vocabulary: int, dtype: torch.dtype, biased: bool) -> list[Tensor | None]:
@@ -39,17 +45,26 @@ def test_rows_that_begin_within_a_cache_line_are_computed_by_columns(
     assert (decode(states, embeddings, None) is not None) == by_columns
 
 
-def test_a_gradient_that_nobody_asks_for_is_not_computed() -> None:
-    states, embeddings, bias = inputs(61, torch.float32, True)
-    assert states is not None and embeddings is not None and bias is not None
-    decode(states, embeddings.detach(), bias.detach()).sum().backward()
-    assert states.grad is not None
-    decode(states.detach(), embeddings, bias.detach()).sum().backward()
-    assert embeddings.grad is not None and bias.grad is None
+@pytest.mark.parametrize("asked", [{0}, {1}, {0, 1}])
+def test_a_gradient_that_nobody_asks_for_is_not_computed(asked: set[int]) -> None:
+    given = inputs(61, torch.float32, True)
+    chosen = [x if number in asked or x is None else x.detach() for number, x in enumerate(given)]
+    logits = decode(*chosen)  # type: ignore[arg-type]
+    with FlopCounterMode(display=False) as counter:
+        logits.backward(torch.ones_like(logits))  # type: ignore[no-untyped-call]
+    assert counter.get_total_flops() == len(asked) * 2 * 7 * 12 * 61
+    assert {number for number, x in enumerate(given) if x is not None and x.grad is not None} == asked
 
 
-def test_low_precision_keeps_its_product() -> None:
-    states, embeddings = torch.ones(3, 4), torch.ones(61, 4)
+def test_a_batch_without_predictions_has_no_logits() -> None:
+    assert decode(torch.zeros(0, 4), torch.ones(61, 4), torch.ones(61)).shape == (0, 61)
+
+
+@pytest.mark.parametrize("family", sections_of(ModelConfig))
+def test_low_precision_keeps_its_product(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under autocast the states are in low precision, although the embeddings are not."""
+    head = MaskedTokenHead(family(size="tiny").resolve(61))
+    monkeypatch.setattr(decoder, "_ByColumns", None)
     with torch.autocast("cpu", torch.bfloat16):
-        assert decode(states, embeddings, None).dtype == torch.bfloat16
-    assert decode(states.bfloat16(), embeddings.bfloat16(), None).dtype == torch.bfloat16
+        assert head(torch.ones(3, 128), torch.ones(61, 128)).dtype == torch.bfloat16
+    assert head.bfloat16()(*(torch.ones(n, 128).bfloat16() for n in (3, 61))).dtype == torch.bfloat16

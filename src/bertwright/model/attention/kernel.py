@@ -26,8 +26,9 @@ class Attend(Protocol):
     def read_N(self) -> Tensor | None:
         """The tokens [N] whose queries it takes; None: those of all tokens."""
 
-    def reading(self, read_N: Tensor) -> Attend:
-        """Return the same attention for the queries of the tokens `read_N` [N], or this one if it needs all queries."""
+    def reading(self, read_N: Tensor | None) -> Attend:
+        """Return the same attention for the queries of the tokens `read_N` [N], or this one if it is None or if the
+        kernel needs all queries."""
         ...
 
     def __call__(self, q_QAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float, /) -> Tensor:

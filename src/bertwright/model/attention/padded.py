@@ -51,7 +51,7 @@ class Padded:
             # Each slot sees itself: an unused slot far from all tokens would see nothing, and softmax would give NaN.
             self.mask = (self.mask & (away_SS <= window // 2)) | (away_SS == 0)
 
-    def reading(self, read_N: Tensor) -> Padded:
+    def reading(self, read_N: Tensor | None) -> Padded:
         """Return this kernel, which needs the queries of all tokens."""
         return self
 

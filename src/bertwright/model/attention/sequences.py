@@ -48,32 +48,32 @@ class Sequences:
             tokens = torch.cat([torch.arange(start, start + length) for length, start in spans])
             self.order = tokens.to(batch.cu_seqlens.device)
             self.inverse = torch.argsort(self.order)
-        self.asked = _Queries([length for _, length in self.runs], self.order, self.inverse)
+        self.queries = _Queries([length for _, length in self.runs], self.order, self.inverse)
 
-    def reading(self, read_N: Tensor) -> Sequences:
-        """Return this kernel for the queries of the tokens `read_N`; itself with a window, or if none is read."""
-        if self.reach is not None or not self.runs or not len(read_N):
+    def reading(self, read_N: Tensor | None) -> Sequences:
+        """Return this kernel for the queries of the tokens `read_N`; itself if none are given, or with a window."""
+        if read_N is None or not len(read_N) or self.reach is not None or not self.runs:
             return self
         reading = copy(self)
         reading.read_N = read_N
-        reading.asked = _queries_of(read_N if self.inverse is None else self.inverse[read_N], self.runs)
+        reading.queries = _queries_of(read_N if self.inverse is None else self.inverse[read_N], self.runs)
         return reading
 
     def __call__(self, q_QAD: Tensor, k_TAD: Tensor, v_TAD: Tensor, dropout_p: float) -> Tensor:
         """Return the attended values [Q, A, D]."""
         if not self.runs:
             return v_TAD
-        asked = self.asked
-        queries, keys, values = _taken(q_QAD, asked.order), _taken(k_TAD, self.order), _taken(v_TAD, self.order)
+        q_QAD = _taken(q_QAD, self.queries.order)
+        k_TAD, v_TAD = (_taken(x_TAD, self.order) for x_TAD in (k_TAD, v_TAD))
         if len(self.runs) == 1:  # split and concatenation would copy a single part, forward and backward
-            out = self._attend_run(self.runs[0], dropout_p, queries, keys, values)
+            out = self._attend_run(self.runs[0], dropout_p, q_QAD, k_TAD, v_TAD)
         else:
             tokens = [count * length for count, length in self.runs]
-            numbers = [count * number for (count, _), number in zip(self.runs, asked.numbers, strict=True)]
-            cut = (torch.split(x, sizes) for x, sizes in ((queries, numbers), (keys, tokens), (values, tokens)))
+            numbers = [count * number for (count, _), number in zip(self.runs, self.queries.numbers, strict=True)]
+            cut = (torch.split(x, sizes) for x, sizes in ((q_QAD, numbers), (k_TAD, tokens), (v_TAD, tokens)))
             parts = zip(self.runs, *cut, strict=True)
             out = torch.cat([self._attend_run(run, dropout_p, *part) for run, *part in parts])
-        return _taken(out, asked.back)
+        return _taken(out, self.queries.back)
 
     def _attend_run(self, run: tuple[int, int], dropout_p: float, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attention of n consecutive sequences of length L, with Q queries each: [n·Q, A, D] -> [n·Q, A, D]."""

@@ -31,7 +31,7 @@ class Varlen:
         self.longest = batch.max_row
         self.more: dict[str, Any] = {} if window is None else {"window_size": (window // 2, window // 2)}
 
-    def reading(self, read_N: Tensor) -> Varlen:
+    def reading(self, read_N: Tensor | None) -> Varlen:
         """Return this kernel, which needs the queries of all tokens."""
         return self
 

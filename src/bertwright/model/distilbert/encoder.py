@@ -38,7 +38,7 @@ class DistilBert(nn.Module):
         *inner, last = self.layers
         for layer in inner:
             x_TH = layer(x_TH, attend)
-        return last(x_TH, attend if read_N is None else attend.reading(read_N), read_N)
+        return last(x_TH, attend.reading(read_N), read_N)
 
     def pool(self, first_BH: Tensor) -> Tensor:
         """As `Encoder.pool`, [B, H]: returns the states unchanged, because there is no pooler."""

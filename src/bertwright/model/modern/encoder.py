@@ -54,9 +54,7 @@ class Modern(nn.Module):
         for layer, kind in zip(inner, kinds, strict=False):
             x_TH = layer(x_TH, views[kind])
         view = views[kinds[-1]]
-        if read_N is not None:
-            view = replace(view, attend=view.attend.reading(read_N))
-        return self.norm(last(x_TH, view, read_N))
+        return self.norm(last(x_TH, replace(view, attend=view.attend.reading(read_N)), read_N))
 
     def pool(self, first_BH: Tensor) -> Tensor:
         """As `Encoder.pool`, [B, H]: returns the states unchanged, because there is no pooler."""
