@@ -22,6 +22,7 @@ from probe import Accuracy, Probe, lines, probe_run
 from run_recipe import run_recipe
 
 RECIPE = Path(__file__).parent / "hungarian_hour.toml"
+NETWORK = RECIPE.with_suffix(".json")
 SENTENCES = 5000
 """Sentences that the probe learns from."""
 
@@ -31,7 +32,9 @@ def hour(out: Path, data: Path, minutes: float, keys: Sequence[str]) -> dict[str
     texts = ("hu_eltec.txt.xz", "hu_nerkor_wikipedia_sents.txt")
     paths = [f"corpus.source.{number}.path={data / 'text' / name}" for number, name in enumerate(texts)]
     run = out / "run"
-    run_recipe(RECIPE, [*paths, f"train.phases.0.hours={minutes / 60}", *keys], run, "evaluate")
+    run_recipe(
+        RECIPE, [*paths, f"model.config={NETWORK}", f"train.phases.0.hours={minutes / 60}", *keys], run, "evaluate"
+    )
     tagged = data / "eval" / "hu_nerkor"
     rows = [json.loads(row) for row in (run / "train" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return {

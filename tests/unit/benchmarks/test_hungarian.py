@@ -16,7 +16,7 @@ import hungarian
 
 KEYS = [
     "corpus.language=en", "corpus.filter.enabled=false", "corpus.workers=1", "vocab.size=160",
-    "vocab.alphabet_coverage=1", "examples.workers=1", "model.size=tiny", "train.phases.0.batch=4", "train.threads=1",
+    "vocab.alphabet_coverage=1", "examples.workers=1", "train.phases.0.batch=4", "train.threads=1",
     "train.precision=fp32", "train.heldout_sequences=8", "evaluate.max_sequences=16", "evaluate.samples=2",
     "evaluate.cloze=['The river [MASK=holds] the lamp.']",
 ]  # fmt: skip
@@ -73,11 +73,18 @@ def test_the_hour_is_of_the_two_texts(tmp_path: Path, monkeypatch: pytest.Monkey
     assert given == [
         f"corpus.source.0.path={tmp_path}/data/text/hu_eltec.txt.xz",
         f"corpus.source.1.path={tmp_path}/data/text/hu_nerkor_wikipedia_sents.txt",
+        f"model.config={hungarian.NETWORK}",
         "train.phases.0.hours=0.5",
     ]
 
 
 def test_the_recipe_is_an_hour_of_both_texts() -> None:
-    recipe = Recipe.load(hungarian.RECIPE)
+    recipe = Recipe.load(hungarian.RECIPE, [f"model.config={hungarian.NETWORK}"])
     assert recipe.train.phases[0].hours == 1 and recipe.corpus is not None
     assert [source.lines for source in recipe.corpus.source] == ["paragraphs", "sentences"]
+
+
+def test_the_guide_shows_the_network() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "how-to" / "quality.md").read_text(encoding="utf-8")
+    shown = guide.split("```json\n")[1].split("```")[0]
+    assert json.loads(shown) == json.loads(hungarian.NETWORK.read_text())
