@@ -23,6 +23,7 @@ from run_recipe import run_recipe
 
 RECIPE = Path(__file__).parent / "hungarian_hour.toml"
 NETWORK = RECIPE.with_suffix(".json")
+"""Between the named sizes: docs/how-to/quality.md."""
 SENTENCES = 5000
 """Sentences that the probe learns from."""
 
@@ -31,10 +32,8 @@ def hour(out: Path, data: Path, minutes: float, keys: Sequence[str]) -> dict[str
     """Train, score and probe; returns everything on the page."""
     texts = ("hu_eltec.txt.xz", "hu_nerkor_wikipedia_sents.txt")
     paths = [f"corpus.source.{number}.path={data / 'text' / name}" for number, name in enumerate(texts)]
-    run = out / "run"
-    run_recipe(
-        RECIPE, [*paths, f"model.config={NETWORK}", f"train.phases.0.hours={minutes / 60}", *keys], run, "evaluate"
-    )
+    run, given = out / "run", [f"model.config={NETWORK}", f"train.phases.0.hours={minutes / 60}"]
+    run_recipe(RECIPE, [*paths, *given, *keys], run, "evaluate")
     tagged = data / "eval" / "hu_nerkor"
     rows = [json.loads(row) for row in (run / "train" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return {

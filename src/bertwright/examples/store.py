@@ -150,9 +150,9 @@ def refuse_cut(arrays: Iterable[NDArray[Any]]) -> None:
     """
     for array in arrays:
         mapped = getattr(array, "_mmap", None)
-        if mapped is not None and (size := mapped.size()) < len(mapped):
+        if isinstance(array, np.memmap) and mapped is not None and (size := mapped.size()) < len(mapped):
             raise ArtifactError(
-                f"{array.filename} was truncated while it was read: it has {size:,} bytes of {len(mapped):,}. "  # type: ignore[attr-defined]
+                f"{array.filename} was truncated while it was read: it has {size:,} bytes of {len(mapped):,}. "
                 "Restore it, or run the stage examples again; training then goes on from its newest checkpoint."
             )
 

@@ -167,7 +167,7 @@ def _phase(
         "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
         "micro_batches": work.micro_batches(machine.ranks),
         "attention": kernel,
-        "memory": {**asdict(memory)},  # type: ignore[typeddict-item]
+        "memory": {**asdict(memory)},  # type: ignore[typeddict-item]  # its fields are the keys
         "memory_bytes": memory.total,
         "step_seconds": step,
         "tokens_per_second": work.phase.batch * work.mean_length / step,
