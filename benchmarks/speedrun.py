@@ -3,6 +3,7 @@
     python benchmarks/speedrun.py FOLDER TEXT                    all parts; a second start continues
     python benchmarks/speedrun.py FOLDER TEXT --only peer        one part: text, peer, ours, ladder or report
     python benchmarks/speedrun.py FOLDER TEXT --size tiny        another network, for both sides
+    python benchmarks/speedrun.py FOLDER TEXT --kind modern      ModernBERT on both sides instead of BERT
     python benchmarks/speedrun.py FOLDER TEXT --on bf16 batch8   ours, and a ladder, with rungs already won
 
 `peer`: Trainer with the conventions of its run_mlm.py, at the best of `--rates`, for `--minutes`; its curve has twelve

@@ -57,4 +57,5 @@ def _trained(setting: Setting, out: Path, keys: Sequence[str], minutes: float, s
 
 
 def _keys(setting: Setting) -> list[str]:
-    return [f"corpus.source.path={setting.text}", f"model.size={setting.size}", *setting.keys]
+    network = [f"model.kind={setting.kind}", f"model.size={setting.size}"]
+    return [f"corpus.source.path={setting.text}", *network, *setting.keys]

@@ -1,7 +1,7 @@
 """Hugging Face's Trainer on the text of benchmarks/speedrun.py, with the conventions of its run_mlm.py.
 
 Blocks of 126 tokens from consecutive documents with [CLS] and [SEP] (like run_mlm's group_texts, but in the form that
-is scored), 15 % masked again every time, BertConfig's dropout, AdamW, and a learning rate that decays linearly to zero
+is scored), 15 % masked again every time, the dropout that transformers gives such a network, AdamW, and a learning rate that decays linearly to zero
 at the last step. The number of steps is estimated from the speed of the first ones, to end at the given time.
 """
 
@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 from transformers import (
-    BertForMaskedLM,
+    AutoConfig,
+    AutoModelForMaskedLM,
     BertTokenizer,
     DataCollatorForLanguageModeling,
     Trainer,
@@ -25,8 +26,9 @@ from transformers import (
 from bertwright.core.artifact import open_artifact
 from bertwright.examples.store import Store
 from bertwright.model.bert.config import BertModelConfig
-from bertwright.model.bert.network import BertConfig
+from bertwright.model.config import NetworkConfig
 from bertwright.model.interop.peer import peer_of
+from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.saved import model_from
 from speedrun_score import LENGTH, score_model
 from speedrun_setting import Note, Setting
@@ -47,12 +49,12 @@ def _trained(setting: Setting, out: Path, seconds: float, rate: float) -> Note:
     run = setting.folder / "text"
     blocks, tokenizer = _Blocks(run), BertTokenizer(str(run / "vocab" / "vocab.txt"), do_lower_case=False)
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
-    network = network_of(setting.size, len(tokenizer))
+    network = network_of(setting.kind, setting.size, len(tokenizer))
     out.mkdir(exist_ok=True)
     plan = out / "steps.json"
     if not plan.exists():
         trial = _Clock(run, network, out, TRIAL, float("inf"))
-        _trainer(network, blocks, collator, out, 10 * TRIAL, rate, trial).train()
+        _trainer(stock(network, tokenizer), blocks, collator, out, 10 * TRIAL, rate, trial).train()
         took = sorted(trial.took)[TRIAL // 2]
         plan.write_text(json.dumps(max(1, int(seconds / took))))
     steps = json.loads(plan.read_text())
@@ -60,7 +62,7 @@ def _trained(setting: Setting, out: Path, seconds: float, rate: float) -> Note:
     before = clock.restore()
     # Resumed from its last step, Trainer takes one more.
     if not clock.curve or clock.curve[-1]["steps"] < steps:
-        _trainer(network, blocks, collator, out, steps, rate, clock).train(resume_from_checkpoint=before)
+        _trainer(stock(network, tokenizer), blocks, collator, out, steps, rate, clock).train(resume_from_checkpoint=before)
     return {**clock.curve[-1], "curve": clock.curve}
 
 
@@ -84,7 +86,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
     """Measures time from the end of one step to the end of the next; scores and saves after every `part` seconds and
     after the last step. Time spent on scoring and saving does not count."""
 
-    def __init__(self, run: Path, network: BertConfig, out: Path, steps: int, part: float) -> None:
+    def __init__(self, run: Path, network: NetworkConfig, out: Path, steps: int, part: float) -> None:
         self.run, self.network, self.out, self.steps, self.part = run, network, out, steps, part
         self.used, self.since = 0.0, None
         self.took, self.curve = list[float](), list[dict[str, float]]()
@@ -134,16 +136,23 @@ def _step(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
-def network_of(size: str, entries: int) -> BertConfig:
-    """The trained network, with BertConfig's default dropout of attention weights."""
-    section = BertModelConfig.model_validate({"size": size, "max_positions": LENGTH, "attention_dropout": 0.1})
-    return section.resolve(entries, next_sentence=False)
+def network_of(kind: str, size: str, entries: int) -> NetworkConfig:
+    """The trained network, with the default dropout of its stock configuration."""
+    values = {"size": size, "max_positions": LENGTH}
+    if kind == "modern":
+        return ModernModelConfig.model_validate(values).resolve(entries)
+    return BertModelConfig.model_validate({**values, "attention_dropout": 0.1}).resolve(entries, next_sentence=False)
 
 
-def _trainer(
-    network: BertConfig, blocks: Any, collator: Any, out: Path, steps: int, rate: float, clock: _Clock
-) -> Trainer:
+def stock(network: NetworkConfig, tokenizer: Any) -> Any:
+    """The network in transformers, with initial weights drawn there."""
+    peer = peer_of(network)
+    ids = {key: getattr(tokenizer, f"{token}_id") for key, token in peer.special_ids.items()}
     torch.manual_seed(1)
+    return AutoModelForMaskedLM.from_config(AutoConfig.for_model(**peer.config, **ids))
+
+
+def _trainer(model: Any, blocks: Any, collator: Any, out: Path, steps: int, rate: float, clock: _Clock) -> Trainer:
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=BATCH,
@@ -156,5 +165,4 @@ def _trainer(
         report_to=[],
         disable_tqdm=True,
     )
-    model = BertForMaskedLM(BertForMaskedLM.config_class(**peer_of(network).config))
     return Trainer(model, arguments, collator, blocks, callbacks=[clock])

@@ -21,7 +21,7 @@ def report(notes: Sequence[Note], setting: Setting) -> dict[str, Any]:
     own = [note for note in trained if note["rungs"] == on]
     rungs = [note for note in trained if note["minutes"] == setting.rung_minutes and note["seed"] == 1]
     return {
-        "setting": {"size": setting.size, "threads": setting.threads, "on": on, "keys": list(setting.keys)},
+        "setting": {"kind": setting.kind, "size": setting.size, "threads": setting.threads, "on": on, "keys": list(setting.keys)},
         "peer": theirs and {**theirs, "below_unigram": theirs["unigram"] - theirs["loss"], "void": void(theirs)},
         "ours": theirs and sooner(own, theirs),
         "ladder": judged(
@@ -83,7 +83,7 @@ def _row(note: Note, mean: float | None, deviation: float | None) -> dict[str, A
 def markdown(found: dict[str, Any]) -> str:
     """The report as a Markdown page."""
     setting = found["setting"]
-    about = f"`{setting['size']}`, {setting['threads']} threads; ours with {', '.join(setting['on']) or 'no rung'}"
+    about = f"`{setting['kind']}` `{setting['size']}`, {setting['threads']} threads; ours with {', '.join(setting['on']) or 'no rung'}"
     return "\n\n".join([about, *_peer(found["peer"]), *_ours(found["peer"], found["ours"]), *_ladder(found["ladder"])])
 
 

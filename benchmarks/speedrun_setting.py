@@ -23,6 +23,8 @@ class Setting:
     """Of each side."""
     size: str = "mini"
     """Network size of both sides."""
+    kind: str = "bert"
+    """Network family of both sides: bert or modern."""
     keys: tuple[str, ...] = ()
     """Further recipe keys, such as vocab.size=4000; keys of the text and the vocabulary apply to both sides."""
     minutes: float = 60
@@ -60,8 +62,8 @@ class Setting:
         """Reject a folder that holds measurements with other settings: one table would mix them with ours."""
         # The text is compared by size and name, because a folder and its text may have moved.
         text = Path(self.text)
-        own = {"text": [text.name, text.stat().st_size], "threads": self.threads, "size": self.size}
-        own["keys"] = list(self.keys)
+        own = {"text": [text.name, text.stat().st_size], "threads": self.threads, "keys": list(self.keys)}
+        own |= {"kind": self.kind, "size": self.size}
         first = self.noted("setting", lambda: own)
         for name, value in own.items():
             if first[name] != value:
@@ -75,6 +77,7 @@ def setting_of(arguments: Sequence[str], about: str, steps: Sequence[str]) -> tu
     parser.add_argument("folder", type=Path, help="where everything is kept; started again, it goes on")
     parser.add_argument("text", help="plain text: a paragraph a line, a blank line between documents")
     parser.add_argument("--size", choices=["tiny", "mini"], default=default.size, help="of both networks")
+    parser.add_argument("--kind", choices=["bert", "modern"], default=default.kind, help="of both networks")
     parser.add_argument("--minutes", type=float, default=default.minutes, help="of the peer")
     parser.add_argument("--rates", type=float, nargs="+", default=default.rates, help="of the peer; the best is taken")
     parser.add_argument("--seeds", type=int, default=default.seeds, help="of ours, and of the ladder's start")

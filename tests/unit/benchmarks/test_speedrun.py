@@ -134,7 +134,7 @@ def test_a_measurement_is_made_once_and_noted_whole(tmp_path: Path) -> None:
     assert setting.notes() == [{"loss": 1}]
 
 
-@pytest.mark.parametrize(("name", "value"), [("threads", 1), ("size", "tiny"), ("keys", ("vocab.size=300",))])
+@pytest.mark.parametrize(("name", "value"), [("threads", 1), ("size", "tiny"), ("kind", "modern"), ("keys", ("vocab.size=300",))])
 def test_a_folder_is_of_one_comparison(tmp_path: Path, name: str, value: Any) -> None:
     (tmp_path / "text").write_text("a")
     setting = replace(SETTING, folder=tmp_path / "out", text=str(tmp_path / "text"))
@@ -236,6 +236,29 @@ def test_started_again_it_measures_nothing(
     speedrun.main(*whole[1])
     assert [given[3] for given in ran] == ["examples"], "the text alone is looked at"
     assert (whole[0] / "report.json").read_bytes() == before and "**Void**" in capsys.readouterr().out
+
+
+def test_both_sides_can_be_modern(
+    whole: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: Callable[..., None]
+) -> None:
+    """The peer's network has our shape and number of parameters, and is scored with the weights it was trained to."""
+    from speedrun_peer import network_of, stock
+    from transformers import BertTokenizer
+
+    from bertwright.model.saved import load_model
+
+    monkeypatch.setenv("SPEEDRUN_THREADS", "1")
+    monkeypatch.setattr(speedrun_ours, "run_recipe", in_process)
+    command = [str(tmp_path / "out"), *whole[1][1:], "--kind", "modern", "--only", "peer", "ours"]
+    speedrun.main(*command)
+    found = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert found["peer"]["curve"][0]["loss"] > found["peer"]["loss"], "it learnt"
+    (trained,) = (tmp_path / "out").glob("start-*-1/train/model")
+    ours = load_model(trained)
+    tokenizer = BertTokenizer(str(tmp_path / "out" / "text" / "vocab" / "vocab.txt"), do_lower_case=False)
+    peer = stock(network_of("modern", "tiny", len(tokenizer)), tokenizer)
+    assert type(peer).__name__ == "ModernBertForMaskedLM" and peer.config.pad_token_id == tokenizer.pad_token_id
+    assert sum(p.numel() for p in peer.parameters()) == sum(p.numel() for p in ours.parameters())
 
 
 @pytest.mark.parametrize("rest", [0, 3])
