@@ -62,7 +62,9 @@ def _trained(setting: Setting, out: Path, seconds: float, rate: float) -> Note:
     before = clock.restore()
     # Resumed from its last step, Trainer takes one more.
     if not clock.curve or clock.curve[-1]["steps"] < steps:
-        _trainer(stock(network, tokenizer), blocks, collator, out, steps, rate, clock).train(resume_from_checkpoint=before)
+        _trainer(stock(network, tokenizer), blocks, collator, out, steps, rate, clock).train(
+            resume_from_checkpoint=before
+        )
     return {**clock.curve[-1], "curve": clock.curve}
 
 

@@ -21,7 +21,13 @@ def report(notes: Sequence[Note], setting: Setting) -> dict[str, Any]:
     own = [note for note in trained if note["rungs"] == on]
     rungs = [note for note in trained if note["minutes"] == setting.rung_minutes and note["seed"] == 1]
     return {
-        "setting": {"kind": setting.kind, "size": setting.size, "threads": setting.threads, "on": on, "keys": list(setting.keys)},
+        "setting": {
+            "kind": setting.kind,
+            "size": setting.size,
+            "threads": setting.threads,
+            "on": on,
+            "keys": list(setting.keys),
+        },
         "peer": theirs and {**theirs, "below_unigram": theirs["unigram"] - theirs["loss"], "void": void(theirs)},
         "ours": theirs and sooner(own, theirs),
         "ladder": judged(

@@ -134,7 +134,9 @@ def test_a_measurement_is_made_once_and_noted_whole(tmp_path: Path) -> None:
     assert setting.notes() == [{"loss": 1}]
 
 
-@pytest.mark.parametrize(("name", "value"), [("threads", 1), ("size", "tiny"), ("kind", "modern"), ("keys", ("vocab.size=300",))])
+@pytest.mark.parametrize(
+    ("name", "value"), [("threads", 1), ("size", "tiny"), ("kind", "modern"), ("keys", ("vocab.size=300",))]
+)
 def test_a_folder_is_of_one_comparison(tmp_path: Path, name: str, value: Any) -> None:
     (tmp_path / "text").write_text("a")
     setting = replace(SETTING, folder=tmp_path / "out", text=str(tmp_path / "text"))
