@@ -1,8 +1,9 @@
 """Hugging Face's Trainer on the text of benchmarks/speedrun.py, with the conventions of its run_mlm.py.
 
 Blocks of 126 tokens from consecutive documents with [CLS] and [SEP] (like run_mlm's group_texts, but in the form that
-is scored), 15 % masked again every time, the dropout that transformers gives such a network, AdamW, and a learning rate that decays linearly to zero
-at the last step. The number of steps is estimated from the speed of the first ones, to end at the given time.
+is scored), 15 % masked again every time, the dropout that transformers gives such a network, AdamW, and a learning rate
+that decays linearly to zero at the last step. The number of steps is estimated from the speed of the first ones, to end
+at the given time.
 """
 
 import json

@@ -89,7 +89,8 @@ def _row(note: Note, mean: float | None, deviation: float | None) -> dict[str, A
 def markdown(found: dict[str, Any]) -> str:
     """The report as a Markdown page."""
     setting = found["setting"]
-    about = f"`{setting['kind']}` `{setting['size']}`, {setting['threads']} threads; ours with {', '.join(setting['on']) or 'no rung'}"
+    network, rungs = f"`{setting['kind']}` `{setting['size']}`", ", ".join(setting["on"]) or "no rung"
+    about = f"{network}, {setting['threads']} threads; ours with {rungs}"
     return "\n\n".join([about, *_peer(found["peer"]), *_ours(found["peer"], found["ours"]), *_ladder(found["ladder"])])
 
 

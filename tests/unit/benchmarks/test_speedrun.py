@@ -244,10 +244,10 @@ def test_both_sides_can_be_modern(
     whole: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: Callable[..., None]
 ) -> None:
     """The peer's network has our shape and number of parameters, and is scored with the weights it was trained to."""
-    from speedrun_peer import network_of, stock
     from transformers import BertTokenizer
 
     from bertwright.model.saved import load_model
+    from speedrun_peer import network_of, stock
 
     monkeypatch.setenv("SPEEDRUN_THREADS", "1")
     monkeypatch.setattr(speedrun_ours, "run_recipe", in_process)
