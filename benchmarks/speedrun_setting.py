@@ -62,12 +62,19 @@ class Setting:
         """Reject a folder that holds measurements with other settings: one table would mix them with ours."""
         # The text is compared by size and name, because a folder and its text may have moved.
         text = Path(self.text)
-        own = {"text": [text.name, text.stat().st_size], "threads": self.threads, "keys": list(self.keys)}
-        own |= {"kind": self.kind, "size": self.size}
+        own = {
+            "text": [text.name, text.stat().st_size],
+            "threads": self.threads,
+            "kind": self.kind,
+            "size": self.size,
+            "keys": list(self.keys),
+        }
         first = self.noted("setting", lambda: own)
         for name, value in own.items():
-            if first[name] != value:
-                raise SystemExit(f"{self.folder} was measured with {name} {first[name]}, not {value}: name another one")
+            if first.get(name) != value:
+                raise SystemExit(
+                    f"{self.folder} was measured with {name} {first.get(name)}, not {value}: name another one"
+                )
 
 
 def setting_of(arguments: Sequence[str], about: str, steps: Sequence[str]) -> tuple[Setting, list[str]]:

@@ -146,6 +146,14 @@ def test_a_folder_is_of_one_comparison(tmp_path: Path, name: str, value: Any) ->
         replace(setting, **{name: value}).claim()
 
 
+def test_a_folder_without_one_of_the_settings_is_of_another_comparison(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a")
+    setting = replace(SETTING, folder=tmp_path / "out", text=str(tmp_path / "text"))
+    setting.noted("setting", lambda: {"text": ["text", 1], "threads": 2, "size": "mini", "keys": []})
+    with pytest.raises(SystemExit, match=r"was measured with kind None, not bert: name another one"):
+        setting.claim()
+
+
 def test_threads_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPEEDRUN_THREADS", raising=False)
     assert threads() == 2
