@@ -60,6 +60,8 @@ def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: Ex
         yield "train.phases.0.restart_bias_correction", f"{text}; leave it out"
     if train.init_layers:
         yield "train.init_layers", "are for pre-training; a classifier starts from all layers of train.init_from"
+    if train.init_embeddings != "random":
+        yield "train.init_embeddings", "text is for pre-training, from running text; leave it out"
 
 
 def idle_corpus(corpus: CorpusConfig | None, vocab: VocabConfig) -> Iterator[Mistake]:

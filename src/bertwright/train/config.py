@@ -40,6 +40,10 @@ class TrainConfig(Section):
     """Layers of a deeper network to start from, numbered from 1, for example every second one (Sanh et al. 2019).
     `init_from` must then be a finished training of the same width, or a folder in the transformers format. Empty: the
     network in `init_from` has the same layers as this one."""
+    init_embeddings: Literal["random", "text"] = "random"
+    """Initial token embeddings: `random`, drawn like all other weights; or `text`, computed from which entries are
+    neighbours in the text of the first phase, so that entries used alike start with similar vectors. The seconds that
+    this takes count as training of the first phase. Not with `init_from`."""
     seed: int = Field(42, ge=0, le=2**63 - 1)
     """Seed for the initial weights, the order of examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
@@ -187,6 +191,15 @@ class TrainConfig(Section):
             raise ValueError(
                 "phases.0.restart_bias_correction false needs a number of updates to continue from: set init_from to "
                 "a checkpoint, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _embeddings_from_one_place(self) -> TrainConfig:
+        if self.init_embeddings != "random" and self.init_from is not None:
+            raise ValueError(
+                f"init_embeddings {self.init_embeddings} makes embeddings for random weights, but init_from "
+                f"{self.init_from} has embeddings of its own; leave one out"
             )
         return self
 
