@@ -58,6 +58,10 @@ def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: Ex
             "false needs optimizer moments to continue from, but a classifier takes only the weights of train.init_from"
         )
         yield "train.phases.0.restart_bias_correction", f"{text}; leave it out"
+    yield from _starts_of_pretraining(train)
+
+
+def _starts_of_pretraining(train: TrainConfig) -> Iterator[Mistake]:
     if train.init_layers:
         yield "train.init_layers", "are for pre-training; a classifier starts from all layers of train.init_from"
     if train.init_embeddings != "random":

@@ -25,8 +25,9 @@ class Text:
     """The tokens of complete sequences, without masks."""
 
     ids_T: NDArray[np.int32]
+    """[T] vocabulary entries."""
     sequence_T: NDArray[np.int32]
-    """Number of the sequence that each token belongs to."""
+    """[T] number of the sequence that each token belongs to, not decreasing."""
 
 
 def read_text(loader: Loader, most: int) -> Text:

@@ -51,7 +51,7 @@ def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section
         ("[model]", _model(asked, size, phases)),
         ("[optim]", [_optimizer(asked, size)]),
         *(("[[train.phases]]", _phase(asked, size, phase, tokens)) for phase in phases),
-        ("[train]", _train(asked)),
+        ("[train]", _train(asked, size)),
         ("[evaluate]", [("max_sequences", "4096", "enough held-out sequences for two digits of the loss")]),
     ]
 
@@ -168,9 +168,12 @@ def _masking(asked: Asked, size: str) -> list[Line]:
     return lines
 
 
-def _train(asked: Asked) -> list[Line]:
+def _train(asked: Asked, size: str) -> list[Line]:
     device = asked.machine.device
     lines: list[Line] = [("heldout_sequences", "1024", "scored ten times in each phase")]
+    if by_muon(asked, size) and size == "tiny":  # larger ones were not measured
+        why = "counts which entries are neighbours: in seconds, what takes a million tokens to learn"
+        lines.append(("init_embeddings", '"text"', why))
     # Drafted for a processor, but where it runs there may be a GPU, which the default would use.
     if asked.answers.machine.strip().lower() != "here" and not device.gpu:
         lines.append(("device", '"cpu"', ""))

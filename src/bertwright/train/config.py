@@ -17,7 +17,7 @@ from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.expected_config import ExpectedLoss
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.guard_config import GuardConfig
-from bertwright.train.observers.config import ObserverConfig
+from bertwright.train.observers.config import Observers
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
@@ -73,7 +73,7 @@ class TrainConfig(Section):
     triggers a checkpoint after the current step. Give a name, or a section with its keys."""
     log_every: int = runtime_only(10, ge=1)
     """Optimizer steps per row of metrics."""
-    observers: tuple[ObserverConfig, ...] = runtime_only(())
+    observers: Observers = runtime_only(())
     """Programs that receive the metrics rows, in addition to metrics.jsonl: `tensorboard`, `mlflow`, `trackio`,
     `wandb`. Give names, or sections for those that have keys."""
     expected: tuple[ExpectedLoss, ...] = runtime_only(())
@@ -201,16 +201,6 @@ class TrainConfig(Section):
                 f"init_embeddings {self.init_embeddings} makes embeddings for random weights, but init_from "
                 f"{self.init_from} has embeddings of its own; leave one out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _observers_once(self) -> TrainConfig:
-        for observer in self.observers:
-            alike = [each for each in self.observers if each.kind == observer.kind]
-            # Each MLflow observer has its own client; the others would write to the same files or the same run.
-            if len(alike) > 1 and (observer.kind != "mlflow" or alike.count(observer) > 1):
-                several = ", or give each another tracking_uri or experiment" if observer.kind == "mlflow" else ""
-                raise ValueError(f"observers name {observer.kind} {len(alike)} times: name it once{several}")
         return self
 
     def saves_beside(self, gpu: bool) -> bool:

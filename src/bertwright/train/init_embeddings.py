@@ -49,9 +49,8 @@ def start_from_text(model: PreTrainingModel, loader: Loader, ranks: Ranks, seed:
         with ranks.busy():
             text = read_text(loader, TOKENS)
             made_VH = embeddings(cooccurrences(text, len(weight_VH)), weight_VH.shape[1], seed)
-            occurs_V = torch.from_numpy(np.bincount(text.ids_T, minlength=len(weight_VH)) > 0)
             with torch.no_grad():
-                weight_VH.copy_(torch.where(occurs_V[:, None], made_VH, weight_VH.cpu()))
+                weight_VH.copy_(torch.where(made_VH.any(1, keepdim=True), made_VH, weight_VH.cpu()))
     ranks.send([weight_VH], 0)
     (spent,) = ranks.all_reduce_async([int(1e6 * (time.perf_counter() - began)) if ranks.first else 0]).result()
     if ranks.first:
@@ -60,7 +59,9 @@ def start_from_text(model: PreTrainingModel, loader: Loader, ranks: Ranks, seed:
 
 
 def embeddings(counts: NDArray[np.float32], width: int, seed: int) -> Tensor:
-    """Return [V, H] embeddings from the counts of neighbours [V, C], which are overwritten."""
+    """Return [V, H] embeddings from the counts of neighbours [V, C], which are overwritten; 0 for entries without
+    any."""
+    occurs_V = torch.from_numpy(counts.any(axis=1, keepdims=True)).flatten()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         rank = min(width, *counts.shape)
@@ -70,7 +71,8 @@ def embeddings(counts: NDArray[np.float32], width: int, seed: int) -> Tensor:
         e_VH = torch.zeros(len(counts), width)
         e_VH[:, :rank] = u_VR[:, :rank] * s_R[:rank].sqrt()
         e_VH @= torch.nn.init.orthogonal_(torch.empty(width, width))
-    return e_VH * (LOGIT_STD / math.sqrt(width) / e_VH.std())
+    # Of the others alone: a network may have many rows for which there is no entry.
+    return e_VH * (LOGIT_STD / math.sqrt(width) / e_VH[occurs_V].std())
 
 
 def mutual_information(counts: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -73,6 +73,7 @@ def test_what_a_small_network_learns_with_on_a_processor(
     assert (found.get("model.initializer_range"), found["train.phases.warmup"], masks) == (
         ("0.06", "0.02", "0.3") if narrow else (None, "0.06", None)
     )
+    assert found.get("train.init_embeddings") == ('"text"' if narrow else None)
 
 
 @pytest.mark.parametrize(

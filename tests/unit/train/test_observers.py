@@ -302,9 +302,9 @@ def test_the_same_observer_twice_is_refused() -> None:
         settings: dict[str, Any] = {"phases": phases, "observers": observers}
         return TrainConfig(**settings)
 
-    with pytest.raises(RecipeError, match="observers name tensorboard 2 times: name it once$"):
+    with pytest.raises(RecipeError, match="names tensorboard 2 times: name it once$"):
         config("tensorboard", {"kind": "tensorboard", "folder": "/elsewhere"})
-    says = "observers name mlflow 2 times: name it once, or give each another tracking_uri or experiment"
+    says = "names mlflow 2 times: name it once, or give each another tracking_uri or experiment"
     with pytest.raises(RecipeError, match=says):
         config("mlflow", "mlflow")
     assert len(config("mlflow", {"kind": "mlflow", "experiment": "other"}, "tensorboard").observers) == 3

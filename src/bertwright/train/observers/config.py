@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, UserPath, by_kind
 from bertwright.core.redact import has_credentials, secret_in_query
@@ -106,3 +106,17 @@ ObserverConfig = Annotated[
     BeforeValidator(by_kind),
 ]
 """Available observers."""
+
+
+def _each_once(observers: tuple[ObserverConfig, ...]) -> tuple[ObserverConfig, ...]:
+    for observer in observers:
+        alike = [each for each in observers if each.kind == observer.kind]
+        # Each MLflow observer has its own client; the others would write to the same files or the same run.
+        if len(alike) > 1 and (observer.kind != "mlflow" or alike.count(observer) > 1):
+            several = ", or give each another tracking_uri or experiment" if observer.kind == "mlflow" else ""
+            raise ValueError(f"names {observer.kind} {len(alike)} times: name it once{several}")
+    return observers
+
+
+Observers = Annotated[tuple[ObserverConfig, ...], AfterValidator(_each_once)]
+"""The observers of a training."""
