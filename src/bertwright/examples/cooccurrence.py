@@ -5,6 +5,7 @@ Names carry shapes: T tokens, V vocabulary, C contexts.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,12 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import Loader
 
 WINDOW = 5
-"""Tokens on either side that count as neighbours; one at distance d counts 1/d (Pennington et al. 2014 §3.1)."""
+"""Tokens on either side that count as neighbours; one at distance d counts 1/d (Pennington et al. 2014 §4.2)."""
 CONTEXTS = 2048
 """Most frequent entries that are counted as neighbours of all others. They make up most of a text, and the counts of
 rare ones say little; a complete table would have V² cells."""
+_BLOCK = 1 << 20
+"""Tokens whose neighbours are counted at a time: enough to hide numpy's call overhead, few enough for little memory."""
 
 
 @dataclass(frozen=True)
@@ -31,31 +34,46 @@ class Text:
 
 
 def read_text(loader: Loader, most: int) -> Text:
-    """Return the text of a phase's first steps: about `most` tokens, but no more than its first epoch."""
-    steps = loader.settings.batches.step_of(min(loader.epoch_sizes[0], round(most / loader.mean_tokens) + 1) - 1) + 1
-    batches = [batch for step in range(steps) for batch in loader.step(step)]
-    lengths = np.concatenate([np.diff(batch.cu_seqlens) for batch in batches])
-    sequence_T = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-    return Text(np.concatenate([_unmasked(batch) for batch in batches]), sequence_T)
+    """Return the text of the first steps of a phase, about `most` tokens or one epoch: as many whole steps as that
+    needs, with their masks undone."""
+    examples = min(loader.epoch_sizes[0], math.ceil(most / loader.mean_tokens))
+    ids, lengths = [], []
+    for step in range(loader.settings.batches.step_of(examples - 1) + 1):
+        for batch in loader.step(step):
+            ids.append(_unmasked(batch))
+            lengths.append(np.diff(batch.cu_seqlens))
+    sequences = np.concatenate(lengths)
+    return Text(np.concatenate(ids), np.repeat(np.arange(len(sequences), dtype=np.int32), sequences))
 
 
 def cooccurrences(text: Text, entries: int, contexts: int = CONTEXTS) -> NDArray[np.float32]:
-    """Return [V, 2·C]: the neighbours of each of `entries` entries after it, then before it, weighted by 1/distance."""
+    """Return [V, 2·C] for V `entries`: their neighbours among the C `contexts`, after them and then before them, each
+    weighted by 1/distance."""
     frequency_V = np.bincount(text.ids_T, minlength=entries)
     # Stable, so that entries of the same frequency are chosen alike everywhere.
     frequent_C = np.argsort(-frequency_V, kind="stable")[:contexts]
-    column_V = np.full(entries, -1)
+    column_V = np.full(entries, -1, np.int32)
     column_V[frequent_C] = np.arange(len(frequent_C))
     counts = np.zeros((entries, 2, len(frequent_C)), np.float32)
-    for distance in range(1, WINDOW + 1):
-        together = text.sequence_T[:-distance] == text.sequence_T[distance:]
-        before, after = text.ids_T[:-distance][together], text.ids_T[distance:][together]
-        for side, (entry, neighbour) in enumerate(((before, after), (after, before))):
-            column = column_V[neighbour]
-            counted = column >= 0
-            cells = (entry[counted].astype(np.int64) * 2 + side) * len(frequent_C) + column[counted]
-            np.add.at(counts.reshape(-1), cells, np.float32(1 / distance))
+    for start in range(0, len(text.ids_T), _BLOCK):
+        for distance in range(1, WINDOW + 1):
+            before, after = _pairs(text, start, distance)
+            for side, (entry, neighbour) in enumerate(((before, after), (after, before))):
+                column = column_V[neighbour]
+                counted = column >= 0
+                # As indices of the flat table, for which numpy adds much faster.
+                cells = (entry[counted].astype(np.int64) * 2 + side) * len(frequent_C) + column[counted]
+                np.add.at(counts.reshape(-1), cells, np.float32(1 / distance))
     return counts.reshape(entries, -1)
+
+
+def _pairs(text: Text, start: int, distance: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the entries [N] of a block of tokens, and those [N] `distance` tokens later in the same sequence."""
+    later = slice(start + distance, start + distance + _BLOCK)
+    after, its_sequence = text.ids_T[later], text.sequence_T[later]
+    block = slice(start, start + len(after))
+    together = text.sequence_T[block] == its_sequence
+    return text.ids_T[block][together], after[together]
 
 
 def _unmasked(batch: MicroBatch) -> NDArray[np.int32]:

@@ -50,12 +50,17 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     _say(job, network, device, log)
     averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
+    state = check_phase_lengths(start.state, job.phases)
+    _set_threads(job, state, ranks, log)
+    if job.config.init_embeddings == "text" and not state.sessions:  # the first start
+        from bertwright.train.init_embeddings import start_from_text
+
+        seconds = start_from_text(model, job.phases[0].loader, ranks, job.config.seed, log)
+        state = replace(state, seconds=seconds)
     # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
     engine = build_engine(job.config.engine, model, job.optim, ranks, step_of(job.config))
     engine.load(start.moments)
     trained = network.trained(engine, ranks, job.pair_task)
-    state = check_phase_lengths(start.state, job.phases)
-    _set_threads(job, state, ranks, log)
     phases = job.phases
     if any(phase.finds_micro_batch for phase in phases):
         from bertwright.train.found_size import sized_phases

@@ -42,8 +42,9 @@ class TrainConfig(Section):
     network in `init_from` has the same layers as this one."""
     init_embeddings: Literal["random", "text"] = "random"
     """Initial token embeddings: `random`, drawn like all other weights; or `text`, computed from which entries are
-    neighbours in the text of the first phase, so that entries used alike start with similar vectors. The seconds that
-    this takes count as training of the first phase. Not with `init_from`."""
+    neighbours in the text of the first phase, so that entries used alike start with similar vectors. This takes
+    seconds, which count as training but not in `hours` of a phase, and 20 kB of memory per entry. Not with
+    `init_from`."""
     seed: int = Field(42, ge=0, le=2**63 - 1)
     """Seed for the initial weights, the order of examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)

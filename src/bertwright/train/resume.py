@@ -13,7 +13,6 @@ from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.model.model import Model
-from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.optim.config import other_moments
 from bertwright.train import checkpoint as checkpoints
@@ -24,9 +23,6 @@ from bertwright.train.job import Job
 from bertwright.train.metrics import saved_before
 from bertwright.train.ranks import Ranks
 from bertwright.train.state import State
-
-_FRESH: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
-"""The optimizer state before the first update."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,6 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
             f"{out / 'metrics.jsonl'} lists checkpoints, but {out / CHECKPOINTS} has none. Restore them to continue, "
             f"or move {out} away to start again from step 0."
         )
-    if job.config.init_embeddings == "text":
-        return _begun_from_text(job, model, ranks, log)
     return Start(State(), _begun(job, model, log))
 
 
@@ -79,9 +73,9 @@ def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | No
 def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
     """Return the optimizer state at step 0, after loading the weights of `train.init_from`, if the recipe has one."""
     config = job.config
+    fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
     if config.init_from is None:
-        return _FRESH
-    moments: Mapping[str, torch.Tensor] = {}
+        return fresh
     # Not imported by a training that starts from random weights.
     from bertwright.model.classifier import SequenceClassifier
 
@@ -94,19 +88,9 @@ def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
 
         start_from_layers(model, config.init_from, config.init_layers, job.vocab)
     else:
-        moments = _load_init(open_artifact(config.init_from), job, model)
+        fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
     log.say(f"train: starting from {config.init_from}")
-    return moments or _FRESH
-
-
-def _begun_from_text(job: Job, model: Model, ranks: Ranks, log: Log) -> Start:
-    """Return the start of a training at step 0, after setting the token embeddings from the text."""
-    from bertwright.train.init_embeddings import start_from_text
-
-    assert isinstance(model, PreTrainingModel)  # `of_classification` refuses others
-    seconds = start_from_text(model, job.phases[0].loader, ranks, job.config.seed, log)
-    # It is learning from the text, so it uses up the time of a phase that has a limited time.
-    return Start(State(seconds=seconds, phase_seconds=seconds), _FRESH)
+    return fresh
 
 
 def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:

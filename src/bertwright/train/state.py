@@ -53,9 +53,10 @@ class State:
     """Floating-point operations of the model (`model.flops`), over all ranks and phases; None if training began before
     they were counted."""
     seconds: float = 0.0
-    """Seconds spent in training steps, and in making embeddings from the text, over all phases and starts."""
+    """Seconds spent in training steps, and before them in making embeddings from the text (`train.init_embeddings`),
+    over all phases and starts."""
     phase_seconds: float = 0.0
-    """The part of them in this phase; the rate of a phase with `hours` follows it."""
+    """Seconds spent in training steps of this phase, over all starts; the rate of a phase with `hours` follows it."""
     other_seconds: float = 0.0
     """Seconds spent on scoring and saving, over all phases and starts."""
     phase_steps: tuple[int, ...] = ()

@@ -2,15 +2,17 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.unit.examples import made
 from tests.unit.examples.test_loader import SETTINGS
 
 from bertwright.core.artifact import Artifact
+from bertwright.examples import cooccurrence
 from bertwright.examples.cooccurrence import WINDOW, Text, cooccurrences, read_text
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 
 ENTRIES = 12
@@ -37,12 +39,26 @@ def test_each_pair_within_the_window_counts_by_its_distance(contexts: int) -> No
     assert counts.any(axis=1).sum() == 9  # the others do not occur
 
 
-def test_the_text_is_read_without_masks_and_once(examples: Artifact) -> None:
-    loader = open_loader(examples, made.SETS[0], SETTINGS)
-    some = read_text(loader, 3000)
-    assert 3000 <= len(some.ids_T) < 3000 + 2 * SETTINGS.global_batch * SETTINGS.length
-    more_masks = open_loader(examples, made.SETS[0], replace(SETTINGS, masking=MaskingConfig(rate=0.4)))
-    assert np.array_equal(read_text(more_masks, 3000).ids_T, some.ids_T)
-    everything = read_text(loader, 10**9)
-    sequences = int(everything.sequence_T[-1]) + 1
-    assert loader.epoch_sizes[0] <= sequences < loader.epoch_sizes[0] + SETTINGS.global_batch
+def test_blocks_count_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(2, [40, 7, 90])
+    whole = cooccurrences(text, ENTRIES)
+    monkeypatch.setattr(cooccurrence, "_BLOCK", 11)
+    np.testing.assert_allclose(cooccurrences(text, ENTRIES), whole, rtol=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"batch_warmup": ((0, 10), (3, 50))}])
+def test_the_text_is_about_an_epoch_without_masks(examples: Artifact, changes: dict[str, Any]) -> None:
+    loader = open_loader(examples, made.SETS[0], replace(SETTINGS, **changes))
+    for most, least in ((3000, 3000 / loader.mean_tokens), (10**9, loader.epoch_sizes[0])):
+        text = read_text(loader, most)
+        found = np.split(text.ids_T, np.flatnonzero(np.diff(text.sequence_T)) + 1)
+        assert least <= len(found) < least + SETTINGS.global_batch
+        batch = loader.examples(0, len(found))
+        ids = batch.token_ids.copy()
+        ids[batch.prediction_positions] = batch.labels
+        expected = np.split(ids, batch.cu_seqlens[1:-1])
+        assert Counter(map(as_tuple, found)) == Counter(map(as_tuple, expected))
+
+
+def as_tuple(ids: NDArray[np.integer[Any]]) -> tuple[int, ...]:
+    return tuple(ids.tolist())

@@ -23,6 +23,7 @@ from bertwright.core.files import read_json, sha256
 from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import ImportedData
+from bertwright.examples.cooccurrence import read_text
 from bertwright.examples.imported import ImportedLoader
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.masking_config import MaskingConfig
@@ -112,6 +113,10 @@ def test_an_epoch_holds_every_example_of_the_files(
         whole = loaders_of(folder, f"train.phases.{index}.batch={size}")[index]
         first, second = whole.step(0), whole.step(1)
         assert as_drawn(first) == as_drawn(second) == as_rows(every)
+        text = read_text(whole, 10**9)
+        parts = np.split(text.ids_T, np.flatnonzero(np.diff(text.sequence_T)) + 1)
+        originals = np.split(every.originals(), every.cu_seqlens[1:-1])
+        assert Counter(part.tobytes() for part in parts) == Counter(part.tobytes() for part in originals)
         orders = [step[0].token_ids.tolist() for step in (first, second)]
         assert orders[0] != orders[1], "each epoch has an order of its own"
         steps = [loader.step(step) for step in range(3)]

@@ -73,7 +73,6 @@ def test_what_a_small_network_learns_with_on_a_processor(
     assert (found.get("model.initializer_range"), found["train.phases.warmup"], masks) == (
         ("0.06", "0.02", "0.3") if narrow else (None, "0.06", None)
     )
-    assert found.get("train.init_embeddings") == ('"text"' if narrow else None)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +92,7 @@ def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine:
     assert ("examples.plan" in found) == modern, "it takes no pairs"
     assert not modern or "model.dropout" not in found, "it has none unless the recipe says so"
     assert ("train.phases.schedule" in found) == (quality == "best")
+    assert ("train.init_embeddings" in found) == (modern and (size, machine) == ("tiny", "2-cores"))
 
 
 @pytest.mark.parametrize(("quality", "narrow"), [("quick", True), ("best", True), ("classic", False)])

@@ -1,5 +1,6 @@
 """Token embeddings that start from the neighbours of entries in the text."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,26 +12,36 @@ import torch
 from numpy.typing import NDArray
 from tests.conftest import Prepared
 from tests.pipeline.ranks_of import Training, train_on
-from tests.unit.train.conftest import PHASES
+from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.contradictions.classification import of_classification
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.core.log import SILENT
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import ExamplesConfig
+from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet
+from bertwright.examples.cooccurrence import read_text
+from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.vocabulary import Vocabulary
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.model import build_model
 from bertwright.train import init_embeddings
 from bertwright.train.config import TrainConfig
-from bertwright.train.init_embeddings import LOGIT_STD, embeddings, mutual_information
+from bertwright.train.init_embeddings import LOGIT_STD, embeddings, mutual_information, start_from_text
+from bertwright.train.ranks import Ranks
 
 Train = Callable[..., Artifact]
+UNSEEN = (0, 4, 39)
 FROM_TEXT: dict[str, Any] = {"init_embeddings": "text"}
 
 
 def counts(rows: int, columns: int) -> NDArray[np.float32]:
-    """Counts of which most are 0; the last row and the last column have none."""
+    """Counts of which most are 0; three rows and the last column have none."""
     drawn = np.random.default_rng(3).poisson(0.7, (rows, columns)).astype(np.float32)
-    drawn[-1], drawn[:, -1] = 0, 0
+    drawn[list(UNSEEN)], drawn[:, -1] = 0, 0
     return drawn
 
 
@@ -57,13 +68,15 @@ def test_embeddings_have_the_products_of_the_largest_singular_values(width: int,
     products = (u[:, :rank] * s[:rank]) @ u[:, :rank].T
     made = embeddings(given, width, seed=1)
     assert made.shape == (40, width)
-    assert not made[-1].any() and float(made[:-1].std()) == pytest.approx(LOGIT_STD / width**0.5, rel=1e-5)
+    seen = [row for row in range(40) if row not in UNSEEN]
+    assert not made[list(UNSEEN)].any(), "to rounding they would be like the seen ones after a layer norm"
+    assert float(made[seen].std()) == pytest.approx(LOGIT_STD / width**0.5, rel=1e-5)
     scaled = (made @ made.T).double().numpy()
     scaled *= np.linalg.norm(products) / np.linalg.norm(scaled)
     np.testing.assert_allclose(scaled, products, atol=0.02 * products.max())
 
 
-def test_the_seed_alone_rotates_them() -> None:
+def test_they_depend_on_the_seed_alone() -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
     first, again, other = (embeddings(counts(40, 30), 8, seed) for seed in (1, 1, 2))
@@ -79,17 +92,43 @@ def test_training_resumes_bit_identical(train: Train) -> None:
     assert same(weights(train("stopped", **FROM_TEXT)), weights(done))
 
 
-def test_the_time_that_it_takes_is_that_of_the_first_phase(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_do_not_occur_keep_the_weights_drawn_for_them(prepared: Prepared) -> None:
+    settings = LoaderSettings(PHASES[0]["length"], MaskingConfig(), 8, MicroBatching(8), 1, "0")
+    loader = open_loader(prepared.examples, PlanSet(length=settings.length), settings)
+    config = BertConfig.model_validate(MODEL | {"vocab_size": 208})
+    torch.manual_seed(1)
+    model = build_model(config)
+    drawn = model.encoder.token_weight.detach().clone()
+    start_from_text(model, loader, Ranks(), 1, SILENT)
+    made, text = model.encoder.token_weight.detach(), read_text(loader, 10**9)
+    occurs = torch.zeros(208, dtype=torch.bool)
+    occurs[torch.from_numpy(text.ids_T).long()] = True
+    mask = Vocabulary.open(prepared.examples).mask
+    assert torch.equal(made[~occurs], drawn[~occurs]) and not occurs[mask] and not occurs[200:].any()
+    assert not (made[occurs] == drawn[occurs]).any()
+    assert float(made[occurs].std()) == pytest.approx(LOGIT_STD / 16**0.5, rel=1e-5)
+
+
+def test_the_time_that_it_takes_is_training_but_not_of_the_phase(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*given: Any) -> torch.Tensor:
         time.sleep(1)
         return embeddings(*given)
 
     monkeypatch.setattr(init_embeddings, "embeddings", slow)
     notes = Notes()
-    phase = {**PHASES[0], "hours": 1 / 3600}
-    assert train("done", **FROM_TEXT, phases=[phase], log=notes).counts["steps"] == 0
+    counts = train("done", **FROM_TEXT, phases=[{**PHASES[0], "warmup": 0.5, "hours": 1}], log=notes).counts
+    assert counts["steps"] == 12 and 1 <= counts["train_seconds"] < 60
+    assert notes.rows[0]["learning_rate"] < 1e-4, "the warm-up begins with the first step"
     (said,) = [line for line in notes.lines if "embeddings" in line]
-    assert said.startswith("train: token embeddings from the neighbours of ") and said.endswith(" tokens, in 1 s")
+    assert re.fullmatch(r"train: token embeddings from the neighbours of [\d,]+ tokens, in \d+ s", said)
+
+
+@pytest.mark.parametrize("precision", [{"kind": "bf16", "weights": "bf16", "allow_slow": True}])
+def test_a_copy_in_low_precision_has_them_too(train: Train, precision: dict[str, Any]) -> None:
+    phase = {**PHASES[0], "steps": 2}
+    low, full = (train(f"{n}", **FROM_TEXT, phases=[phase], precision=p) for n, p in enumerate((precision, "fp32")))
+    first = [metric_lines(each.path)[0]["mlm_loss"] for each in (low, full)]
+    assert first[0] == pytest.approx(first[1], rel=1e-2) and first[0] != first[1]
 
 
 def test_two_ranks_start_with_the_same_embeddings(prepared: Prepared, tmp_path: Path) -> None:
