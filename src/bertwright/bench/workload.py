@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import below, fold, key
-from bertwright.examples.batch import MicroBatch
+from bertwright.examples.batch import MicroBatch, unmasked
 from bertwright.examples.config import ExamplesConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
@@ -108,8 +108,7 @@ class Example:
 
 def examples_of(batch: MicroBatch) -> Iterator[Example]:
     """The examples of a batch with masking undone."""
-    tokens = batch.token_ids.copy()
-    tokens[batch.prediction_positions] = batch.labels
+    tokens = unmasked(batch)
     for number, (first, stop) in enumerate(zip(batch.cu_seqlens[:-1], batch.cu_seqlens[1:], strict=True)):
         label = int(batch.sequence_labels[number])
         yield Example(tokens[first:stop], batch.segment_ids[first:stop], label)

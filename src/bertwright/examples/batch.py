@@ -83,6 +83,13 @@ def max_row(cu_rows: NDArray[np.integer[Any]]) -> int:
     return int(np.diff(cu_rows).max(initial=0))
 
 
+def unmasked(batch: MicroBatch) -> NDArray[np.int64]:
+    """[T] the ids of a batch before masking."""
+    ids_T: NDArray[np.int64] = batch.token_ids.copy()
+    ids_T[batch.prediction_positions] = batch.labels
+    return ids_T
+
+
 def batch_hash(batch: MicroBatch) -> int:
     """A 64-bit hash of what training sees of a batch, independent of the order, rows and padding of its sequences.
 

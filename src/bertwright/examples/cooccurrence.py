@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.examples.batch import MicroBatch
+from bertwright.examples.batch import unmasked
 from bertwright.examples.loader import Loader
 
 WINDOW = 5
@@ -40,7 +40,7 @@ def read_text(loader: Loader, most: int) -> Text:
     ids, lengths = [], []
     for step in range(loader.settings.batches.step_of(examples - 1) + 1):
         for batch in loader.step(step):
-            ids.append(_unmasked(batch))
+            ids.append(unmasked(batch).astype(np.int32))
             lengths.append(np.diff(batch.cu_seqlens))
     sequences = np.concatenate(lengths)
     return Text(np.concatenate(ids), np.repeat(np.arange(len(sequences), dtype=np.int32), sequences))
@@ -74,9 +74,3 @@ def _pairs(text: Text, start: int, distance: int) -> tuple[NDArray[np.int32], ND
     block = slice(start, start + len(after))
     together = text.sequence_T[block] == its_sequence
     return text.ids_T[block][together], after[together]
-
-
-def _unmasked(batch: MicroBatch) -> NDArray[np.int32]:
-    ids_T = batch.token_ids.astype(np.int32)
-    ids_T[batch.prediction_positions] = batch.labels
-    return ids_T

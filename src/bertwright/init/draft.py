@@ -171,7 +171,7 @@ def _masking(asked: Asked, size: str) -> list[Line]:
 def _train(asked: Asked, size: str) -> list[Line]:
     device = asked.machine.device
     lines: list[Line] = [("heldout_sequences", "1024", "scored ten times in each phase")]
-    if is_narrow(asked, size) and is_modern(asked, size) and size == "tiny":  # others were not measured
+    if is_narrow(asked, size) and is_modern(asked, size):  # others were not measured
         why = "counts which entries are neighbours: in seconds, what takes a million tokens to learn"
         lines.append(("init_embeddings", '"text"', why))
     # Drafted for a processor, but where it runs there may be a GPU, which the default would use.

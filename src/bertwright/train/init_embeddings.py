@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
 from bertwright.examples.cooccurrence import cooccurrences, read_text
 from bertwright.examples.loader import Loader
@@ -61,7 +62,10 @@ def start_from_text(model: Model, loader: Loader, ranks: Ranks, seed: int, log: 
 
 def embeddings(counts: NDArray[np.float32], width: int, seed: int) -> Tensor:
     """Return [V, H] embeddings from the counts of neighbours [V, C], which are overwritten; 0 for entries without
-    any."""
+    any.
+
+    Raises `RecipeError` if no entries are neighbours more often than by chance.
+    """
     occurs_V1 = torch.from_numpy(counts.any(axis=1, keepdims=True))
     rank = min(width, *counts.shape)
     with torch.random.fork_rng(devices=[]):
@@ -72,6 +76,11 @@ def embeddings(counts: NDArray[np.float32], width: int, seed: int) -> Tensor:
     # A small table has fewer singular values than the embeddings have dimensions. U has rounding errors where the table
     # has rows of zeros.
     e_VH = torch.where(occurs_V1, (u_VR * s_R.sqrt())[:, :rank] @ rotation_HH[:rank], 0.0)
+    if not e_VH.any():
+        raise RecipeError(
+            "train.init_embeddings text found no entries in the text of the first phase that are neighbours more often "
+            "than by chance; give more text, or set train.init_embeddings=random"
+        )
     return e_VH * (LOGIT_STD / math.sqrt(width) / e_VH[occurs_V1.flatten()].std())
 
 

@@ -1,7 +1,6 @@
 """Token embeddings that start from the neighbours of entries in the text."""
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,17 +109,24 @@ def test_entries_that_do_not_occur_keep_the_weights_drawn_for_them(prepared: Pre
 
 
 def test_the_time_that_it_takes_is_training_but_not_of_the_phase(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*given: Any) -> torch.Tensor:
-        time.sleep(1)
-        return embeddings(*given)
+    def slow(*given: Any) -> float:
+        return start_from_text(*given) + 3000
 
-    monkeypatch.setattr(init_embeddings, "embeddings", slow)
+    monkeypatch.setattr(init_embeddings, "start_from_text", slow)
     notes = Notes()
     counts = train("done", **FROM_TEXT, phases=[{**PHASES[0], "warmup": 0.5, "hours": 1}], log=notes).counts
-    assert counts["steps"] == 12 and 1 <= counts["train_seconds"] < 60
-    assert notes.rows[0]["learning_rate"] < 1e-4, "the warm-up begins with the first step"
+    assert counts["steps"] == 12 and 3000 <= counts["train_seconds"] < 3060
+    assert notes.rows[0]["learning_rate"] < 1e-3, "the warm-up, of half an hour, begins with the first step"
     (said,) = [line for line in notes.lines if "embeddings" in line]
     assert re.fullmatch(r"train: token embeddings from the neighbours of [\d,]+ tokens, in \d+ s", said)
+
+
+@pytest.mark.parametrize("given", [np.zeros((5, 4), np.float32), np.ones((5, 4), np.float32)])
+def test_a_text_that_says_nothing_of_neighbours_is_refused(given: NDArray[np.float32]) -> None:
+    """Scaling nothing to a standard deviation would make weights that are no numbers."""
+    text = "train.init_embeddings text found no entries .* more often than by chance; give more text, or set"
+    with pytest.raises(RecipeError, match=text):
+        embeddings(given, 8, seed=1)
 
 
 @pytest.mark.parametrize("precision", [{"kind": "bf16", "weights": "bf16", "allow_slow": True}])
