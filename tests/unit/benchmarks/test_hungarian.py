@@ -3,6 +3,7 @@
 import json
 import lzma
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,7 +85,12 @@ def test_the_recipe_is_an_hour_of_both_texts() -> None:
     assert [source.lines for source in recipe.corpus.source] == ["paragraphs", "sentences"]
 
 
-def test_the_guide_shows_the_network() -> None:
+def test_the_guide_shows_the_network_and_its_settings() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "how-to" / "quality.md").read_text(encoding="utf-8")
     shown = guide.split("```json\n")[1].split("```")[0]
     assert json.loads(shown) == json.loads(hungarian.NETWORK.read_text())
+    settings = tomllib.loads(guide.split("```toml\n")[1].split("```")[0])
+    recipe = tomllib.loads(hungarian.RECIPE.read_text(encoding="utf-8"))
+    assert settings["optim"] == recipe["optim"] and settings["model"].keys() == recipe["model"].keys()
+    phase = recipe["train"].pop("phases")[0]
+    assert settings["train"].pop("phases") == [phase] and settings["train"].items() <= recipe["train"].items()
