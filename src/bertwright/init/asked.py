@@ -46,3 +46,9 @@ def is_narrow(asked: Asked, size: str) -> bool:
     """Whether this is a network that learns sooner with wide initial weights, a short warm-up and more masks; a BERT
     `mini` learns later with them (docs/results.md, "The ladder")."""
     return by_muon(asked, size) and (size == "tiny" or is_modern(asked, size))
+
+
+def from_text(asked: Asked, size: str) -> bool:
+    """Whether the embeddings start from the text, which allows larger batches and rates: for the networks on which that
+    was measured (docs/results.md, "Embeddings from the text")."""
+    return is_narrow(asked, size) and is_modern(asked, size)

@@ -200,7 +200,7 @@ class TrainConfig(Section):
         if self.init_embeddings != "random" and self.init_from is not None:
             raise ValueError(
                 f"init_embeddings {self.init_embeddings} makes embeddings for random weights, but init_from "
-                f"{self.init_from} has embeddings of its own; leave one out"
+                f"{self.init_from} has embeddings of its own; set init_embeddings = random, or leave init_from out"
             )
         return self
 

@@ -16,7 +16,7 @@ NAME = "wiki-mini"
 
 
 def recipe(start: Path | None, *overrides: str) -> Recipe:
-    given = [f"train.init_from={start}"] if start else []
+    given = [f"train.init_from={start}", "train.init_embeddings=random"] if start else []
     return Recipe.load(NAME, [*given, *overrides], given=False)
 
 

@@ -92,7 +92,10 @@ def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine:
     assert ("examples.plan" in found) == modern, "it takes no pairs"
     assert not modern or "model.dropout" not in found, "it has none unless the recipe says so"
     assert ("train.phases.schedule" in found) == (quality == "best")
-    assert ("train.init_embeddings" in found) == (modern and machine == "2-cores")
+    text = modern and machine == "2-cores"
+    assert ("train.init_embeddings" in found) == ("optim.groups" in found) == text
+    if text:
+        assert (found["train.phases.batch"], found["train.phases.learning_rate"]) == ("32", "5e-3")
 
 
 @pytest.mark.parametrize(("quality", "narrow"), [("quick", True), ("best", True), ("classic", False)])
