@@ -149,7 +149,7 @@ def test_two_ranks_start_with_the_same_embeddings(prepared: Prepared, tmp_path: 
 
 
 def test_embeddings_from_two_places_are_refused() -> None:
-    text = "init_embeddings text makes embeddings for random weights, but init_from other has embeddings of its own; set init_embeddings = random"
+    text = "init_from other has embeddings of its own; set init_embeddings = random, or leave init_from out"
     with pytest.raises(RecipeError, match=text):
         TrainConfig(phases=[PHASES[0]], init_from="other", **FROM_TEXT)
 
