@@ -22,9 +22,8 @@ Rungs that this machine cannot run are in the table too.
 
 Time is training alone, including the drawing of batches and embeddings made from the text, without start-up, scoring
 and saving, with SPEEDRUN_THREADS threads (2 unless set). Both sides are scored alike, on the same held-out sentences
-with the same masks. A second start
-continues interrupted measurements and does not repeat finished ones. Run nothing else on those processors meanwhile.
-report.json and report.md show what has been measured so far.
+with the same masks. A second start continues interrupted measurements and does not repeat finished ones. Run nothing
+else on those processors meanwhile. report.json and report.md show what has been measured so far.
 """
 
 import json

@@ -13,8 +13,8 @@ from bertwright.init.asked import Asked, by_muon, from_text, is_modern, is_narro
 
 _RATE = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 4e-4, "large": 2e-4}
 _MUON_RATE = {"tiny": 3e-3, "mini": 2e-3}
-_TEXT_RATE = {"tiny": 5e-3, "mini": 5e-3}
-"""Muon's, in batches of 32, where the embeddings start from the text: measured over an hour between the two sizes."""
+_TEXT_BATCH, _TEXT_RATE = 32, 5e-3
+"""Where the embeddings start from the text: measured with a `mini`, and for an hour between the two sizes."""
 _MOST_ENTRIES = {"tiny": 8_000, "mini": 16_000}
 """Maximum vocabulary size on a CPU, for networks whose output layer would otherwise take most of the time."""
 _LEAST_BATCH = {"tiny": 16, "mini": 16, "small": 32, "medium": 64, "base": 128, "large": 256}
@@ -129,12 +129,13 @@ def _optimizer(asked: Asked, size: str) -> list[Line]:
 
 def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
     batch = _batch(asked, size, phase, tokens)
-    rates = _TEXT_RATE if from_text(asked, size) else _MUON_RATE if by_muon(asked, size) else _RATE
+    usual = _MUON_RATE if by_muon(asked, size) else _RATE
+    rate = _TEXT_RATE if from_text(asked, size) else usual[size]
     lines: list[Line] = [
         ("length", f"{phase.length}", ""),
         ("batch", f"{batch:_}", "sequences per update"),
         _micro_batch(asked, phase.length, batch),
-        ("learning_rate", f"{rates[size]:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
+        ("learning_rate", f"{rate:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
         ("warmup", "0.02" if is_narrow(asked, size) else "0.06", ""),
     ]
     if asked.best:
@@ -149,7 +150,7 @@ def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line
 
 def _batch(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> int:
     """Return the largest power of two that leaves enough updates; fewer long sequences, for equal tokens per update."""
-    batch, ranks = 32 if from_text(asked, size) else _LEAST_BATCH[size], asked.machine.ranks
+    batch, ranks = _TEXT_BATCH if from_text(asked, size) else _LEAST_BATCH[size], asked.machine.ranks
     while batch < _MOST_BATCH and tokens / (2 * batch * 128) >= _STEPS:
         batch *= 2
     batch = max(8, batch * 128 // phase.length)
