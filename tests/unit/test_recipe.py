@@ -16,6 +16,8 @@ from bertwright.core.members import members
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
+from bertwright.pipeline.look import is_unfinished
+from bertwright.pipeline.run_folder import RunFolder
 
 Load = Callable[..., Recipe]
 
@@ -96,6 +98,21 @@ def test_a_run_that_has_begun_does_not_need_what_it_started_from(small_recipe: P
     with pytest.raises(RecipeError):
         Recipe.load(small_recipe, overrides)
     assert Recipe.load(small_recipe, overrides, given=False).train.init_from == tmp_path / "nowhere"
+
+
+def test_a_run_has_begun_only_once_there_is_a_checkpoint(tmp_path: Path) -> None:
+    """A start that fails early leaves an empty folder of checkpoints and a log, and still needs what it starts from."""
+    train = tmp_path / "train"
+    assert not RunFolder(tmp_path).begun
+    (train / "checkpoints" / ".step-000000001.draft").mkdir(parents=True)
+    (train / "metrics.jsonl").touch()
+    assert not RunFolder(tmp_path).begun and not is_unfinished(tmp_path)
+    (train / "checkpoints" / "step-000000001").mkdir()
+    assert RunFolder(tmp_path).begun and is_unfinished(tmp_path)
+    shutil.rmtree(train / "checkpoints")
+    assert not RunFolder(tmp_path).begun
+    (train / "manifest.json").touch()
+    assert RunFolder(tmp_path).begun
 
 
 def test_patterns_that_name_no_tensor_are_refused_before_any_work(load: Load) -> None:

@@ -12,7 +12,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import fingerprinted
 from bertwright.core.errors import BertwrightError
 from bertwright.recipe import Recipe
-from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.identity import checkpoints_in
 
 _ORDER = ("length", "document_range", "data")
 """Keys of a phase that decide which sequences it reads, and in which order; the batch only cuts them into steps."""
@@ -29,7 +29,7 @@ def repeated(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdi
     if "train" not in stages or start is None or recipe.train.init_layers or recipe.labels:
         return
     # Once it has begun, the seed cannot change any more.
-    if not (start / MANIFEST).is_file() or any((out / "train" / CHECKPOINTS).glob("step-*")):
+    if not (start / MANIFEST).is_file() or checkpoints_in(out / "train"):
         return
     try:
         donor = open_artifact(start)

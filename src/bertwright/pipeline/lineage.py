@@ -23,9 +23,9 @@ from bertwright.pipeline.arguments import train_settings
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.train.identity import (
-    CHECKPOINTS,
     changes_of_checkpoints,
     checkpoint_identity,
+    checkpoints_in,
     extended,
     identity,
     other_settings,
@@ -120,8 +120,7 @@ def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[
 
 def _recorded(folder: Path, name: str) -> Iterator[str]:
     """Fingerprints of a missing artifact, as recorded by artifacts that were made from it."""
-    checkpoints = sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True)
-    for path in [*(folder / stage for stage in STAGES), *checkpoints]:
+    for path in [*(folder / stage for stage in STAGES), *checkpoints_in(folder / "train")]:
         if (path / MANIFEST).is_file():
             with suppress(ArtifactError):  # the stage that needs this artifact reports what is wrong with it
                 if fingerprint := open_artifact(path).manifest["inputs"].get(name):
@@ -147,7 +146,7 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     if not before.fingerprints.keys() >= set(STAGES["train"].inputs):
         return  # neither weights nor their inputs exist
     run = training_identity(recipe, before.fingerprints, folder)
-    if any((folder / "train" / CHECKPOINTS).glob("step-*")):
+    if checkpoints_in(folder / "train"):
         # A vocabulary knows the hash of its entries only after it is built, so the recorded one is used.
         if words := next(_recorded(folder, "vocabulary"), None):
             run = replace(run, inputs={**run.inputs, "vocabulary": words})

@@ -21,6 +21,7 @@ from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.lineage import finished_artifact, inputs_of, refuse_other_training, training_identity
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
+from bertwright.train.identity import checkpoints_in
 
 if TYPE_CHECKING:
     from bertwright.train.unfinished import Standing
@@ -32,7 +33,7 @@ LOOKS = ("evaluate", "export", "report")
 def is_unfinished(folder: Path) -> bool:
     """Whether training in the run `folder` has checkpoints but has not finished."""
     train = folder / "train"
-    return not (train / MANIFEST).is_file() and any(train.glob("checkpoints/step-*"))
+    return not (train / MANIFEST).is_file() and bool(checkpoints_in(train))
 
 
 def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:

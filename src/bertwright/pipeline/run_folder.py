@@ -12,6 +12,7 @@ from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
 from bertwright.pipeline.lineage import command_in, finished_artifact
+from bertwright.train.identity import checkpoints_in
 from bertwright.train.metrics import read_rows
 
 if TYPE_CHECKING:  # needed only by readers of a run's files
@@ -27,7 +28,8 @@ class RunFolder:
     @property
     def begun(self) -> bool:
         """Whether training has begun, so that its starting weights are no longer needed."""
-        return any((self.path / "train" / name).exists() for name in ("checkpoints", MANIFEST))
+        train = self.path / "train"
+        return (train / MANIFEST).is_file() or bool(checkpoints_in(train))
 
     @property
     def unread(self) -> Collection[str]:

@@ -18,7 +18,7 @@ from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.renamed import renamed
 from bertwright.recipe import Recipe
-from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.identity import checkpoints_in
 
 
 def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
@@ -63,7 +63,7 @@ def _artifacts(folder: Path) -> dict[str, Artifact]:
     if "train" not in artifacts:
         # One is enough: training rejects a folder whose checkpoints have other settings. Damaged checkpoints are
         # skipped, as training does when it resumes.
-        for path in sorted((folder / "train" / CHECKPOINTS).glob("step-*"), reverse=True):
+        for path in checkpoints_in(folder / "train"):
             with suppress(ArtifactError):
                 artifacts["train"] = open_artifact(path, "checkpoint")
                 break

@@ -90,6 +90,12 @@ def checkpoint_identity(settings: Settings, next_sentence: bool, run: Identity) 
     return Identity("checkpoint", VERSION, settings.sections(next_sentence), run.inputs, extendable=False)
 
 
+def checkpoints_in(out: Path) -> list[Path]:
+    """Return the checkpoints of the training in `out`, newest first, damaged ones included; a start that failed before
+    its first checkpoint leaves an empty folder."""
+    return sorted((out / CHECKPOINTS).glob("step-*"), reverse=True)
+
+
 def refuse_other_settings(out: Path, run: Identity) -> None:
     """Raise `ArtifactError`, naming the keys, if `out` holds checkpoints that do not belong to `run`."""
     if changed := changes_of_checkpoints(out, run):
@@ -100,7 +106,7 @@ def changes_of_checkpoints(out: Path, run: Identity) -> list[str]:
     """Return why the checkpoints in `out` do not belong to `run`, one phrase per key; empty if they do, or if there are
     none."""
     # The newest readable one is enough: a folder never holds checkpoints of two settings.
-    for path in sorted((out / CHECKPOINTS).glob("step-*"), reverse=True):
+    for path in checkpoints_in(out):
         with suppress(ArtifactError):  # damaged: the code that resumes will report it
             return changes(open_artifact(path, "checkpoint").manifest, run)
     return []
@@ -175,7 +181,7 @@ def _of_checkpoint(given: Artifact, key: str, out: Path) -> str:
 
 def _recorded(key: str, out: Path) -> Iterator[str]:
     """Yield the fingerprint of the input `key` as recorded by the training in `out`, newest checkpoint first."""
-    for begun in [*sorted((out / CHECKPOINTS).glob("step-*"), reverse=True), out]:
+    for begun in [*checkpoints_in(out), out]:
         with suppress(ArtifactError):
             if recorded := open_artifact(begun).manifest["inputs"].get(key):
                 yield str(recorded)
