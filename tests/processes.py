@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ends within 20 seconds: a signal takes a moment, longer on a busy machine."""
-    until = time.monotonic() + 20
+    """Whether the process ends within two minutes: a signal takes a moment, longer on a busy machine."""
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             os.kill(pid, 0)

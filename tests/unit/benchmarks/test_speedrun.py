@@ -3,12 +3,13 @@
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clock import Clock, replace_clock
 from tests.conftest import small_text
 
 from bertwright import Recipe
@@ -204,12 +205,24 @@ KEYS = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def steady() -> Iterator[None]:
+    """A step of either side takes the same time, however busy the machine is."""
+    import speedrun_peer
+
+    with pytest.MonkeyPatch.context() as patch:
+        clock = Clock(0.02)
+        replace_clock(patch, clock)
+        patch.setattr(speedrun_peer, "time", clock)
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, in_process: Callable[..., None]) -> tuple[Path, list[str]]:
     """The folder of a comparison of seconds, and the command that made it."""
     folder = tmp_path_factory.mktemp("speedrun")
     (folder / "text.txt").write_text(small_text())
-    minutes = ["--minutes", "0.03", "--rung-minutes", "0.015", "--rates", "1e-3", "--seeds", "2", "--times", "2"]
+    minutes = ["--minutes", "0.04", "--rung-minutes", "0.015", "--rates", "1e-3", "--seeds", "2", "--times", "2"]
     keys = ["--key", *KEYS, "examples.workers=1", "train.phases.0.batch=4"]
     command = [str(folder / "out"), str(folder / "text.txt"), "--size", "tiny", *minutes, "--rungs", "nodropout", *keys]
     with pytest.MonkeyPatch.context() as patch:

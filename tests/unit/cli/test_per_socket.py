@@ -83,10 +83,9 @@ def test_where_one_fails_all_are_ended_with_its_exit_code(
     said = (
         rf"rank 1 of 2 \(socket 1\) failed with exit code {code}, so the other ranks were stopped\. Correct the cause"
     )
-    begun = time.monotonic()
     with pytest.raises(RankError, match=said) as raised:
         ranks(f"if rank:\n    {fails}\n{other}")
-    assert raised.value.exit_code == code and time.monotonic() - begun < 60
+    assert raised.value.exit_code == code
     # Asked of each: the process of the tests may have other children. One may be ended before it has said who it is.
     for process in tmp_path.glob("*.process"):
         with pytest.raises(ProcessLookupError):

@@ -1,11 +1,11 @@
 """The forecast of what a rank holds is what engines hold; what real ranks keep of the optimizer's state:
 `tests/pipeline/test_engine_contract.py`."""
 
-import time
 from typing import Any
 
 import pytest
 import torch
+from tests.clock import calls
 from tests.reference.batches import NUMBERS, random_batch
 from torch import nn
 
@@ -63,10 +63,8 @@ def test_what_is_held_is_that_of_the_rank_with_the_most(config: EngineConfig, ra
 
 @pytest.mark.parametrize("config", [DdpConfig(), ZeroConfig(), FsdpConfig()], ids=lambda c: c.kind)
 def test_thousands_of_ranks_take_no_longer_than_a_few(config: EngineConfig) -> None:
-    """Milliseconds; one rank after another took seconds, and with `zero` minutes."""
-    before = time.process_time()
-    held_bytes(BASE, Sharing(config, AdamWConfig(), 4096))
-    assert time.process_time() - before < 1
+    """One rank after another would take thousands of calls for each."""
+    assert calls(lambda: held_bytes(BASE, Sharing(config, AdamWConfig(), 4096))) < 10 * 4096
 
 
 def test_a_tensor_that_is_larger_than_a_share_bounds_what_whole_tensors_save() -> None:

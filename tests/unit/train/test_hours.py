@@ -1,7 +1,6 @@
 """Phases with a budget of time: the rate follows it, the phase ends with it, and a stop in between loses none of it."""
 
 import json
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.clock import Clock, replace_clock
 from tests.conftest import Prepared
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines
@@ -24,22 +24,9 @@ SECONDS = 300
 PHASE = {**PHASES[0], "steps": 5000, "hours": SECONDS / 3600, "warmup": 0.2}
 
 
-class Clock:
-    """A second passes whenever it is looked at."""
-
-    def __init__(self) -> None:
-        self.now = time.perf_counter()
-
-    def perf_counter(self) -> float:
-        self.now += 1
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = Clock()
-    for module in ("run", "after_step", "prefetch", "window", "scoring"):
-        monkeypatch.setattr(f"bertwright.train.{module}.time", fake)
+    replace_clock(monkeypatch, Clock())
 
 
 def phase_of(prepared: Prepared, **settings: Any) -> Phase:

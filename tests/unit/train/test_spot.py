@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,13 +47,22 @@ def test_each_cloud_is_asked_in_its_own_way(cloud: Any, metadata: Metadata) -> N
     ((name, when),) = notices(config).items()
     known = {"azure": ("Preempt p1", metadata.taken), "aws": ("terminate", metadata.taken), "gcp": ("preempted", None)}
     assert (name, when) == known[config.kind]
-    assert when is None or 25 < seconds_left(when) <= 30
     metadata.answer = b"<html>\xff"
     if config.kind != "gcp":
         with pytest.raises(ValueError):
             notices(config)
     else:
         assert notices(config) == {}
+
+
+def test_the_seconds_left_are_those_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    monkeypatch.setattr(
+        "bertwright.train.spot.notices.datetime", SimpleNamespace(now=lambda zone: now.astimezone(zone))
+    )
+    assert seconds_left(now + timedelta(seconds=30)) == 30
+    assert seconds_left((now + timedelta(seconds=30)).replace(tzinfo=None)) == 30
+    assert seconds_left((now - timedelta(seconds=2)).astimezone(timezone(timedelta(hours=9)))) == -2
 
 
 def test_what_azure_says_of_time_may_be_empty_or_wrong(metadata: Metadata) -> None:

@@ -1,0 +1,43 @@
+"""No test measures how long something took: on a busy machine it may take any time.
+
+What a duration would show is shown by an event (which connection ended, what was read), a count (`tests.clock.calls`)
+or by a clock that the test drives (`tests.clock.Clock`). A deadline that only ends a wait that would never end is fine.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time", "monotonic_ns", "perf_counter_ns"}
+DRAWS = {"pipeline/test_kill.py"}
+"""Files that draw the moment of a kill from the time that the whole took, and assert nothing about it."""
+
+
+def durations(text: str) -> Iterator[int]:
+    """The lines of a file that subtract a moment from a clock's."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and is_clock(node.left):
+            yield node.lineno
+
+
+def is_clock(node: ast.expr) -> bool:
+    """Whether an expression is the call of a clock of the module `time`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in CLOCKS
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "time"
+    )
+
+
+def test_no_test_measures_a_duration() -> None:
+    files = {path.relative_to(TESTS).as_posix(): path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py")}
+    found = [f"{name}:{line}" for name, text in files.items() if name not in DRAWS for line in durations(text)]
+    assert not found, f"{', '.join(found)}: show it by an event, a count or a clock of the test (tests/clock.py)"
+
+
+def test_a_duration_is_found() -> None:
+    text = "begun = time.monotonic()\nwork()\nassert time.monotonic() - begun < 2\nuntil = time.monotonic() + 60\n"
+    assert list(durations(text)) == [3]
