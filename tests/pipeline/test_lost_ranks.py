@@ -61,7 +61,7 @@ def name_of(rank: int, process: ForkServerProcess) -> str:
     return f"rank {rank} of 2 (process {process.pid} on {socket.gethostname()})"
 
 
-KILLED, STOPPED = (signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 2 s")
+KILLED, STOPPED = (signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 8 s (train.timeout)")
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ KILLED, STOPPED = (signal.SIGKILL, "connection ended"), (signal.SIGSTOP, "for 2 
 def test_a_killed_or_stopped_rank_is_named(
     lost: int, number: signal.Signals, why: str, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """A stopped rank other than rank 0; the other cases are slow."""
+    """With default settings. A stopped rank other than rank 0; the other cases are slow."""
     folder = small_examples(tmp_path / "run")
-    ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=2")
+    ranks = start_two(small_recipe, folder, *STEPS)
     wait_for_lines(folder, 3, ranks)
     pid = ranks[lost].pid
     assert pid is not None
@@ -97,16 +97,16 @@ def test_a_killed_or_stopped_rank_is_named(
 def test_a_killed_rank_is_noticed_by_its_connection_whatever_the_timeout(
     lost: int, small_recipe: Path, small_examples: Copy, tmp_path: Path
 ) -> None:
-    """The time-out of ten minutes is for ranks that are stopped or cut off; for a dead rank the connection ends. Kills
-    rank 0; killing another rank is slow."""
+    """A time-out is for ranks that are stopped or cut off; for a dead rank the connection ends. Kills rank 0; killing
+    another rank is slow."""
     folder = small_examples(tmp_path / "run")
-    ranks = start_two(small_recipe, folder, *STEPS)
+    ranks = start_two(small_recipe, folder, *STEPS, "train.timeout=6000")
     wait_for_lines(folder, 3, ranks)
     pid = ranks[lost].pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     try:
-        ranks[1 - lost].join(300)  # half of that timeout
+        ranks[1 - lost].join(300)
         assert ranks[1 - lost].exitcode == 6, said(folder, 1 - lost)
         assert f"{name_of(lost, ranks[lost])} is lost: its connection ended" in said(folder, 1 - lost)
     finally:

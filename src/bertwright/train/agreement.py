@@ -23,7 +23,7 @@ from bertwright.train.job import Job
 from bertwright.train.own_code import own_code
 from bertwright.train.ranks import Ranks
 
-OWN = {"device", "timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
+OWN = {"device", "timeout", "start_timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
 """Keys of `[train]` that may differ between ranks, or that only rank 0 uses. All other keys must agree."""
 _LONGEST = 100
 """Characters of a value that are sent and shown; a longer value is cut off and followed by its hash."""

@@ -92,9 +92,12 @@ class TrainConfig(Section):
     deterministic: Literal["auto"] | bool = runtime_only("auto")
     """Whether the same training gives bit-identical results, also when resumed from a checkpoint; `auto`: only on a
     CPU, where it costs nothing. If false, a GPU may sum in any order, which is faster."""
-    timeout: float = runtime_only(600.0, ge=1)
+    timeout: float = runtime_only(8.0, ge=1)
     """Seconds without a heartbeat after which a rank counts as lost (stopped or disconnected), and the other ranks exit
-    with an error. Unaffected by how long a step, scoring or saving takes."""
+    with an error that names it. A thread sends the heartbeats, so a step, compiling, scoring or saving may take any
+    time. Raise it for virtual machines that are suspended for longer, for example to be moved."""
+    start_timeout: float = runtime_only(600.0, ge=1)
+    """Seconds within which all ranks must have connected at the start; machines of a job need not start together."""
     hang_timeout: float = runtime_only(1800.0, ge=0)
     """Seconds after which a rank that is alive, but does not reach the all-reduce or broadcast that the others wait in,
     counts as lost, for example because its disk or network hangs; and after which all ranks exit if none gets on with

@@ -21,8 +21,6 @@ from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-
 from bertwright.core.errors import RankError, RecipeError
 from bertwright.train.peer import Peer
 
-ARRIVAL = 60.0
-"""Minimum time in seconds for all ranks to arrive: the machines of a job do not start at the same moment."""
 _KEY = "the first rank listens at"
 _LONGEST = 512
 """Maximum size of a greeting in bytes."""
@@ -41,9 +39,8 @@ class Meeting:
 
 
 def meet(rank: int, world: int, seconds: float) -> Meeting:
-    """Wait until all ranks have arrived; raise `RankError` naming those that do not within `seconds` (at least
-    ARRIVAL)."""
-    until = time.monotonic() + max(seconds, ARRIVAL)
+    """Wait until all ranks have arrived; raise `RankError` naming those that do not within `seconds`."""
+    until = time.monotonic() + seconds
     # The secret keeps out ranks of an earlier start, which torchrun's store still lists.
     secret, store, peers = _await_others(world, until) if rank == 0 else _go_to_first(rank, world, until)
     for peer in peers:
@@ -105,7 +102,7 @@ def _absent(peers: dict[int, Peer], world: int) -> RankError:
     """Return the error about the ranks that have not arrived, and send it to those that have."""
     missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
     error = RankError(
-        f"rank {missing} of {world} did not connect in time (train.timeout, at least {ARRIVAL:g} s). Find out why it "
+        f"rank {missing} of {world} did not connect in time (train.start_timeout). Find out why it "
         "does not run, then start all ranks again."
     )
     for peer in peers.values():

@@ -16,10 +16,11 @@ from bertwright.train.ranks import Ranks
 
 
 @contextmanager
-def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> Iterator[Ranks]:
+def process_group(start_timeout: float, timeout: float, hang_timeout: float, gpus: bool = False) -> Iterator[Ranks]:
     """Yield the ranks of this job, with the process group open for the duration of the block.
 
-    A rank counts as lost (`RankError`) if it sends no heartbeat for `timeout` seconds, or is alive while the others
+    A rank counts as lost (`RankError`) if it does not connect within `start_timeout` seconds, if it sends no heartbeat
+    for `timeout` seconds, or is alive while the others
     wait for it for `hang_timeout` seconds (0: forever). This process can then only exit, with that error's exit code:
     gloo waits for the lost rank and would block a normal exit. `gpus` says whether GPU tensors are sent, too.
     """
@@ -37,7 +38,7 @@ def process_group(timeout: float, hang_timeout: float, gpus: bool = False) -> It
     from bertwright.train.meeting import meet, our_name
     from bertwright.train.watchdog import GRACE, Watchdog, failure
 
-    meeting = meet(rank, world, timeout)
+    meeting = meet(rank, world, start_timeout)
     watchdog = Watchdog(our_name(rank, world), meeting.peers, timeout, hang_timeout, sees_all=rank == 0)
     ranks = Ranks(rank, world, watchdog)
     try:

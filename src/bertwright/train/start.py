@@ -34,7 +34,7 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
     gpus = resolve_device(config.device).type == "cuda"
     with (
         torch_set_for(config),
-        process_group(config.timeout, config.hang_timeout, gpus) as ranks,
+        process_group(config.start_timeout, config.timeout, config.hang_timeout, gpus) as ranks,
         asked_from_outside(config.spot_notice, log) as asked,
     ):
         refuse_other_settings(out, job.checkpoint)

@@ -1,4 +1,4 @@
-"""Detects lost ranks: a thread of every rank sends a heartbeat every second, whatever else the rank does.
+"""Detects lost ranks: a thread of every rank sends a heartbeat every half second, whatever else the rank does.
 
 gloo reports a rank that is stopped, or behind a cut link, only after a timeout that would have to exceed the longest
 scoring; and for a killed rank it reports only an address. So every rank keeps a connection to rank 0. A rank is lost if
@@ -27,7 +27,7 @@ GRACE = 5.0
 IN_ORDER = 0.75
 """Seconds in which the main thread may raise the error, before its process is ended. It checks more often while it
 waits in an all-reduce of `Ranks` (`ranks.LOOK`), but not while it waits inside a library."""
-BETWEEN = 1.0
+BETWEEN = 0.5
 """Maximum seconds between two heartbeats."""
 _DEAD = "it was killed or its machine went down"
 _CUT_OFF = "it is stopped, its machine is down, or the network to it is cut"
@@ -150,7 +150,7 @@ class Watchdog:
 
     def _miss(self, now: int, between: float) -> None:
         for peer in self._peers:
-            if (now - peer.heard) * between > self._timeout and not peer.left:
+            if (now - peer.heard) * between >= self._timeout and not peer.left:
                 silent = f"it sent nothing for {self._timeout:g} s (train.timeout), so {_CUT_OFF}"
                 self._lose(f"{peer.name} is lost: {silent}. {_AGAIN}")
 

@@ -11,7 +11,6 @@ import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bertwright.core.errors import RankError, RecipeError
-from bertwright.train import meeting
 from bertwright.train.meeting import _KEY, _line, meet, our_name
 
 
@@ -23,7 +22,6 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", str(number))
     monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
-    monkeypatch.setattr(meeting, "ARRIVAL", 2.0)
     yield number
 
 

@@ -19,7 +19,7 @@ from bertwright.train.watchdog import Watchdog
 
 def test_a_process_started_plainly_is_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with process_group(600, 1800) as ranks:
+    with process_group(600, 8, 1800) as ranks:
         assert (ranks.rank, ranks.world, ranks.first) == (0, 1, True)
         assert not torch.distributed.is_initialized()
 

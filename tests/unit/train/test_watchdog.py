@@ -10,6 +10,7 @@ import pytest
 
 from bertwright.core.errors import RankError, RecipeError
 from bertwright.train import meeting, watchdog
+from bertwright.train.config import TrainConfig
 from bertwright.train.peer import Peer
 from bertwright.train.watchdog import Watchdog, failure
 
@@ -20,6 +21,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "IN_ORDER", float("inf"))
 
 
+IN_ORDER = watchdog.IN_ORDER
 Pair = tuple[Watchdog, Watchdog, list[Peer]]
 
 
@@ -120,6 +122,11 @@ def test_a_connection_that_ends_is_a_loss(pair: Pair) -> None:
     assert str(error).startswith("rank 1 is lost: its connection ended, so it was killed or its machine went down. Run")
 
 
+def test_by_default_silence_is_a_loss_within_ten_seconds() -> None:
+    """Whatever a rank does: its silence, the interval of heartbeats, and the time in which a rank has to exit."""
+    assert TrainConfig.model_fields["timeout"].default + 2 * watchdog.BETWEEN + IN_ORDER < 10
+
+
 def test_silence_is_a_loss_after_the_time_out() -> None:
     ends = socket.socketpair()
     ends[0].setblocking(False)
@@ -152,7 +159,6 @@ def free_port() -> str:
 def launched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", free_port())
-    monkeypatch.setattr(meeting, "ARRIVAL", 2.0)
 
 
 def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
@@ -160,7 +166,7 @@ def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
 
     def arrive(rank: int) -> None:
         with pytest.raises(RankError) as error:
-            meeting.meet(rank, 4, 1)
+            meeting.meet(rank, 4, 2)
         told.append(str(error.value))
 
     ranks = [threading.Thread(target=arrive, args=(rank,)) for rank in (0, 2)]
@@ -169,7 +175,7 @@ def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
     for rank in ranks:
         rank.join()
     assert len(told) == 2 and told[0] == told[1]
-    assert told[0].startswith("rank 1, 3 of 4 did not connect in time (train.timeout, at least 2 s). Find out why ")
+    assert told[0].startswith("rank 1, 3 of 4 did not connect in time (train.start_timeout). Find out why ")
 
 
 def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
