@@ -222,30 +222,33 @@ def straight_line(updates: int, total: int, warmup: float, peak: float) -> float
 
 
 @pytest.mark.parametrize(
-    ("preset", "precision", "isa", "batch", "ends"),
+    ("preset", "precision", "isa", "batches", "ends"),
     [
-        ("fp32", "fp32", "auto", 224, None),
-        ("avx-fp32", "fp32", "avx512", 224, None),
-        ("bf16", "bf16", "auto", 448, 10045),
-        ("bf32", "bf32", "auto", 224, None),
+        ("fp32", "fp32", "auto", (224, 28), None),
+        ("avx-fp32", "fp32", "avx512", (224, 28), None),
+        ("bf16", "bf16", "auto", (448, 56), 10045),
+        ("bf32", "bf32", "auto", (224, 28), None),
     ],
 )
-def test_intel(preset: str, precision: str, isa: str, batch: int, ends: int | None) -> None:
-    """run_bert_pretrain_phase1.sh and phase2.sh: batch_size 224 (bf16 448) and 28, and the same arguments in both:
+def test_intel(preset: str, precision: str, isa: str, batches: tuple[int, int], ends: int | None) -> None:
+    """run_bert_pretrain_phase1.sh:25 and :31, batch_size 224 (bf16 448); run_bert_pretrain_phase2.sh:23 and :28, 28
+    (bf16 56), all of v2.6.2; and the same arguments in both (v3.0.0, :62):
     --learning_rate=3.5e-4 --opt_lamb_beta_1=0.9 --opt_lamb_beta_2=0.999 --warmup_proportion=0.0 --max_steps=13700
     --max_predictions_per_seq=76 --weight_decay_rate=0.01 --max_samples_termination=4500000.
     """
     recipe = Recipe.load("intel-cpu", [f"preset={preset}"])
     first, second = recipe.train.phases
     assert (recipe.train.precision.kind, recipe.train.cpu_isa, recipe.train.device) == (precision, isa, "cpu")
+    batch, batch_2 = batches
     assert (first.length, first.batch, first.end_after) == (128, batch, ends)
-    assert (second.length, second.batch, second.end_after) == (512, 28, None)
+    assert (second.length, second.batch, second.end_after) == (512, batch_2, None)
+    assert recipe.train.evaluate_every == -(-150_000 // batch)
     # "phase 1 using max_seq_len=128 for the first 90% dataset", "phase 2 ... with the remaining 10%" (README)
     assert (first.document_range, second.document_range) == ((0.0, 0.9), (0.9, 1.0))
     if ends:
         assert (ends - 1) * batch < 4_500_000 <= ends * batch
     read = 4_500_160 if ends else 3_068_800
-    assert_amount(recipe, [read, 383_600], [read * 128 / 1e9, 0.196])
+    assert_amount(recipe, [read, 13700 * batch_2], [read * 128 / 1e9, 13700 * batch_2 * 512 / 1e9])
     for phase in (first, second):
         assert (phase.learning_rate, phase.warmup, phase.steps) == (3.5e-4, 0, 13700)
         assert phase.target_accuracy == 0.72

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import PurePosixPath
 
 from bertwright.translate.command import Command
 from bertwright.translate.program import Start
@@ -36,12 +34,10 @@ def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[s
 
 
 def _text(script: Command, name: str, shell: ShellCommand, inside: frozenset[str] = frozenset()) -> str:
-    """Return the value of a script's argument as the shell would write it; `0` is the name of the script. An argument
-    that refers to itself (`DATASET_DIR=$DATASET_DIR`), which `inside` detects, is kept unchanged."""
+    """Return the value of a script's argument as the shell would write it. An argument that refers to itself
+    (`DATASET_DIR=$DATASET_DIR`), which `inside` detects, is kept unchanged."""
     if name in inside:
         return f"${name}"
-    if name == "0":
-        return PurePosixPath(shlex.split(script.text)[0]).name
     if name not in script.settings:
         return shell.variables.get(name, "")
     setting = script.settings[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.command import PHASE, Command, Key
@@ -61,18 +62,65 @@ def global_batch(command: Command, name: str) -> Iterator[Key]:
 def steps_of_samples(command: Command, name: str) -> Iterator[Key]:
     """An interval in sequences, as one in steps."""
     key = command.program.original(name)
-    if key and command.number(name) > 0 and (ranks := command.launch.ranks) is not None:
-        batch = _counted(command, "train_batch_size") * ranks
-        yield Key(key.keys[0], max(1, round(command.number(name) / batch)), f"{command.source(name)} / {batch}")
+    if key and command.number(name) > 0 and (batch := _updated(command)):
+        yield Key(key.keys[0], ceil(command.number(name) / batch), f"{command.source(name)} / {batch}")
 
 
 def end_after(command: Command, name: str) -> Iterator[Key]:
-    """Number of sequences after which training ends although its schedule is longer."""
-    if (ranks := command.launch.ranks) is None:
-        return
-    batch = _counted(command, "train_batch_size") * ranks
-    if (steps := int(command.number(name)) // batch) < int(command.number("max_steps")):
-        yield Key(f"{PHASE}end_after", max(1, steps), f"{command.source(name)} / {batch}")
+    """The update after which training ends although its schedule is longer; no key if another option ends it first."""
+    ends = _ends(command)
+    if name == min(ends, key=lambda option: ends[option], default="") and ends[name] < _schedule(command):
+        per = f" / {_updated(command)}" if name == "max_samples_termination" else ""
+        yield Key(f"{PHASE}end_after", ends[name], f"{command.source(name)}{per}")
+
+
+def scoring(command: Command, name: str) -> Iterator[Key]:
+    """The interval of scores in sequences, as one in steps; no key if training ends before the first score."""
+    if _scores(command):
+        yield from steps_of_samples(command, name)
+
+
+def target(command: Command, name: str) -> Iterator[Key]:
+    """The accuracy that ends training; no key if training ends before the first score."""
+    if (key := command.program.original(name)) and _scores(command):
+        yield Key(key.keys[0], command[name], command.source(name))
+
+
+def _scores(command: Command) -> bool:
+    """Whether the original scores while it trains, as far as the command determines it."""
+    last = min([_schedule(command), *_ends(command).values()])
+    first = command.number("eval_iter_start_samples") / (_updated(command) or 1)
+    return command.number("eval_iter_samples") > 0 and first <= last
+
+
+def _schedule(command: Command) -> int:
+    return int(command.number("max_steps_for_scheduler", command.number("max_steps")))
+
+
+def _ends(command: Command) -> dict[str, int]:
+    """Return the last update that each option allows that ends training, whatever its schedule."""
+    ends = {}
+    if batch := _updated(command):
+        ends["max_samples_termination"] = max(1, ceil(command.number("max_samples_termination") / batch))
+    if "num-iterations" in command.settings and not command["converge"]:
+        # The original does not count its first ten.
+        ends["num-iterations"] = int(command.number("num-iterations")) + 10
+    if "max_steps_for_scheduler" in command.settings:
+        ends["max_steps"] = int(command.number("max_steps"))
+    return ends
+
+
+def _updated(command: Command) -> int | None:
+    """Return the sequences of an update of all processes; None if the number of processes is not known."""
+    ranks = command.launch.ranks
+    return None if ranks is None else _counted(command, "train_batch_size") * ranks
+
+
+def floor(command: Command, name: str) -> Iterator[Key]:
+    """The rate that a linear schedule falls to, as a share of its peak; no key if it is 0."""
+    if rate := command.number(name):
+        schedule = {"kind": "linear", "floor": rate / command.number("learning_rate")}
+        yield Key(f"{PHASE}schedule", schedule, command.source(name, "learning_rate"))
 
 
 def warmup(command: Command, name: str) -> Iterator[Key]:
@@ -149,9 +197,3 @@ def data(command: Command, name: str) -> Iterator[Key]:
     path = str(command[name]).split(",")[0]
     folder = path.rpartition("/")[0] if "*" in path or path.endswith((".tfrecord", ".hdf5")) else path
     yield Key(f"{PHASE}data", folder or ".", command.source(name))
-
-
-def iterations(command: Command, name: str) -> Iterator[Key]:
-    """Number of updates after which training ends, whatever the length of its schedule."""
-    if (steps := int(command.number(name))) < command.number("max_steps"):
-        yield Key(f"{PHASE}end_after", steps, command.source(name))
