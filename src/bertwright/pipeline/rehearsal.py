@@ -28,6 +28,7 @@ from bertwright.pipeline.rehearsal_ranks import ranks_for
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.phase_config import ONE_PASS, PhaseConfig
+from bertwright.train.precision.config import Fp16Config
 
 STEPS = 2
 """Optimizer steps of each phase."""
@@ -40,6 +41,8 @@ _SAMPLE = 16 * 2**20
 """Approximate bytes of text taken from each source."""
 _PACKED = 4
 """Approximate bytes of text per byte of a compressed file."""
+_SCALE = 256.0
+"""Loss scale of fp16 at which the gradients of a first step do not overflow."""
 _TRACES = "it would leave traces elsewhere"
 _ALONE = "one process has no other ranks to share weights and gradients with"
 
@@ -79,6 +82,9 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
     values["train"] |= {"profile": 0, "log_every": 1, "averaging": within_few_steps(recipe.train.averaging)}
     values["train"]["heldout_sequences"] = min(recipe.train.heldout_sequences, _SCORED)
     values["evaluate"]["max_sequences"] = min(recipe.evaluate.max_sequences or _SCORED, _SCORED)
+    if isinstance(fp16 := recipe.train.precision, Fp16Config):
+        # The first scale is meant to overflow a few times, and then no update would be tried.
+        values["train"]["precision"]["initial_scale"] = max(fp16.min_scale, min(fp16.initial_scale, _SCALE))
     for phase, config in zip(values["train"]["phases"], recipe.train.phases, strict=True):
         _shorten(phase, config, sampled=not made and recipe.corpus is not None)
     shortened = Recipe.model_validate(values)

@@ -10,6 +10,7 @@ from typing import Any
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.train.expected import OUTSIDE, outside
+from bertwright.train.guard import refuse_no_update
 from bertwright.train.phases import ACCURACY, Phase
 from bertwright.train.scoring import ScoringStopped, score_heldout
 from bertwright.train.session import Session
@@ -35,6 +36,7 @@ def after_step(
             state = _ended_by_score(session, phase, state)
         except ScoringStopped:
             state, stop = replace(state, unscored=True), True
+    refuse_no_update(session, phase, state)
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
@@ -76,6 +78,7 @@ def score_late(session: Session, phase: Phase, state: State) -> State:
     except ScoringStopped:  # again; nothing is lost, because this step is saved
         raise _interrupted(session, phase, state.data_step) from None
     state = _ended_by_score(session, phase, state)
+    refuse_no_update(session, phase, state)
     state = replace(state, unscored=False, due=state.due or state.phase_end)
     session.complete(state.total_steps, heldout_values(scores))
     session.save(state, wait=True)
@@ -118,7 +121,9 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     The row of that step was written when it was trained; any missing held-out scores are added to it.
     """
     began, scored_before = time.perf_counter(), bool(state.heldout)
-    state, scores = score_heldout(session, phase, replace(state, phase_end=True))
+    state = replace(state, phase_end=True)
+    refuse_no_update(session, phase, state)
+    state, scores = score_heldout(session, phase, state)
     if not scored_before:
         session.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})
     session.save(replace(state, due=True), wait=True)

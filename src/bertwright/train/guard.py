@@ -20,7 +20,6 @@ from bertwright.core.errors import DivergedError
 from bertwright.train.agreement import assert_equal
 from bertwright.train.checkpoint import load, load_average, newest_sound
 from bertwright.train.guard_config import GuardConfig
-from bertwright.train.metrics import Metrics
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.session import Session
@@ -93,6 +92,31 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     )
 
 
+def refuse_no_update(session: Session, phase: Phase, state: State) -> None:
+    """Raise `DivergedError` if a phase ends without an applied update: its weights are those it began with.
+
+    All ranks must call this together, before the end of the phase is saved.
+    """
+    if not state.phase_end or state.optimizer_step:
+        return
+    # Bad updates are counted over the ends of phases: the next one may go back, or recover.
+    if state.skipped_in_a_row and phase.index + 1 < len(session.forecast.phases):
+        return
+    scale = state.scale
+    if scale is None or state.skipped_in_a_row:  # overflows that lowered the scale are not counted there
+        what = "the gradient or the loss was never finite"
+        advice = f"Lower train.phases.{phase.index}.learning_rate (now {phase.peak:g}) or raise its warmup"
+    else:
+        what = f"in fp16 the gradients overflowed in every step, the last time at a loss scale of {2 * scale.factor:,g}"
+        advice = f"Lower train.precision.initial_scale to {scale.factor:g}, or train more steps"
+    error = DivergedError(
+        f"phase {phase.index} ends after {state.data_step:,} steps without an update: {what}, so nothing was "
+        f"learnt. {advice}, and train in another folder."
+    )
+    _tell(session, phase, state, str(error))
+    raise error
+
+
 def _since(before: State, state: State) -> list[dict[str, int]]:
     """Return the batches drawn since `before`: for each phase its index, the first step, and the step after the last.
 
@@ -116,8 +140,7 @@ def _said(ranges: Sequence[Mapping[str, int]]) -> str:
 def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DivergedError:
     """Return the error that ends training, after adding it to the run's page. All ranks must call this together."""
     error = _diverged(session.guard, phase, state, gone_back)
-    if session.metrics is not None:
-        _tell(session, session.metrics, phase, state, str(error))
+    _tell(session, phase, state, str(error))
     return error
 
 
@@ -131,14 +154,16 @@ def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) ->
     )
 
 
-def _tell(session: Session, metrics: Metrics, phase: Phase, state: State, why: str) -> None:
+def _tell(session: Session, phase: Phase, state: State, why: str) -> None:
     """Rewrite the run's page for the newest checkpoint, with the rows since then and the reason why training stopped.
 
-    Without a checkpoint there is no page yet; only the row is written.
+    Without a checkpoint there is no page yet; only the row is written. Ranks without metrics write nothing.
     """
+    if session.metrics is None:
+        return
     place = {"phase": phase.index, "step": state.data_step, "steps": phase.steps, "total_steps": state.total_steps}
     # A separate row, which is cut with the others after the checkpoint when training resumes from there.
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    metrics.write({"time": now, **place, "saved": False, "stopped": why})
+    session.metrics.write({"time": now, **place, "saved": False, "stopped": why})
     for newest in sorted(session.folder.glob("step-*"))[-1:]:
         session.saved(newest)

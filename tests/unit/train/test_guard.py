@@ -3,15 +3,18 @@
 import json
 import math
 import os
+import re
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.conftest import PHASES
+from tests.unit.train.test_run import metric_lines
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact, open_artifact
@@ -215,6 +218,34 @@ def test_an_overflow_that_lowers_the_loss_scale_is_no_bad_update(train: Train) -
 def test_an_overflow_at_the_lowest_loss_scale_is_a_bad_update(train: Train) -> None:
     with pytest.raises(DivergedError, match=r"not finite in 2 steps in a row \(phase 0, step 2\)"):
         train(precision=HIGH | {"min_scale": HIGH["initial_scale"]}, guard={"patience": 2})
+
+
+@pytest.mark.parametrize("saved", [1, 1000])
+def test_a_phase_without_an_update_is_an_error(train: Train, saved: int) -> None:
+    """All gradients overflow while the scale falls; a second start says the same."""
+    high = {"kind": "fp16", "allow_slow": True, "initial_scale": 2.0**31}
+    short = [{**PHASES[0], "steps": 4}, PHASES[1]]
+    said = (
+        r"phase 0 ends after 4 steps without an update: in fp16 the gradients overflowed in every step, the last time "
+        r"at a loss scale of 2\.68435e\+08, so nothing was learnt\. Lower train\.precision\.initial_scale to 1\.34218e"
+    )
+    for _ in range(2):
+        with pytest.raises(DivergedError, match=said):
+            train("run", precision=high, phases=short, checkpoint_every=saved)
+
+
+def test_a_phase_whose_losses_are_never_finite_is_an_error(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although it is shorter than the guard's patience."""
+    original = loop.train_step
+    lost = {"grad_norm": math.nan, "loss": math.nan, "applied": False}
+    monkeypatch.setattr(loop, "train_step", lambda *given: replace(original(*given), **lost))
+    said = r"phase 1 ends after 6 steps without an update: the gradient or the loss was never finite, so nothing"
+    with pytest.raises(DivergedError, match=said):
+        train("run")
+    rows = metric_lines(tmp_path / "run")
+    assert re.match(said, rows[-1]["stopped"]) and not list((tmp_path / "run").glob("checkpoints/step-*18"))
 
 
 def test_a_loss_that_is_not_finite_is_bad_whatever_the_scale(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
