@@ -60,7 +60,7 @@ def loss_of(model: PreTrainingModel, seed: int) -> torch.Tensor:
 @pytest.mark.parametrize("config", ENGINES)
 def test_an_update_is_that_of_plain_torch(config: Any) -> None:
     model, plain = network(), network()
-    optimizer = build_optimizer(AdamWConfig(), plain)
+    optimizer = build_optimizer(AdamWConfig(), plain, {})
     engine = build_engine(config(), model, AdamWConfig(max_grad_norm=LIMIT), Ranks())
     for group in optimizer.param_groups:
         group["lr"] = 1e-2

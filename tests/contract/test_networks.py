@@ -25,7 +25,7 @@ from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, load_network, save_model
-from bertwright.optim.by_name import decays
+from bertwright.optim.by_name import decays, matrices_of
 
 FAMILIES = sections_of(ModelConfig)
 LENGTHS = [9, 5, 130, 5]
@@ -142,6 +142,15 @@ def test_every_tensor_is_trained_and_counted(family: Any, next_sentence: bool) -
     assert sum(p.numel() for p in model.parameters()) == model.config.parameters
     # The order matters too: an engine distributes tensors to ranks by it.
     assert list(model.config.tensors.items()) == [(name, tuple(p.shape)) for name, p in model.named_parameters()]
+
+
+@families
+def test_tensors_that_stack_several_matrices_are_declared(family: Any) -> None:
+    """A matrix maps between the widths of the network; Muon updates each by itself."""
+    network = family(size="tiny").resolve(VOCABULARY)
+    shapes = [matrices_of(name, shape, network.fused) for name, shape in network.tensors.items()]
+    sides = {side for matrices in shapes for matrix in matrices for side in matrix}
+    assert sides == {network.hidden_size, network.intermediate_size}
 
 
 @families

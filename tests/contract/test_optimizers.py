@@ -33,7 +33,7 @@ class Small(nn.Module):
 def build(config: Any) -> tuple[Small, Optimizer]:
     torch.manual_seed(0)
     model = Small()
-    return model, build_optimizer(config, model)
+    return model, build_optimizer(config, model, {})
 
 
 def train(model: Small, optimizer: Optimizer, steps: range) -> None:
@@ -133,15 +133,16 @@ def test_unequal_counters_are_refused() -> None:
 
 def test_build_chooses_by_kind_and_applies_the_settings() -> None:
     model = Small()
-    adamw = build_optimizer(AdamWConfig(betas=(0.8, 0.9), eps=1e-7, weight_decay=0.1), model)
+    adamw = build_optimizer(AdamWConfig(betas=(0.8, 0.9), eps=1e-7, weight_decay=0.1), model, {})
     assert isinstance(adamw, AdamW) and adamw.defaults["fused"]
     assert [(g["betas"], g["eps"], g["weight_decay"]) for g in adamw.param_groups] == [
         ((0.8, 0.9), 1e-7, 0.1),
         ((0.8, 0.9), 1e-7, 0.0),
     ]
-    lamb = build_optimizer(LambConfig(betas=(0.7, 0.9), bias_correction=False, trust_ratio_on_undecayed=True), model)
+    config = LambConfig(betas=(0.7, 0.9), bias_correction=False, trust_ratio_on_undecayed=True)
+    lamb = build_optimizer(config, model, {})
     assert isinstance(lamb, Lamb) and [g["weight_decay"] for g in lamb.param_groups] == [0.01, 0.0]
-    assert lamb.config == LambConfig(betas=(0.7, 0.9), bias_correction=False, trust_ratio_on_undecayed=True)
+    assert lamb.config == config
 
 
 UPDATES = """
@@ -154,7 +155,7 @@ from bertwright.optim.config import OptimConfig
 
 for kind in get_args(get_args(OptimConfig)[0]):
     model = nn.ModuleDict({"layers": nn.Linear(2, 2)})
-    optimizer = build_optimizer(kind(), model)
+    optimizer = build_optimizer(kind(), model, {})
     model["layers"](torch.ones(1, 2)).sum().backward()
     optimizer.step()
     assert "torch._dynamo" not in sys.modules, kind

@@ -63,7 +63,7 @@ def test_adamw_follows_torchs_loop_in_float64() -> None:
     ours.load_state_dict(plain.state_dict())
     plain.load_state_dict(ours.state_dict())
     ours.cuda()
-    optimizer = build_optimizer(AdamWConfig(), ours)
+    optimizer = build_optimizer(AdamWConfig(), ours, {})
     decaying = [p for p in plain.parameters() if p.ndim == 2]
     groups = [
         {"params": decaying, "weight_decay": 0.01},
@@ -115,7 +115,7 @@ def test_norms_are_added_up_in_float64() -> None:
 )
 def test_an_update_does_not_wait_for_the_gpu(config: OptimConfig) -> None:
     model = Layered().cuda()
-    optimizer = build_optimizer(config, model)
+    optimizer = build_optimizer(config, model, {})
     for step in range(2):  # the first makes the moments
         give_gradients((model, model), step)
         set_rate(optimizer, 1e-3)

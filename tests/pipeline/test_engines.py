@@ -2,17 +2,26 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from pydantic import TypeAdapter
+from safetensors.torch import load_file, save_file
 from tests.conftest import Prepared
 from tests.pipeline.ranks_of import Training, train_on
+from tests.reference.batches import random_batch
 
-from bertwright.core.artifact import open_artifact
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.model.modern.config import ModernModelConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.config import MuonConfig
+from bertwright.train.engine.config import EngineConfig
+from bertwright.train.engine.engine import build_engine
+from bertwright.train.process_group import process_group
 
 ENGINES = ("ddp", "zero", "fsdp")
 OPTIMIZERS = ("adamw", "lamb", "muon")
@@ -64,6 +73,45 @@ def assert_same(folder: Path, expected: Path, rel: float = 1e-6, steps: int = 20
         assert measured == other.keys() & set(MEASURED), (folder.name, row["step"])
         for key in measured:
             assert row[key] == pytest.approx(other[key], rel=rel), (folder.name, key, row["step"])
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Three updates of a ModernBERT with Muon, whose result rank 0 writes to a file of this name."""
+
+    name: str
+
+    def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.manual_seed(0)
+        model = PreTrainingModel(ModernModelConfig(size="tiny").resolve(61))
+        optim = MuonConfig(max_grad_norm=0.0)
+        with process_group(600.0, 600.0, gpus=False) as ranks:
+            config: EngineConfig = TypeAdapter(EngineConfig).validate_python(self.name)
+            engine = build_engine(config, model, optim, ranks)
+            for step in range(3):
+                model.zero_grad()
+                for rank in range(2):
+                    if ranks.world == 1 or rank == ranks.rank:
+                        mlm_PV, _ = model(random_batch([9, 5], 2 * step + rank))
+                        engine.root(mlm_PV.logsumexp(-1).sum(), last=ranks.world > 1 or rank == 1).backward()
+                engine.reduce()
+                engine.update(1e-2)
+            weights, _ = engine.gather()
+            if ranks.first:
+                save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / self.name)
+        return None
+
+
+def test_muon_cuts_stacked_matrices_apart_where_ranks_hold_parts_of_them(prepared: Prepared, tmp_path: Path) -> None:
+    """Of two ranks, the border of `fsdp` is in the middle of the keys."""
+    places = prepared.examples.path, prepared.vocab.path
+    train_on(1, [Updates("single")], *places, tmp_path / "alone")  # type: ignore[list-item]
+    train_on(2, [Updates(engine) for engine in ENGINES], *places, tmp_path / "ranks")  # type: ignore[misc]
+    alone = load_file(tmp_path / "alone" / "single")
+    for engine in ENGINES:
+        for name, tensor in load_file(tmp_path / "ranks" / engine).items():
+            torch.testing.assert_close(tensor, alone[name], rtol=0, atol=2e-5, msg=f"{engine}: {name}")
 
 
 @pytest.mark.parametrize("shard_above_gb", [0, pytest.param(5, marks=pytest.mark.slow)])

@@ -3,6 +3,8 @@
 A matrix: M = mu M + (1 - mu) G; N = mu M + (1 - mu) G; N is divided by its Frobenius norm and goes five times through
 X -> a X + b X X' X + c X X' X X' X; W = W - rate * decay * W - rate * 0.2 * sqrt(max(rows, columns)) * X.
 
+A tensor of several matrices, stacked along its rows, is that many matrices.
+
 Everything else: Adam with bias correction, and the decay taken off the weights apart from it.
 """
 
@@ -20,8 +22,9 @@ def newton_schulz(matrix: np.ndarray) -> np.ndarray:
 
 
 class ReferenceMuon:
-    def __init__(self, weights: dict[str, np.ndarray], momentum: float = 0.95) -> None:
-        self.weights, self.momentum, self.step = weights, momentum, 0
+    def __init__(self, weights: dict[str, np.ndarray], momentum: float = 0.95, **stacked: int) -> None:
+        """`stacked`: the number of matrices in a tensor that has several, by the tensor's last name but one."""
+        self.weights, self.momentum, self.step, self.stacked = weights, momentum, 0, stacked
         self.m = {name: np.zeros_like(w) for name, w in weights.items()}
         self.v = {name: np.zeros_like(w) for name, w in weights.items()}
 
@@ -36,7 +39,9 @@ class ReferenceMuon:
     def _matrix(self, name: str, g: np.ndarray) -> np.ndarray:
         mu = self.momentum
         self.m[name] = mu * self.m[name] + (1 - mu) * g
-        return 0.2 * np.sqrt(max(g.shape)) * newton_schulz(mu * self.m[name] + (1 - mu) * g)
+        nesterov = mu * self.m[name] + (1 - mu) * g
+        matrices = np.split(nesterov, self.stacked.get(name.split(".")[-2], 1))
+        return np.concatenate([0.2 * np.sqrt(max(each.shape)) * newton_schulz(each) for each in matrices])
 
     def _adam(self, name: str, g: np.ndarray) -> np.ndarray:
         self.m[name] = 0.9 * self.m[name] + 0.1 * g

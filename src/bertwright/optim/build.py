@@ -17,14 +17,16 @@ from bertwright.optim.shards import Shards
 from bertwright.optim.uncompiled import PlainAdamW
 
 
-def build_optimizer(config: OptimConfig, model: nn.Module) -> Optimizer:
+def build_optimizer(config: OptimConfig, model: nn.Module, fused: Mapping[str, int]) -> Optimizer:
     """The optimizer of `config` for `model`, without weight decay for biases and layer norms.
+
+    `fused`: the number of matrices in a tensor that has several, by the end of its name (`NetworkConfig.fused`).
 
     The learning rate, `group["lr"]`, is 0 until the caller sets it before each update (`groups.set_rate`). The caller
     also clips to `config.max_grad_norm`, because the norm decides whether a step is skipped (see `norms`). Raises
     `RecipeError` if a pattern of `config.groups` matches no tensor, or two patterns match the same one.
     """
-    return optimizer_of(config, dict(model.named_parameters()))
+    return optimizer_of(config, dict(model.named_parameters()), fused)
 
 
 def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, ...]]:
@@ -33,19 +35,21 @@ def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, 
     tiny = {name: Parameter(torch.zeros([1] * p.ndim)) for name, p in model.named_parameters()}
     for parameter in tiny.values():
         parameter.grad = torch.zeros_like(parameter)
-    optimizer = optimizer_of(config, tiny)
+    optimizer = optimizer_of(config, tiny, {})
     optimizer.step()
     return {name: tuple(kept for kept in optimizer.state[p] if kept != "step") for name, p in tiny.items()}
 
 
-def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Shards | None = None) -> Optimizer:
+def optimizer_of(
+    config: OptimConfig, named: Mapping[str, Parameter], fused: Mapping[str, int], shards: Shards | None = None
+) -> Optimizer:
     """As `build_optimizer`, for parameters by name; with `shards` they are this rank's parts."""
     groups = parameter_groups(named, config.weight_decay, config.groups)
     match config:
         case AdamWConfig():
             # Fused: one pass over memory for weights, gradient and both moments instead of one pass per operation.
-            fused = all(has_fused_adam(p.device.type) for p in named.values())
-            return PlainAdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=fused)
+            kernel = all(has_fused_adam(p.device.type) for p in named.values())
+            return PlainAdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=kernel)
         case LambConfig():
             from bertwright.optim.lamb import Lamb
 
@@ -53,6 +57,6 @@ def optimizer_of(config: OptimConfig, named: Mapping[str, Parameter], shards: Sh
         case MuonConfig():
             from bertwright.optim.muon import Muon, split_matrices
 
-            return Muon(split_matrices(groups, named), config, shards)
+            return Muon(split_matrices(groups, named, fused), config, shards)
         case _:
             assert_never(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from bertwright.core.errors import RecipeError
@@ -19,6 +19,19 @@ def decays(name: str) -> bool:
 def is_layer_matrix(name: str, dimensions: int) -> bool:
     """Whether Muon updates this parameter: a matrix inside `layers`, so not embeddings or heads."""
     return dimensions == 2 and decays(name) and "layers" in name.split(".")
+
+
+def matrices_of(name: str, shape: Sequence[int], fused: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """The shapes of the matrices that Muon updates in this parameter, one after another along its rows; empty if AdamW
+    updates it.
+
+    `fused`: the number of matrices in a tensor that has several, by the end of its name (`NetworkConfig.fused`).
+    """
+    if not is_layer_matrix(name, len(shape)):
+        return []
+    count = next((count for end, count in fused.items() if name.endswith(f".{end}")), 1)
+    rows, *columns = shape
+    return [(rows // count, *columns)] * count
 
 
 def moments_of(config: OptimConfig, name: str, dimensions: int) -> int:

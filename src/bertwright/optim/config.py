@@ -87,7 +87,8 @@ class AdamWConfig(Section):
 class MuonConfig(Section):
     """Muon (Jordan 2024) for the matrices of the layers, AdamW for embeddings, heads, biases and layer norms.
 
-    Uses AdamW's learning rate: updates of matrices are scaled to the size of AdamW's (Liu et al. 2025).
+    Uses AdamW's learning rate: updates of matrices are scaled to the size of AdamW's (Liu et al. 2025). A tensor that
+    stacks several matrices counts as several, such as ModernBERT's queries, keys and values.
     """
 
     kind: Literal["muon"] = "muon"

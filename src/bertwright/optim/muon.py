@@ -8,6 +8,10 @@ For a matrix W [rows, columns] with gradient G, the momentum M, and O the neares
 The factor is that of Moonlight (Liu et al. 2025, section 2.2): entries of the update are about 0.2, as with AdamW, so
 that both rules share one learning rate and one decay; Jordan's factor, √max(1, rows / columns), needs separate rates.
 `orthogonal` approximates O.
+
+A tensor that stacks several matrices along its rows, such as queries, keys and values, counts as these matrices, each
+with its own O and factor: together they would share one scale, and the matrix with the largest gradient would get most
+of it.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from torch.optim import Optimizer
 
 from bertwright.core.errors import RecipeError
 from bertwright.optim.adam import AdamRule, adam_
-from bertwright.optim.by_name import is_layer_matrix
+from bertwright.optim.by_name import matrices_of
 from bertwright.optim.config import MuonConfig
 from bertwright.optim.groups import Group
 from bertwright.optim.orthogonal import orthogonalized
@@ -34,24 +38,26 @@ RMS = 0.2
 """Root mean square of AdamW's updates, to which the updates of matrices are scaled (Liu et al. 2025)."""
 
 
-def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter]) -> list[Group]:
-    """`groups` with the matrices of layers in separate groups, marked `orthogonal`; `RecipeError` without any."""
-    matrices = {id(p) for name, p in named.items() if is_layer_matrix(name, p.ndim)}
-    if not matrices:
+def split_matrices(groups: Sequence[Group], named: Mapping[str, Parameter], fused: Mapping[str, int]) -> list[Group]:
+    """`groups`, each split by the number of matrices in its parameters, which is its key `matrices`: 0 for parameters
+    that AdamW updates. `fused` is as in `build_optimizer`. Raises `RecipeError` if there are no matrices of layers."""
+    matrices = {id(p): len(matrices_of(name, p.shape, fused)) for name, p in named.items()}
+    if not any(matrices.values()):
         raise RecipeError(
             f"optim.kind muon updates the matrices inside 'layers', but this network ({', '.join(list(named)[:3])}, "
             "...) has none; use adamw or lamb"
         )
     parts: list[Group] = []
     for group in groups:
-        for orthogonal in (True, False):
-            chosen = [p for p in group["params"] if (id(p) in matrices) == orthogonal]
-            parts += [{**group, "params": chosen, "orthogonal": orthogonal}] if chosen else []
+        for count in sorted({matrices[id(p)] for p in group["params"]}):
+            chosen = [p for p in group["params"] if matrices[id(p)] == count]
+            parts.append({**group, "params": chosen, "matrices": count})
     return parts
 
 
 class Muon(Optimizer):
-    """Muon as a torch optimizer; the key `orthogonal` of each group selects Muon or AdamW for it."""
+    """Muon as a torch optimizer; the key `matrices` of each group says how many of them Muon updates in each of its
+    parameters. With 0, AdamW updates the parameters."""
 
     add_param_group = add_group
 
@@ -65,21 +71,24 @@ class Muon(Optimizer):
         """One update of every parameter that has a gradient."""
         for group in self.param_groups:
             moving = [p for p in group["params"] if p.grad is not None]
-            if not group["orthogonal"]:
+            if not group["matrices"]:
                 self._move_by_adamw(moving, group["lr"], group["weight_decay"])
                 continue
             for p in moving:
-                self._move_matrix(p, group["lr"], group["weight_decay"])
+                self._move_matrices(p, group["matrices"], group["lr"], group["weight_decay"])
 
-    def _move_matrix(self, p: Tensor, rate: float, weight_decay: float) -> None:
+    def _move_matrices(self, p: Tensor, count: int, rate: float, weight_decay: float) -> None:
         state, momentum = self._state(p, ("exp_avg",)), self.config.momentum
         state["step"] += 1
         assert p.grad is not None
         average = state["exp_avg"].lerp_(p.grad, 1 - momentum)
-        # Computed from the complete matrix, even if this rank holds only a part of it.
-        direction = orthogonalized(self.shards.whole_of(p.grad.lerp(average, momentum), p))
+        # Computed from complete matrices, even if this rank holds only a part of them.
+        direction = self.shards.whole_of(p.grad.lerp(average, momentum), p)
+        matrices = direction.chunk(count)
+        for matrix in matrices:
+            matrix.copy_(orthogonalized(matrix))
         step = self.shards.part_of(direction, p)
-        p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(direction.shape)))
+        p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(matrices[0].shape)))
 
     def _move_by_adamw(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
         states = [self._state(p, ("exp_avg", "exp_avg_sq")) for p in parameters]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertwright.model.config import NetworkConfig
-from bertwright.optim.by_name import is_layer_matrix
+from bertwright.optim.by_name import matrices_of
 from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.plan.calls import step_calls
 from bertwright.plan.devices import REACHED
@@ -51,4 +51,5 @@ def _flops(m: int, n: int, gpu: bool) -> int:
 
 
 def _matrices(network: NetworkConfig) -> list[tuple[int, ...]]:
-    return [shape for name, shape in network.tensors.items() if is_layer_matrix(name, len(shape))]
+    """The shapes of the matrices that Muon updates one by one."""
+    return [matrix for name, shape in network.tensors.items() for matrix in matrices_of(name, shape, network.fused)]

@@ -50,7 +50,7 @@ def test_tensors_of_a_pattern_have_their_own_rate_and_decay_and_the_others_keep_
 
 def test_the_scale_of_a_group_multiplies_the_rate_of_every_update() -> None:
     model = PreTrainingModel(CONFIG)
-    optimizer = build_optimizer(AdamWConfig(groups=(GroupConfig(pattern="mlm.*", learning_rate_scale=0),)), model)
+    optimizer = build_optimizer(AdamWConfig(groups=(GroupConfig(pattern="mlm.*", learning_rate_scale=0),)), model, {})
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     for p in model.parameters():
         p.grad = torch.ones_like(p)

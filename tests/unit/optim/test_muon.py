@@ -1,26 +1,34 @@
+import copy
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from tests.reference.muon import ReferenceMuon
+from tests.reference.unions import sections_of
 from torch import nn
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.config import BertConfig
+from bertwright.model.config import BertConfig, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import GroupConfig, MuonConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.muon import orthogonalized
+from bertwright.train.engine.single import Single
 
 SHAPES = {
     "table.weight": (50, 16),
     "layers.0.wide.weight": (12, 30),
     "layers.0.tall.weight": (30, 12),
     "layers.0.tall.bias": (30,),
+    "layers.0.qkv.weight": (36, 12),
+    "layers.0.gated.weight": (16, 12),
     "layers.0.norm.weight": (16,),
     "head.weight": (16, 16),
 }
-MATRICES = ("layers.0.wide.weight", "layers.0.tall.weight")
+FUSED = {"qkv.weight": 3, "gated.weight": 2}
+MATRICES = tuple(f"layers.0.{name}.weight" for name in ("wide", "tall", "qkv", "gated"))
 BERT = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
 
 
@@ -53,8 +61,8 @@ def check_twenty_updates(device: str, of_matrices: float = 2e-6) -> None:
     `of_matrices`."""
     weights = drawn(0, 0.1)
     model, config = Tensors(weights).to(device), MuonConfig(groups=(GroupConfig(pattern="head.*", weight_decay=0.5),))
-    optimizer = build_optimizer(config, model)
-    plain = ReferenceMuon({name: w.astype(np.float64) for name, w in weights.items()})
+    optimizer = build_optimizer(config, model, FUSED)
+    plain = ReferenceMuon({name: w.astype(np.float64) for name, w in weights.items()}, qkv=3, gated=2)
     decay = {name: 0.1 if len(shape) == 2 else 0.0 for name, shape in SHAPES.items()} | {"head.weight": 0.5}
     for step in range(20):
         gradients = drawn(100 + step, 10.0 ** (step % 3 - 2))
@@ -86,8 +94,32 @@ def test_an_update_of_a_matrix_is_of_the_size_of_one_of_adamw() -> None:
         assert 0.1 < float(update.square().mean().sqrt()) < 0.3
 
 
+STACKED = {"bert": {}, "distilbert": {}, "modern": {"attention.qkv": 3, "feed_forward.inner": 2}}
+"""The tensors of a layer that stack several matrices, and how many, as the encoders cut their products."""
+
+
+@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+def test_all_matrices_of_a_layer_move_equally_far_however_unequal_their_gradients(family: Any) -> None:
+    model = PreTrainingModel(family(size="tiny").resolve(50))
+    engine, before, moved = Single(model, MuonConfig(weight_decay=0.0)), copy.deepcopy(model.state_dict()), 0
+    stacked = {f".{name}.weight": count for name, count in STACKED[model.config.family].items()}
+    changes = {
+        name: p.detach().chunk(next((count for end, count in stacked.items() if name.endswith(end)), 1))
+        for name, p in model.named_parameters()
+    }
+    for name, p in model.named_parameters():
+        p.grad = torch.cat([torch.randn_like(part) * 0.01**i for i, part in enumerate(changes[name])])
+    engine.update(1.0)
+    for name, parts in changes.items():
+        if ".layers." in name and parts[0].ndim == 2:
+            for now, earlier in zip(parts, before[name].chunk(len(parts)), strict=True):
+                assert 0.15 < float((now - earlier).square().mean().sqrt()) < 0.22, name
+                moved += 1
+    assert moved == {"bert": 6, "distilbert": 6, "modern": 7}[model.config.family] * model.config.num_hidden_layers
+
+
 def test_a_network_without_layers_is_refused() -> None:
     with pytest.raises(
         RecipeError, match=r"muon updates the matrices inside 'layers', but this network .* has none; use"
     ):
-        build_optimizer(MuonConfig(), nn.Linear(2, 2))
+        build_optimizer(MuonConfig(), nn.Linear(2, 2), {})

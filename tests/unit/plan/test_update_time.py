@@ -8,11 +8,16 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright import Recipe
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.modern.config import ModernModelConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.by_name import is_layer_matrix
-from bertwright.optim.orthogonal import ITERATIONS, orthogonalized
+from bertwright.optim.config import MuonConfig
+from bertwright.optim.orthogonal import ITERATIONS
 from bertwright.plan.devices import Device
 from bertwright.plan.machine import Machine
 from bertwright.plan.update_time import muon_flops, update_seconds
+from bertwright.train.engine.single import Single
 
 Load = Callable[..., Recipe]
 GPU = Device("gpu", 80e9, {"fp32": 1e9, "half": 4e9}, {"fp32": 1.0, "half": 0.5}, 1e30, 2e9, 100.0)
@@ -24,13 +29,15 @@ def seconds(recipe: Recipe, device: Device, each: int = 1) -> float:
     return update_seconds(recipe.network(), recipe.train, recipe.optim, machine)
 
 
-def test_muons_operations_are_those_that_torch_counts(load: Load) -> None:
-    network = load(MUON).network()
-    matrices = [shape for name, shape in network.tensors.items() if is_layer_matrix(name, len(shape))]
-    assert len(matrices) == 6 * network.num_hidden_layers and ITERATIONS == 5
+@pytest.mark.parametrize("kind", ["bert", "modern"])
+def test_muons_operations_are_those_that_torch_counts(kind: str) -> None:
+    network = BertModelConfig(size="tiny").resolve(50) if kind == "bert" else ModernModelConfig(size="tiny").resolve(50)
+    assert ITERATIONS == 5
+    engine = Single(PreTrainingModel(network), MuonConfig())
+    for p in engine.model.parameters():
+        p.grad = torch.ones_like(p)
     with FlopCounterMode(display=False) as counter:
-        for shape in matrices:
-            orthogonalized(torch.ones(shape))
+        engine.update(1.0)
     assert muon_flops(network, gpu=False) == counter.get_total_flops()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -30,6 +32,9 @@ class ModernConfig(Section):
     """Rows of the segment embedding: there is none."""
     shares_transform: ClassVar[bool] = True
     """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
+    fused: ClassVar[Mapping[str, int]] = MappingProxyType({"attention.qkv.weight": 3, "feed_forward.inner.weight": 2})
+    """Number of matrices that a tensor of a layer stacks along its rows, by the end of the tensor's name; tensors not
+    listed are one matrix."""
     may_differ: ClassVar[frozenset[str]] = frozenset(
         {
             "vocab_size",

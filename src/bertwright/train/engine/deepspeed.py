@@ -57,7 +57,7 @@ class DeepSpeed:
         os.environ.setdefault("LOCAL_RANK", str(rank_here()))  # DeepSpeed requires it, however the ranks were started
         self._engine, self._zero, _, _ = self._package.initialize(
             model=model,
-            optimizer=build_optimizer(optim, model),
+            optimizer=build_optimizer(optim, model, model.config.fused),
             config=ds_config(config, optim, step, ranks.world),
             dist_init_required=False,
         )

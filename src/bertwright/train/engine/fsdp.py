@@ -55,7 +55,7 @@ class FullySharded:
         self._sharded = {name: p for name, p in model.named_parameters() if p.requires_grad}
         # The same memory, so that updating a shard updates the network.
         self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
-        self._optimizer = optimizer_of(optim, self._parts, self)
+        self._optimizer = optimizer_of(optim, self._parts, model.config.fused, self)
         self._share = Share({n: p.numel() for n, p in self._sharded.items()}, ranks.world, ranks.rank)
 
     def root(self, loss: Tensor, last: bool = True) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from bertwright.model.model import Model
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import OptimConfig
 from bertwright.optim.groups import set_rate
@@ -20,12 +21,12 @@ from bertwright.optim.state import load_named_state, named_state, reset_steps
 class Single:
     """The engine of one process; see `Engine`."""
 
-    model: nn.Module
+    model: Model
     optim: OptimConfig
     optimizer: Optimizer = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "optimizer", build_optimizer(self.optim, self.model))
+        object.__setattr__(self, "optimizer", build_optimizer(self.optim, self.model, self.model.config.fused))
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:

@@ -5,12 +5,12 @@ Elements are float32. For engines with unequal shares, the values are those of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from bertwright.model.config import NetworkConfig
-from bertwright.optim.by_name import moments_of
+from bertwright.optim.by_name import matrices_of, moments_of
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.train.engine.config import (
     DdpConfig,
@@ -118,9 +118,16 @@ def _update_bytes(network: NetworkConfig, optim: OptimConfig, own: Mapping[str, 
     if isinstance(optim, LambConfig):
         return 4.0 * sum(own.values())
     if isinstance(optim, MuonConfig):
-        # The direction, two powers of it and a product, for one matrix at a time.
-        return 16.0 * network.hidden_size * network.intermediate_size
+        # The direction of one tensor; for one of its matrices at a time, two powers and a product.
+        return max(4.0 * (prod(shape) + 3 * prod(matrix)) for shape, matrix in _matrices(network))
     return 0.0
+
+
+def _matrices(network: NetworkConfig) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """Yield the shapes of each tensor that Muon updates, and of the matrices in it."""
+    for name, shape in network.tensors.items():
+        if matrices := matrices_of(name, shape, network.fused):
+            yield shape, matrices[0]
 
 
 def _at_a_time(network: NetworkConfig, sizes: Mapping[str, int]) -> int:
