@@ -15,7 +15,7 @@ from bertwright.train.averaging.averaging import Averaging, build_averaging
 from bertwright.train.averaging.config import AveragingConfig
 
 CONFIGS = {config.model_fields["kind"].default: config for config in sections_of(AveragingConfig)}
-KEYS: dict[str, dict[str, Any]] = {"last": {"every": 2, "count": 3}, "ema": {"decay": 0.9, "start": 0.2}}
+KEYS: dict[str, dict[str, Any]] = {"last": {"every": 2, "count": 3}, "ema": {"decay": 0.4, "start": 0.2}}
 """Settings where the defaults suit only longer trainings."""
 STEPS = 20
 Weights = dict[str, torch.Tensor]

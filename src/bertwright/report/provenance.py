@@ -34,11 +34,29 @@ def model(facts: Facts) -> str:
     ]
     rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
     head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
-    return definitions(shape) + table(head, rows) + _grown(counts["extensions"]) + _left_out(counts["left_out"])
+    notes = _averaging(counts.get("averaging")) + _grown(counts["extensions"]) + _left_out(counts["left_out"])
+    return definitions(shape) + table(head, rows) + notes
 
 
 def _init(init: Mapping[str, str] | None) -> str:
     return "random weights" if init is None else f"{init['folder']} (fingerprint {init['fingerprint'][:12]})"
+
+
+def _averaging(found: Mapping[str, Any] | None) -> str:
+    """How the average of the weights compares with the last weights; empty without an average."""
+    if found is None:
+        return ""
+    average, last = (
+        next((value for name, value in found[scores].items() if name.endswith("_loss")), None)
+        for scores in ("heldout", "trained_heldout")
+    )
+    losses = ["not a number" if loss is None else f"{loss:.3f}" for loss in (average, last)]
+    better, kept = ("average" if found[name] == "average" else "last weights" for name in ("better", "kept"))
+    return (
+        f"<p>The average of the weights is {escape(found['description'])}. At the end of training its held-out loss "
+        f"was {losses[0]}, that of the last weights {losses[1]}: the {better} {'is' if better == 'average' else 'are'} "
+        f"better, and the model has the {kept}.</p>"
+    )
 
 
 def _grown(extensions: Sequence[Mapping[str, int]]) -> str:

@@ -71,7 +71,8 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     `nsp_accuracy` and `nsp_majority` are null if next-sentence prediction was not trained; `sop_accuracy` and
     `sop_majority` exist if sentence order was. A classifier has its classes, `labels`, and its own scores instead.
     `forecast` exists if one was saved: the forecast, the measurement, and the relative error as a share.
-    `outside_band` exists if the loss left the range that the recipe expects. The report is listed among the stages
+    `outside_band` exists if the loss left the range that the recipe expects, `averaging` if an average of the weights
+    was compared with the last weights. The report is listed among the stages
     without seconds, which would differ every time. `unfinished` exists if training has not ended.
     """
     train = facts.counts("train")
@@ -101,6 +102,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
         **({"forecast": graded} if (graded := _graded(facts)) else {}),
         **({"outside_band": left} if left else {}),
+        **({"averaging": dict(train["averaging"])} if "averaging" in train else {}),
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }

@@ -22,7 +22,7 @@ from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
-VERSION = 7
+VERSION = 8
 """Increased when a code change alters the result of the stage."""
 
 
@@ -114,8 +114,9 @@ class TrainConfig(Section):
     AVX512-BF16), `fp16` (GPU) or `fp8` (GPU: Ada, Hopper or later). Give a name, or a section if the precision has
     keys. The weights that the optimizer updates, and checkpoints, are float32."""
     averaging: AveragingConfig = NoAveragingConfig()
-    """Average of the weights that is scored and exported at the end: `none`, `ema` or `last`. Give a name, or a section
-    if the average has keys. Training itself continues from the unaveraged weights."""
+    """Average of the weights that is compared with the last weights at the end: `none`, `ema` or `last`; by default the
+    better of the two becomes the finished model (`keep`). Give a name, or a section if the average has keys. Training
+    itself continues from the unaveraged weights."""
     engine: EngineConfig = runtime_only(AutoConfig())
     """How ranks hold the weights and sum their gradients: `auto` (`single` for one process, `ddp` for several), `zero`
     (optimizer state sharded), `fsdp` (everything sharded) or `deepspeed` (the DeepSpeed package). Give a name, or a

@@ -33,7 +33,7 @@ from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import is_lower, scale_after
 from bertwright.train.prefetch import prefetch
 from bertwright.train.ranks import Ranks
-from bertwright.train.scoring import score_average
+from bertwright.train.scoring import choose_weights
 from bertwright.train.sealing import finish, finished_before, unseal
 from bertwright.train.session import Session
 from bertwright.train.start import started
@@ -76,11 +76,11 @@ def run(
         with mirrored(job, built, log) as job:
             with open_session(job, built, asked, log) as session:
                 state = train(session, built.phases, built.state)
-                average, scored = score_average(session, job.phases[-1], state)
+                chosen = choose_weights(session, job.phases[-1], state, job.config.averaging)
             # On all ranks, although only rank 0 writes: a sharded engine has to collect the parts.
             weights, _ = built.trained.engine.gather()
             if ranks.first:
-                finish(job, average or weights, scored, state if average else None)
+                finish(job, weights, chosen)
         # If a rank exited early, the launcher would kill rank 0 while it is still writing.
         ranks.barrier()
     # The others do not look: on another machine, a mounted storage may show late what rank 0 has written.

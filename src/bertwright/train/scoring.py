@@ -1,17 +1,20 @@
-"""Held-out scores during training, computed by all ranks together, and those of the averaged weights at the end."""
+"""Held-out scores during training, computed by all ranks together, and at the end the choice between
+averaged and last weights."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
+from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
 from bertwright.train.phases import Phase
 from bertwright.train.session import Session
 from bertwright.train.state import State
@@ -48,27 +51,63 @@ def score_heldout(
     return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
 
 
-def score_average(session: Session, phase: Phase, state: State) -> tuple[Mapping[str, torch.Tensor], State]:
-    """Load the averaged weights into the network; return them, in the network's shapes, and the state with their
-    scores.
+@dataclass(frozen=True)
+class Chosen:
+    """The weights that become the finished model, which the network holds."""
 
-    Returns no weights and `state` unchanged if no average is kept, or, with a log message, if training ended before the
-    average began.
+    state: State
+    """The state at the end, with the scores of these weights."""
+    averaging: Mapping[str, Any] | None = None
+    """The comparison of the average with the last weights, for the manifest; None if there is no average."""
+
+
+def choose_weights(session: Session, phase: Phase, state: State, config: AveragingConfig) -> Chosen:
+    """Compare the averaged weights with the last ones, whose scores `state` has, on held-out data, and leave in the
+    network those that become the finished model (`averaging.keep`).
+
+    Those are the last weights if no average is kept or, with a log message, if training ended before it began.
     """
     average = session.averaging.average() if session.averaging else {}
-    if not average:
+    if not average or session.averaging is None or isinstance(config, NoAveragingConfig):
         if session.averaging:
             session.log.say(
                 "train: no average of the weights was made, because training ended before its first step: the model "
                 "has the last weights"
             )
-        return average, state
-    # Loaded into the network: training is over, and its own weights are in the last checkpoint.
-    session.trained.model.load_state_dict(average)
-    averaged, scores = score_heldout(session, phase, state)
-    judged = judged_by(session.trained.objective)
-    session.log.say(f"train: on held-out data, the average of the weights scores {judged} {scores[judged]}")
-    return average, averaged
+        return Chosen(state)
+    model = session.trained.model
+    last = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.load_state_dict(average)
+    averaged, _ = score_heldout(session, phase, state)
+    better = "average" if _lower(averaged.judged, state.judged) else "last"
+    kept = better if config.keep == "better" else "average"
+    if kept == "last":
+        model.load_state_dict(last)
+    described = session.averaging.description()
+    told = f"{judged_by(session.trained.objective)} {_said(averaged)} and the last weights {_said(state)}"
+    remedy = "" if kept == better else "; with train.averaging.keep=better it would have the last weights"
+    session.log.say(
+        f"train: on held-out data, the average of the weights ({described}) scores {told}: the model has the "
+        f"{'average' if kept == 'average' else 'last weights'}{remedy}"
+    )
+    facts = {
+        "kind": config.kind,
+        "description": described,
+        "heldout": dict(averaged.heldout),
+        "trained_heldout": dict(state.heldout),
+        "better": better,
+        "kept": kept,
+    }
+    return Chosen(averaged if kept == "average" else state, facts)
+
+
+def _lower(loss: float | None, other: float | None) -> bool:
+    """Whether a held-out loss is the lower one; None is a loss that is not a number."""
+    return loss is not None and (other is None or loss <= other)
+
+
+def _said(state: State) -> str:
+    return "NaN" if state.judged is None else f"{state.judged:.3f}"
 
 
 def _batches(session: Session, phase: Phase, may_stop: bool) -> Iterator[PackedBatch]:

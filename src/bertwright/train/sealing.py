@@ -15,7 +15,7 @@ from bertwright.train.facts import counts
 from bertwright.train.identity import CHECKPOINTS, extended
 from bertwright.train.job import Job
 from bertwright.train.open_session import OBSERVERS, PROFILE
-from bertwright.train.state import State
+from bertwright.train.scoring import Chosen
 
 
 def finished_before(job: Job, log: Log) -> None:
@@ -36,19 +36,17 @@ def unseal(job: Job) -> None:
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
 
 
-def finish(job: Job, weights: Mapping[str, Tensor], state: State, trained: State | None) -> None:
-    """Save the finished model, whose weights have the network's shapes, and seal the folder.
-
-    If `weights` are an average, `trained` has the scores of the weights that were trained.
-    """
+def finish(job: Job, weights: Mapping[str, Tensor], chosen: Chosen) -> None:
+    """Save the finished model, whose weights have the network's shapes, and seal the folder."""
+    state = chosen.state
     save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
     remove_leftovers(job.out)
     model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
     sealed = extended(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
-    if trained is not None:
-        facts["averaging"] = {"kind": job.config.averaging.kind, "trained_heldout": dict(trained.heldout)}
+    if chosen.averaging is not None:
+        facts["averaging"] = chosen.averaging
     # Checkpoints are separate artifacts: one may be deleted or damaged without affecting the finished model. Observer
     # files are only for viewing, and their programs may write to them later.
     seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=(CHECKPOINTS, OBSERVERS, PROFILE))

@@ -47,10 +47,15 @@ class Unfinished(TypedDict):
 
 
 class _Averaging(TypedDict):
-    """The kind of average that the model is, and the held-out scores of the unaveraged weights."""
+    """The kind of average, of which weights it consists, its held-out scores and those of the last weights, which of
+    the two (average, last) is better, and which of them the model has."""
 
     kind: Text
+    description: Text
+    heldout: dict[Text, Score]
     trained_heldout: dict[Text, Score]
+    better: Text
+    kept: Text
 
 
 class Counts(TypedDict, total=False):

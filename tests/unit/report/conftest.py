@@ -139,6 +139,14 @@ TRAIN = {
     "init": {"folder": "runs/first/train", "fingerprint": "0123456789abcdef"},
     "extensions": [{"phase": 1, "step": 150, "from": 200, "to": 300}],
     "left_out": [{"phase": 0, "from": 40, "to": 60}],
+    "averaging": {
+        "kind": "ema",
+        "description": "an average <over> 600 updates",
+        "heldout": {"mlm_loss": 2.75, "mlm_accuracy": 0.5},
+        "trained_heldout": {},
+        "better": "average",
+        "kept": "average",
+    },
     "phase_steps": [800, 300],
     "phase_ends": [600, 300],
     "sessions": [

@@ -125,6 +125,8 @@ def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains
         "600 of 800",
         "Phase 1 was extended from 200 to 300 steps at step 150",
         "In phase 0 the batches 40 to 59 were skipped",
+        "The average of the weights is an average <over> 600 updates. At the end of training its held-out loss was "
+        "2.750, that of the last weights not a number: the average is better, and the model has the average.",
     ):
         assert shown in text
     assert "Unfinished" not in text and "untrained" not in text

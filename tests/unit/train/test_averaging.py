@@ -20,7 +20,12 @@ from bertwright.train.averaging.last import Last
 from bertwright.train.config import TrainConfig
 
 Train = Callable[..., Artifact]
-KINDS: list[dict[str, Any]] = [{"kind": "ema", "decay": 0.8, "start": 0.25}, {"kind": "last", "count": 3, "every": 4}]
+KINDS: list[dict[str, Any]] = [
+    {"kind": "ema", "decay": 0.4, "start": 0.25, "keep": "average"},
+    {"kind": "last", "count": 3, "every": 4, "keep": "average"},
+]
+EMA_DECAYS = [2 / 11, 3 / 12, 4 / 13, 5 / 14, 6 / 15]
+"""(1 + n) / (10 + n) for the first updates; from the fifth on, the decay of 0.4 is lower or equal."""
 
 
 def every_weight(done: Artifact) -> list[dict[str, torch.Tensor]]:
@@ -29,11 +34,32 @@ def every_weight(done: Artifact) -> list[dict[str, torch.Tensor]]:
 
 
 def test_the_moving_average_by_hand() -> None:
-    ema = Ema(0.5, start=2)
-    for step, value in enumerate([8.0, 4.0, 2.0, 100.0, 7.0], 1):
+    ema = Ema(0.2, start=2)
+    for step, value in enumerate([8.0, 13.0, 2.0, 100.0, 9.0], 1):
         ema.after({"w": torch.tensor([value])}, step, applied=step != 4)
-    # From step 2 on: 4, then (4 + 2) / 2 = 3, nothing at the dropped step 4, then (3 + 7) / 2.
-    assert ema.average()["w"].tolist() == [5.0]
+    # From step 2 on: 13, then 2/11 · 13 + 9/11 · 2 = 4, nothing at the dropped step 4, then 0.2 · 4 + 0.8 · 9.
+    assert ema.average()["w"].tolist() == pytest.approx([8.0])
+    assert ema.description() == "an exponential moving average over 2 updates, 3.64 % of it the weights it began with"
+
+
+@pytest.mark.parametrize("decay", [0.9, 0.999, 0.9999])
+@pytest.mark.parametrize("updates", [10, 50, 1000, 20_000])
+def test_few_updates_of_a_slow_average_do_not_keep_the_first_weights(decay: float, updates: int) -> None:
+    """Followed by a weight that is 1 before the first update and 0 from then on: what is left of it is their share."""
+    ema = Ema(decay, start=0)
+    for update in range(updates + 1):
+        ema.after({"w": torch.tensor([float(update == 0)], dtype=torch.float64)}, update, applied=True)
+    (share,) = ema.average()["w"].tolist()
+    assert share <= 1e-4 and "less than 0.01 % of it the weights it began with" in ema.description()
+
+
+def test_a_long_average_is_that_of_its_decay() -> None:
+    """The mean age of what it averages is the smaller of a ninth of its updates and decay / (1 - decay)."""
+    for updates, age in ((900, 90), (40_000, 99)):
+        ema = Ema(0.99, start=0)
+        for update in range(updates + 1):
+            ema.after({"w": torch.tensor([float(update)], dtype=torch.float64)}, update, applied=True)
+        assert updates - float(ema.average()["w"]) == pytest.approx(age, rel=0.02)
 
 
 def test_the_mean_of_the_last_by_hand() -> None:
@@ -48,6 +74,7 @@ def test_an_average_that_was_loaded_needs_no_file_any_more(average: Ema | Last) 
     """The tensors of a checkpoint are backed by its files, and reading one that is gone kills the process."""
     weights = {"w": torch.tensor([1.0, 2.0])}
     stored = {name: torch.tensor([3.0, 4.0]) for name in ({"w"} if isinstance(average, Ema) else {"6.w", "9.w"})}
+    stored |= {"updates": torch.tensor(3)} if isinstance(average, Ema) else {}
     average.load(stored, weights)
     for tensor in stored.values():
         tensor.zero_()
@@ -68,8 +95,9 @@ def test_the_model_is_the_average_of_a_training_that_goes_as_it_would(train: Tra
             expected = series[[7, 11, 15]].mean(0)
         else:
             expected = series[4]  # of step 5, the first at or after a quarter of 18
-            for value in series[5:]:
-                expected = 0.8 * expected + 0.2 * value
+            for update, value in enumerate(series[5:]):
+                decay = EMA_DECAYS[update] if update < 5 else 0.4
+                expected = decay * expected + (1 - decay) * value
         np.testing.assert_allclose(tensor.numpy(), expected, rtol=1e-5, atol=1e-7)
     assert averaged.fingerprint != plain.fingerprint
 
@@ -92,14 +120,20 @@ def test_the_average_is_what_is_scored_at_the_end(train: Train, averaging: dict[
     notes = Notes()
     done = train(averaging=averaging, log=notes)
     told = done.counts["averaging"]
-    assert told["kind"] == averaging["kind"]
+    assert told["kind"] == averaging["kind"] and told["kept"] == "average"
+    assert told["heldout"] == done.counts["heldout"]
     assert told["trained_heldout"]["mlm_loss"] == metric_lines(done.path)[-1]["heldout_mlm_loss"]
     assert done.counts["heldout"]["mlm_loss"] != told["trained_heldout"]["mlm_loss"]
     # Scored by another training, which begins with it and does not move.
     still = {**PHASES[1], "steps": 1, "learning_rate": 1e-30}
     again = train("again", phases=[still], init_from=done.path)
     assert again.counts["heldout"]["mlm_loss"] == pytest.approx(done.counts["heldout"]["mlm_loss"], rel=1e-6)
-    assert any("the average of the weights scores mlm_loss" in line for line in notes.lines)
+    losses = [told[scores]["mlm_loss"] for scores in ("heldout", "trained_heldout")]
+    assert told["better"] == ("average" if losses[0] <= losses[1] else "last")
+    (line,) = [line for line in notes.lines if "average of the weights" in line]
+    scored = f"scores mlm_loss {losses[0]:.3f} and the last weights {losses[1]:.3f}: the model has the average"
+    assert scored in line and told["description"] in line
+    assert ("keep=better it would have the last weights" in line) == (told["better"] == "last")
     state = json.loads((done.path / "checkpoints" / "step-000000018" / "state.json").read_bytes())
     assert state["heldout"] == told["trained_heldout"]
 
@@ -114,6 +148,23 @@ def test_crashed_and_continued_it_ends_bit_identical(train: Train, averaging: di
     assert same(weights(continued), weights(undisturbed))
     assert continued.counts["heldout"] == undisturbed.counts["heldout"]
     assert continued.fingerprint == undisturbed.fingerprint
+
+
+def test_the_model_has_the_better_of_average_and_last_weights(train: Train) -> None:
+    """With a high rate to the end the average is, in the middle of a descent the last ones are."""
+    often = {"checkpoint_every": 1, "keep_checkpoints": 100}
+    wide = {"kind": "last", "count": 18, "every": 1}
+    for rate, averaging in ((1e-2, wide), (0.3, wide), (1e-2, "ema"), (0.3, "ema")):
+        phases = [PHASES[0] | {"learning_rate": rate, "schedule": "constant", "warmup": 0}]
+        name = f"{rate}-{averaging if averaging == 'ema' else 'last'}"
+        done = train(name, phases=phases, averaging=averaging, **often)
+        plain = train(f"{name}-plain", phases=phases)
+        told = done.counts["averaging"]
+        average, last = (told[scores]["mlm_loss"] for scores in ("heldout", "trained_heldout"))
+        assert last == plain.counts["heldout"]["mlm_loss"] and average != last
+        assert done.counts["heldout"]["mlm_loss"] == min(average, last)
+        assert told["better"] == told["kept"] == ("average" if average < last else "last")
+        assert same(weights(done), weights(plain)) == (told["kept"] == "last")
 
 
 def test_an_average_cannot_be_taken_up_later(train: Train) -> None:
@@ -158,13 +209,14 @@ def test_a_training_that_ends_before_its_average_begins_says_so_and_claims_none(
 
 
 def test_an_end_that_is_moved_does_not_move_where_the_average_begins(train: Train) -> None:
-    averaging, often = {"kind": "ema", "decay": 0.8, "start": 0.5}, {"checkpoint_every": 1, "keep_checkpoints": 100}
+    averaging = {"kind": "ema", "decay": 0.2, "start": 0.5, "keep": "average"}
+    often = {"checkpoint_every": 1, "keep_checkpoints": 100}
     done = train(phases=[PHASES[0] | {"end_after": 8}], averaging=averaging, **often)
     steps = every_weight(done)
     for name, tensor in weights(done).items():
         expected = steps[5][name].double()  # of step 6, the first at or after half of 12
-        for step in steps[6:]:
-            expected = 0.8 * expected + 0.2 * step[name].double()
+        for step, decay in zip(steps[6:], (2 / 11, 0.2), strict=True):
+            expected = decay * expected + (1 - decay) * step[name].double()
         torch.testing.assert_close(tensor.double(), expected, rtol=1e-5, atol=1e-7)
 
 

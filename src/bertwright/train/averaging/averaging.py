@@ -25,6 +25,9 @@ class Averaging(Protocol):
     def average(self) -> dict[str, Tensor]:
         """Return the averaged weights by name, in their shapes; empty before the average has begun."""
 
+    def description(self) -> str:
+        """Say of which weights the average consists, as a noun phrase."""
+
     def state(self) -> dict[str, Tensor]:
         """Return everything that a checkpoint must keep of the average, by name."""
 

@@ -33,6 +33,10 @@ class Last:
         names = copies[0] if copies else {}
         return {name: torch.stack([copy[name] for copy in copies]).double().mean(0).to(names[name]) for name in names}
 
+    def description(self) -> str:
+        """As `Averaging.description`."""
+        return f"the mean of the weights after steps {', '.join(f'{step:,}' for step in sorted(self._kept))}"
+
     def state(self) -> dict[str, Tensor]:
         """As `Averaging.state`: `STEP.NAME` for each tensor of each copy."""
         return {f"{step}.{name}": tensor for step, copy in self._kept.items() for name, tensor in copy.items()}
