@@ -81,7 +81,7 @@ def test_classifiers_are_compared(written: Path, tmp_path: Path, call: Call) -> 
     assert first["accuracy"] == scores["accuracy"] and "mlm_loss" not in first
     assert first["classification_loss"] != second["classification_loss"]
     page = (shown / "comparison.html").read_text(encoding="utf-8")
-    for wanted in ("loss of classes (nats)", "Matthews&#x27; correlation", "Held-out accuracy of classes"):
+    for wanted in ("loss of classes (nats)", "Matthews' correlation", "Held-out accuracy of classes"):
         assert wanted in page
     assert "masked-token" not in page and "train.seed" in page
 

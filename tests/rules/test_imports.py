@@ -269,6 +269,22 @@ def test_no_unsafe_calls() -> None:
                 assert "shell" not in given and given.get("allow_pickle", "False") == "False", f"{path}: {name}"
 
 
+MARKUP = SOURCE / "core" / "markup.py"
+"""Builds every page and model card of elements, so that no text of a run becomes markup."""
+
+
+def test_markup_is_made_of_elements_in_one_file() -> None:
+    for path in files():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        if path != MARKUP:
+            assert not {"Element", "SubElement", "fromstring", "html.escape"} & calls, path
+            assert not [name for name in imported(path) if name.startswith("xml.etree")], path
+        if room(path) in {"report", "export"}:
+            texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+            assert not [text for text in texts if isinstance(text, str) and re.search(r"</?[a-z]+[ >]", text)], path
+
+
 def loaded_after(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in modules_after(statement)}
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
+from bertwright.core.markup import Content, Element, b, code, element, markdown, p
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.export.config import Inputs
-from bertwright.export.origin import Origin, code, table
+from bertwright.export.origin import Origin, table
 from bertwright.export.shapes import largest_difference
 
 _BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder with the masked-token head"
@@ -23,8 +24,6 @@ _USE = {
     "DistilBertForMaskedLM": f"{_ONE_HEAD}. It has no segments: only the separator marks the two parts of a pair. "
     "{learnt}",
 }
-_CLASSIFIES = "The folder holds the encoder with a classifier of sequences: {labels}."
-"""Used for every classifier architecture."""
 _ORDER = "sentence order (in the head that transformers names next sentence: 1 says that the segments are swapped)"
 _ALONE = "It learned from text like a BERT, not from a larger network (it is not distilled)."
 _DISTILLED = (
@@ -42,46 +41,43 @@ _WHAT |= {name.replace("MaskedLM", "SequenceClassification"): what for name, wha
 
 def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any]) -> None:
     """Write the card of the model `name` to `path`; `export` has the counts of the export stage."""
-    # Quoted, because Norwegian's `no` means false in YAML.
-    language = f"language: {json.dumps(origin.language)}\n" if origin.language else ""
-    texts = f"text in the language {code(origin.language)}" if origin.language else "examples"
+    texts: Content = ("text in the language ", code(origin.language)) if origin.language else "examples"
     labels = inputs.train.counts.get("network", {}).get("labels", [])
-    trained = f"trained on {'labelled texts' if labels else texts}"
     tag, what = _WHAT[export["architecture"]]
     use = "text-classification" if labels else "fill-mask"
-    parts = [
-        f"---\n{language}library_name: transformers\npipeline_tag: {use}\ntags:\n- {tag}\n---",
-        f"# {name}",
-        f"{what} {trained}. {_use(export['architecture'], inputs)}",
+    pairs, measured = export["architecture"] == "BertForPreTraining", inputs.train.counts.get("heldout", {})
+    counts = inputs.evaluate.counts
+    scores = _of_classifier(counts) if labels else _scores(counts, pairs, measured)
+    blocks = [
+        element("h1", name),
+        p(what, " trained on ", "labelled texts" if labels else texts, ". ", _use(export["architecture"], inputs)),
         # Warnings come first: users of a copied model read the beginning of its card.
         *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts.get("untrained", False)),
-        "## How to load it",
-        _loading(export["architecture"]),
-        "## Size and training",
+        element("h2", "How to load it"),
+        *_loading(export["architecture"]),
+        element("h2", "Size and training"),
         table(_training(origin, inputs.train, export)),
-        f"## Scores on held-out {origin.unit}",
-        _of_classifier(inputs.evaluate.counts)
-        if labels
-        else _scores(
-            inputs.evaluate.counts,
-            export["architecture"] == "BertForPreTraining",
-            inputs.train.counts.get("heldout", {}),
-        ),
-        "## Text",
-        origin.text,
-        "## Text normalisation",
-        _normalisation(inputs.vocab),
-        "## Where it comes from",
-        "Fingerprints (SHA-256 of settings, code version and inputs of each stage):",
+        element("h2", f"Scores on held-out {origin.unit}"),
+        *scores,
+        element("h2", "Text"),
+        *origin.text,
+        element("h2", "Text normalisation"),
+        p(_normalisation(inputs.vocab)),
+        element("h2", "Where it comes from"),
+        p("Fingerprints (SHA-256 of settings, code version and inputs of each stage):"),
         table(_fingerprints(inputs)),
     ]
-    write_atomic(path, ("\n\n".join(parts) + "\n").encode())
+    about = {"language": origin.language, "library_name": "transformers", "pipeline_tag": use, "tags": [tag]}
+    # Values as JSON, which is YAML: Norwegian's `no` would mean false, and a line of a value could end the block.
+    lines = [f"{key}: {json.dumps(value)}" for key, value in about.items() if value]
+    write_atomic(path, "\n".join(["---", *lines, "---", "", markdown(blocks), ""]).encode())
 
 
-def _use(architecture: str, inputs: Inputs) -> str:
+def _use(architecture: str, inputs: Inputs) -> Content:
     """What the folder holds, and what the network was trained on."""
     if labels := inputs.train.counts.get("network", {}).get("labels"):
-        return _CLASSIFIES.format(labels=", ".join(map(code, labels)))
+        named = [(", " if index else "", code(label)) for index, label in enumerate(labels)]
+        return "The folder holds the encoder with a classifier of sequences: ", named, "."
     objective = inputs.train.manifest["config"].get("train", {}).get("objective", {})
     distilled = objective.get("kind") == "distillation"
     order = inputs.evaluate.counts.get("sop_accuracy") is not None
@@ -90,35 +86,39 @@ def _use(architecture: str, inputs: Inputs) -> str:
     return f"{said.rstrip()} {_DISTILLED}" if distilled else said
 
 
-def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator[str]:
+def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator[Element]:
     """Warnings that users must read before using the model."""
     if unfinished is not None:
-        yield (
-            f"> **Unfinished.** This is the checkpoint `{unfinished['checkpoint']}` of a training run that has not "
-            f"ended: step {unfinished['step']:,} of {unfinished['steps']:,}. The finished model will differ."
+        yield element(
+            "blockquote",
+            (b("Unfinished."), " This is the checkpoint ", code(unfinished["checkpoint"])),
+            f" of a training run that has not ended: step {unfinished['step']:,} of {unfinished['steps']:,}. The "
+            "finished model will differ.",
         )
     if untrained:
-        yield (
-            "> **Untrained.** The held-out loss is that of word frequencies: the model has not learned to use the "
-            "context, and is not useful for other tasks."
+        yield element(
+            "blockquote",
+            b("Untrained."),
+            " The held-out loss is that of word frequencies: the model has not learned to use the context, and is not "
+            "useful for other tasks.",
         )
 
 
-def _loading(architecture: str) -> str:
-    return (
-        "```python\n"
+def _loading(architecture: str) -> Iterator[Element]:
+    yield element(
+        "pre",
         f"from transformers import AutoTokenizer, {architecture}\n\n"
         'tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")\n'
-        f'model = {architecture}.from_pretrained("path/to/this/folder")\n'
-        "```\n\n"
-        "Use `AutoTokenizer`: it reads `tokenizer.json`, which normalises text as in training. "
-        "`BertTokenizer` built from `vocab.txt` alone does not."
+        f'model = {architecture}.from_pretrained("path/to/this/folder")',
+        class_="python",
     )
+    read = (": it reads ", code("tokenizer.json"), ", which normalises text as in training. ")
+    yield p("Use ", code("AutoTokenizer"), read, code("BertTokenizer"), " built from vocab.txt alone does not.")
 
 
-def _fingerprints(inputs: Inputs) -> list[tuple[str, str]]:
+def _fingerprints(inputs: Inputs) -> list[tuple[Content, ...]]:
     fingerprints = inputs.fingerprints
-    return [(stage, f"`{fingerprints[stage]}`") for stage in STAGE_NAMES if stage in fingerprints]
+    return [(stage, code(fingerprints[stage])) for stage in STAGE_NAMES if stage in fingerprints]
 
 
 def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -134,7 +134,7 @@ def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> lis
     ]
 
 
-def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str, Any]) -> str:
+def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str, Any]) -> Iterator[Element]:
     commonest = f"{scores['most_common_token_accuracy']:.1%} (commonest token)"
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
     rows = [
@@ -155,11 +155,11 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
         rows.append(
             ("cosine with the teacher's hidden states", f"{1 - trained['hidden_loss']:.3f}", "taken in training")
         )
-    said = f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
-    return said + "\n\n" + table(rows, ("score", "model", "baseline"))
+    yield p(f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw.")
+    yield table(rows, ("score", "model", "baseline"))
 
 
-def _of_classifier(scores: Mapping[str, Any]) -> str:
+def _of_classifier(scores: Mapping[str, Any]) -> Iterator[Element]:
     """A row for each score, with the score of a constant answer."""
     baselines = {"accuracy": "majority", "regression_loss": "constant_loss"}
     names, rows = CLASSIFIER_SCORES | {"regression_loss": "mean squared error"}, []
@@ -168,7 +168,8 @@ def _of_classifier(scores: Mapping[str, Any]) -> str:
             value, baseline = scores[name], scores.get(baselines.get(name, ""))
             shown = ["–" if number is None else f"{number:.4f}" for number in (value, baseline)]
             rows.append((title, *shown))
-    return f"{scores['sequences']:,} texts that training never saw.\n\n" + table(rows, ("score", "model", "baseline"))
+    yield p(f"{scores['sequences']:,} texts that training never saw.")
+    yield table(rows, ("score", "model", "baseline"))
 
 
 def _normalisation(vocab: Artifact) -> str:

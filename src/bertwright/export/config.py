@@ -9,7 +9,7 @@ from pydantic import Field
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
-VERSION = 5
+VERSION = 6
 """Incremented when the code of the stage changes its result."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from bertwright.core.markup import Content, Element, element, p
 from bertwright.report.formatting import percent
 
 WIDTH, HEIGHT = 480, 270
@@ -47,18 +47,25 @@ class Chart:
     x_format: Format = "{:,.0f}".format
 
 
-def figure(chart: Chart) -> str:
-    """The chart as a `<figure>` with its legend and explanation."""
+def figure(chart: Chart) -> Element:
+    """The chart as a figure with its legend and explanation."""
     shown = [series for series in chart.series if series.points]
-    legend = "".join(f'<span class="key {series.style}">{escape(series.name)}</span>' for series in shown)
-    return (
-        f'<figure><h3>{escape(chart.title)}</h3><p class="legend">{legend}</p>{_svg(chart, shown)}'
-        f"<figcaption>{escape(chart.explanation)}</figcaption></figure>"
-    )
+    legend = p([element("span", series.name, class_=f"key {series.style}") for series in shown], class_="legend")
+    label = f"{chart.title}: {', '.join(series.name for series in shown)}"
+    return _figure(chart, legend, _picture(label, _curves(chart, shown)))
 
 
-def histogram(title: str, counts: Sequence[int], highest: int, explanation: str) -> str:
-    """A `<figure>` with a histogram: `counts` of values in equal-width bins from 0 to `highest` (tokens)."""
+def _figure(chart: Chart, *content: Content) -> Element:
+    return element("figure", element("h3", chart.title), content, element("figcaption", chart.explanation))
+
+
+def _picture(label: str, content: Content) -> Element:
+    size = f"0 0 {WIDTH} {HEIGHT}"
+    return element("svg", content, viewBox=size, role="img", aria_label=label, xmlns="http://www.w3.org/2000/svg")
+
+
+def histogram(title: str, counts: Sequence[int], highest: int, explanation: str) -> Element:
+    """A figure with a histogram: `counts` of values in equal-width bins from 0 to `highest` (tokens)."""
     # Avoids division by zero when there are no sequences.
     total, wide = sum(counts) or 1, (WIDTH - LEFT - RIGHT) / len(counts)
     # An empty histogram still has an axis.
@@ -71,18 +78,24 @@ def histogram(title: str, counts: Sequence[int], highest: int, explanation: str)
         return bottom - y / (top * 1.06) * (bottom - TOP)
 
     chart = Chart(title, "share of sequences", explanation, (), percent, x_label="tokens")
-    bars = (
-        f'<rect class="column" x="{LEFT + number * wide + 1:.1f}" y="{y_of(count / total):.1f}" width="{wide - 2:.1f}" '
-        f'height="{bottom - y_of(count / total):.1f}"><title>{number * highest // len(counts) + 1:,} to '
-        f"{(number + 1) * highest // len(counts):,} tokens: {count:,}</title></rect>"
+    bars = [
+        element(
+            "rect",
+            element(
+                "title",
+                f"{number * highest // len(counts) + 1:,} to {(number + 1) * highest // len(counts):,} tokens: "
+                f"{count:,}",
+            ),
+            class_="column",
+            x=f"{LEFT + number * wide + 1:.1f}",
+            y=f"{y_of(count / total):.1f}",
+            width=f"{wide - 2:.1f}",
+            height=f"{bottom - y_of(count / total):.1f}",
+        )
         for number, count in enumerate(counts)
-    )
+    ]
     axes = _axes(chart, x_of, y_of, ticks(0, highest), ticks(0, top))
-    return (
-        f'<figure><h3>{escape(title)}</h3><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
-        f'xmlns="http://www.w3.org/2000/svg">{axes}{"".join(bars)}</svg>'
-        f"<figcaption>{escape(explanation)}</figcaption></figure>"
-    )
+    return _figure(chart, _picture(title, (axes, bars)))
 
 
 def ticks(low: float, high: float, max_ticks: int = 6) -> list[float]:
@@ -106,7 +119,7 @@ def thinned(points: Points, max_points: int = MAX_POINTS) -> list[tuple[float, f
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 
 
-def _svg(chart: Chart, shown: Sequence[Series]) -> str:
+def _curves(chart: Chart, shown: Sequence[Series]) -> list[Element]:
     xs = [x for series in shown for x, _ in series.points]
     ys = [y for series in shown for _, y in series.points]
     # From 0, so that a given step has the same position in all charts of a run.
@@ -119,13 +132,8 @@ def _svg(chart: Chart, shown: Sequence[Series]) -> str:
     def y_of(y: float) -> float:
         return HEIGHT - BOTTOM - (y - y_low) / ((y_high - y_low) or 1) * (HEIGHT - TOP - BOTTOM)
 
-    parts = [_axes(chart, x_of, y_of, ticks(x_low, x_high), ticks(y_low, y_high))]
-    parts += [_line(series, x_of, y_of, chart) for series in shown]
-    label = f"{chart.title}: {', '.join(series.name for series in shown)}"
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}" '
-        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
-    )
+    axes = _axes(chart, x_of, y_of, ticks(x_low, x_high), ticks(y_low, y_high))
+    return axes + [part for series in shown for part in _line(series, x_of, y_of, chart)]
 
 
 def _range(ys: Sequence[float], from_zero: bool) -> tuple[float, float]:
@@ -135,43 +143,45 @@ def _range(ys: Sequence[float], from_zero: bool) -> tuple[float, float]:
     return (low if from_zero else low - room), high + room
 
 
-def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks: list[float]) -> str:
+def _axes(chart: Chart, x_of: Scale, y_of: Scale, x_ticks: list[float], y_ticks: list[float]) -> list[Element]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = []
     for y in y_ticks:
-        at = f"{y_of(y):.1f}"
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at}" y2="{at}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y_of(y) + 4:.1f}" text-anchor="end">{escape(chart.y_format(y))}</text>')
+        parts.append(_straight("grid", LEFT, y_of(y), right, y_of(y)))
+        parts.append(element("text", chart.y_format(y), x=f"{LEFT - 6}", y=f"{y_of(y) + 4:.1f}", text_anchor="end"))
     parts += [
-        f'<text x="{x_of(x):.1f}" y="{bottom + 17}" text-anchor="middle">{escape(chart.x_format(x))}</text>'
+        element("text", chart.x_format(x), x=f"{x_of(x):.1f}", y=f"{bottom + 17}", text_anchor="middle")
         for x in x_ticks
     ]
-    boundaries = [f"{x_of(x):.1f}" for x in chart.boundaries]
-    parts += [f'<line class="phase" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>' for at in boundaries]
-    parts.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
-    parts.append(
-        f'<text class="label" x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">'
-        f"{escape(chart.x_label)}</text>"
-    )
-    middle = (TOP + bottom) / 2
-    parts.append(
-        f'<text class="label" transform="rotate(-90)" x="{-middle}" y="13" text-anchor="middle">'
-        f"{escape(chart.y_label)}</text>"
-    )
-    return "".join(parts)
+    parts += [_straight("phase", x_of(x), TOP, x_of(x), bottom) for x in chart.boundaries]
+    parts.append(_straight("axis", LEFT, bottom, right, bottom))
+    middle = {"class_": "label", "text_anchor": "middle"}
+    parts.append(element("text", chart.x_label, **middle, x=f"{(LEFT + right) / 2}", y=f"{HEIGHT - 8}"))
+    turned = {**middle, "transform": "rotate(-90)"}
+    return [*parts, element("text", chart.y_label, **turned, x=f"{-(TOP + bottom) / 2}", y="13")]
 
 
-def _line(series: Series, x_of: Scale, y_of: Scale, chart: Chart) -> str:
+def _straight(style: str, x1: float, y1: float, x2: float, y2: float) -> Element:
+    return element("line", class_=style, x1=f"{x1:.1f}", x2=f"{x2:.1f}", y1=f"{y1:.1f}", y2=f"{y2:.1f}")
+
+
+def _line(series: Series, x_of: Scale, y_of: Scale, chart: Chart) -> list[Element]:
     path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in thinned(series.points))
-    line = f'<polyline class="line {series.style}" points="{path}"/>'
+    line = element("polyline", class_=f"line {series.style}", points=path)
     # Held-out scores are few: without dots, a single score would be invisible.
     if "heldout" not in series.style.split():
-        return line
+        return [line]
     # The last word of "optimizer step" is the unit.
     unit = chart.x_label.split()[-1]
-    dots = (
-        f'<circle class="dot {series.style}" cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="3">'
-        f"<title>{escape(unit)} {escape(chart.x_format(x))}: {escape(chart.y_format(y))}</title></circle>"
+    dots = [
+        element(
+            "circle",
+            element("title", f"{unit} {chart.x_format(x)}: {chart.y_format(y)}"),
+            class_=f"dot {series.style}",
+            cx=f"{x_of(x):.1f}",
+            cy=f"{y_of(y):.1f}",
+            r="3",
+        )
         for x, y in series.points
-    )
-    return line + "".join(dots)
+    ]
+    return [line, *dots]

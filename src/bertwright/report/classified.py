@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bertwright.core.markup import Content, div, p
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.report.chart import Chart, Points, Series, histogram
 from bertwright.report.facts import Facts
@@ -65,7 +66,7 @@ def _points(rows: Sequence[Mapping[str, Any]], name: str) -> Points:
     return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]
 
 
-def examples(facts: Facts) -> str:
+def examples(facts: Facts) -> Content:
     """How many texts of each class are trained on and held out, and how long they are."""
     counts = facts.counts("examples")
     parts = {"train": "training", "heldout": "held out"}
@@ -92,10 +93,10 @@ def examples(facts: Facts) -> str:
         for name, sequences in counts["train"]["sequences"].items()
     ]
     return (
-        table(("part", "texts", "tokens", *classes), rows)
-        + definitions([("held out", where)])
-        + f'<div class="charts">{"".join(lengths)}</div>'
-        + f"<p>Of the held-out texts, {large(repeated)} also occur word for word among the training texts.</p>"
+        table(("part", "texts", "tokens", *classes), rows),
+        definitions([("held out", where)]),
+        div(lengths, class_="charts"),
+        p(f"Of the held-out texts, {large(repeated)} also occur word for word among the training texts."),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
+from bertwright.core.markup import Content, b
 from bertwright.report.compared import Run
 
 
@@ -13,40 +13,40 @@ def comparable(runs: Sequence[Run]) -> bool:
     return _same_vocabulary(runs) and _same_conditions(runs)
 
 
-def warnings(runs: Sequence[Run]) -> str:
+def warnings(runs: Sequence[Run]) -> Iterator[Content]:
     """Warnings to read before comparing any numbers."""
-    return "".join(f'<p class="warning" role="note">{text}</p>' for text in _warnings(runs))
-
-
-def _warnings(runs: Sequence[Run]) -> Iterator[str]:
     tokens = any("mlm_loss" in run.scores for run in runs)
     if tokens and not _same_vocabulary(runs):
         yield (
-            "<b>The vocabularies differ.</b> Loss and accuracy are measured per token, and different vocabularies "
-            "have different tokens, so these numbers cannot be compared."
+            b("The vocabularies differ."),
+            " Loss and accuracy are measured per token, and different vocabularies "
+            "have different tokens, so these numbers cannot be compared.",
         )
     elif len({run.settings.get("train made of: examples", "") for run in runs}) > 1:
         yield (
-            "<b>The examples differ.</b> The held-out texts may differ, so scores can be compared only as far as "
-            "the texts can."
+            b("The examples differ."),
+            " The held-out texts may differ, so scores can be compared only as far as the texts can.",
         )
     if tokens and not _same_conditions(runs):
         known = ((run.name, *run.scored_on) for run in runs if run.scored_on)
         each = "; ".join(f"{name}: mask rate {rate:g}, length {length:,}" for name, rate, length in known)
         yield (
-            f"<b>The scores were taken under different conditions</b> ({escape(each)}), so these numbers cannot be "
+            b("The scores were taken under different conditions"),
+            f" ({each}), so these numbers cannot be "
             "compared. The stage evaluate scores finished runs alike if evaluate.mask_rate and evaluate.length are "
-            "the same."
+            "the same.",
         )
     if tokens and len({rates for run in runs if (rates := _mask_rates(run))}) > 1:
         yield (
-            "<b>The mask rates of training differ.</b> The more tokens are masked, the harder they are to predict, so "
-            "the curves of loss and accuracy cannot be compared."
+            b("The mask rates of training differ."),
+            " The more tokens are masked, the harder they are to predict, so "
+            "the curves of loss and accuracy cannot be compared.",
         )
     if under_way := [run.name for run in runs if not run.finished]:
         yield (
-            f"<b>Not finished:</b> {escape(', '.join(under_way))}. Numbers are those of the last row, settings those "
-            "of the newest checkpoint, which does not say how long phases are."
+            b("Not finished:"),
+            f" {', '.join(under_way)}. Numbers are those of the last row, settings those "
+            "of the newest checkpoint, which does not say how long phases are.",
         )
 
 

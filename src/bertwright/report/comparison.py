@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.markup import Content, Element, b, code, div, element, p
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.report.chart import Chart, Format, Series, figure
 from bertwright.report.comparable import comparable, warnings
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
 from bertwright.report.formatting import duration, large, number, operations, percent, table
-from bertwright.report.page import document, time_of
+from bertwright.report.page import Section, document, time_of
 
 PAGE = "comparison.html"
 
@@ -76,20 +76,20 @@ def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str
 
 def comparison(runs: Sequence[Run], written: str) -> str:
     """The complete page; `written` is the current time (ISO, UTC)."""
-    sections = [
+    sections: list[Section] = [
         ("scores", "Scores", _scores(runs)),
         *((axis.name, axis.title, _charts(runs, axis)) for axis in _AXES),
         ("settings", "Settings that differ", _settings(runs)),
     ]
-    names = ", ".join(f"<b>{escape(run.name)}</b>" for run in runs)
-    introduction = f"{len(runs)} runs of bertwright: {names}. Written {time_of(written)}."
-    return document("Runs compared", introduction, sections, warnings(runs))
+    names = [(", " if index else "", b(run.name)) for index, run in enumerate(runs)]
+    introduction = (f"{len(runs)} runs of bertwright: ", names, ". Written ", time_of(written), ".")
+    return document("Runs compared", introduction, sections, list(warnings(runs)))
 
 
-def _scores(runs: Sequence[Run]) -> str:
+def _scores(runs: Sequence[Run]) -> Element:
     """A table with a row for each score and ledger number and a column for each run; the best score is bold where
     scores are comparable."""
-    rows = []
+    rows: list[tuple[Content, ...]] = []
     for name in (*SCORED, *NUMBERS):
         values = [(run.scores if name in SCORED else run.numbers).get(name) for run in runs]
         known = [value for value in values if value is not None]
@@ -98,8 +98,8 @@ def _scores(runs: Sequence[Run]) -> str:
         better = _BETTER_OF_TEXTS.get(name) or (_BETTER.get(name) if comparable(runs) else None)
         best = better(known) if better and len(set(known)) > 1 else None
         cells = (_cell(name, value) for value in values)
-        shown = [f"<b>{c}</b>" if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]
-        rows.append((escape(_TITLES.get(name, name.replace("_", " "))), *shown))
+        shown = [b(c) if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]
+        rows.append((_TITLES.get(name, name.replace("_", " ")), *shown))
     return table(("", *(run.name for run in runs)), rows, "compared")
 
 
@@ -126,17 +126,17 @@ def _cell(name: str, value: Any) -> str:
     if value is None:
         return "–"
     if name.endswith(("accuracy", "majority", "f1")):
-        return escape(percent(value))
+        return percent(value)
     if name == "hours":
-        return escape(duration(value * 3600))
+        return duration(value * 3600)
     if name == "tflops_done":
-        return escape(operations(value))
+        return operations(value)
     if name in ("tokens_seen", "sequences_seen", "parameters", "tokens_per_second"):
-        return escape(large(value))
-    return escape(f"{value:.3f}" if name in SCORED else number(value))
+        return large(value)
+    return f"{value:.3f}" if name in SCORED else number(value)
 
 
-def _charts(runs: Sequence[Run], axis: _Axis) -> str:
+def _charts(runs: Sequence[Run], axis: _Axis) -> Element:
     charts = []
     for key, title, label, style, shown in _CURVES:
         series = [
@@ -144,7 +144,7 @@ def _charts(runs: Sequence[Run], axis: _Axis) -> str:
         ]
         if any(each.points for each in series):
             charts.append(Chart(title, label, "", series, shown, x_label=axis.label, x_format=axis.format))
-    return f'<div class="charts">{"".join(map(figure, charts))}</div>'
+    return div(map(figure, charts), class_="charts")
 
 
 def _points(rows: Sequence[Mapping[str, Any]], axis: _Axis, key: str) -> list[tuple[float, float]]:
@@ -152,14 +152,10 @@ def _points(rows: Sequence[Mapping[str, Any]], axis: _Axis, key: str) -> list[tu
     return [(row[axis.key] / axis.scale, float(row[key])) for row in known]
 
 
-def _settings(runs: Sequence[Run]) -> str:
-    rows = [
-        (f"<code>{escape(key)}</code>", *(f"<code>{escape(value) or '–'}</code>" for value in values))
-        for key, values in differing(runs).items()
-    ]
+def _settings(runs: Sequence[Run]) -> Content:
+    rows = [(code(key), *(code(value or "–") for value in values)) for key, values in differing(runs).items()]
     if not rows:
-        return "<p>None: the runs have the same settings, inputs and machine.</p>"
-    return (
-        "<p>The settings are those stored with the results of the stages, including defaults; <i>made of</i> "
-        "are fingerprints.</p>" + table(("setting", *(run.name for run in runs)), rows, "compared")
-    )
+        return p("None: the runs have the same settings, inputs and machine.")
+    about = "The settings are those stored with the results of the stages, including defaults; "
+    shown = table(("setting", *(run.name for run in runs)), rows, "compared")
+    return p(about, element("i", "made of"), " are fingerprints."), shown

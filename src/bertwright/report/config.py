@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bertwright.core.config import Section
 
-VERSION = 5
+VERSION = 6
 """Incremented when a code change alters the stage's result."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
+from bertwright.core.markup import Content, Element, element, p, small
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, number, percent, table
 
@@ -25,7 +25,7 @@ _RULES = {
 }
 
 
-def corpus(facts: Facts) -> str:
+def corpus(facts: Facts) -> Content:
     """The funnel from pages to kept documents with the reasons for dropping documents, followed by the sources."""
     counts = facts.counts("corpus")
     # Plain text has no pages: the total is then the number of documents.
@@ -33,7 +33,7 @@ def corpus(facts: Facts) -> str:
     text = max(1, counts["bytes"]["documents"])
     shown = [
         (
-            f'<span class="{"kept" if kept else "lost"}">{escape(name)}</span>',
+            element("span", name, class_="kept" if kept else "lost"),
             f"{count:,}",
             _share(count / total),
             "" if size is None else f"{size:,}",
@@ -43,17 +43,16 @@ def corpus(facts: Facts) -> str:
         if count or kept
     ]
     return (
-        "<p>From the pages of the sources to the documents that were kept; indented lines show what was "
-        "dropped.</p>"
-        + table(("step", "count", "share", "bytes of text", "share of bytes"), shown, "funnel")
-        + definitions(_text(counts))
-        + _sources(counts["sources"])
-        + _contamination(counts["contamination"])
+        p("From the pages of the sources to the documents that were kept; indented lines show what was dropped."),
+        table(("step", "count", "share", "bytes of text", "share of bytes"), shown, "funnel"),
+        definitions(_text(counts)),
+        _sources(counts["sources"]),
+        _contamination(counts["contamination"]),
     )
 
 
-def _share(share: float) -> str:
-    return f"{bar(share)}<small>{percent(share)}</small>"
+def _share(share: float) -> Content:
+    return bar(share), small(percent(share))
 
 
 def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]:
@@ -94,18 +93,18 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"masked: {_RULES[rule]}", number(count)
 
 
-def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
+def _sources(sources: Sequence[Mapping[str, Any]]) -> Element:
     """A table with a row for each source; the numbers count documents and words of the corpus."""
     rows = [
         (
-            escape(source["name"]) + (f"<br><small>{escape(source['base'])}</small>" if source["base"] else ""),
-            escape(source["format"]),
+            (source["name"], (element("br"), small(source["base"])) if source["base"] else ""),
+            source["format"],
             number(source["files"]),
             number(source["weight"]),
-            escape(source["licence"]),
+            source["licence"],
             f"{source['kept']:,} of {source['documents']:,}",
             number(source["words"]),
-            escape(_cut(source["cut"])),
+            _cut(source["cut"]),
         )
         for source in sources
     ]
@@ -118,20 +117,20 @@ def _cut(cut: Mapping[str, Any] | None) -> str:
     return "yes" if cut is None else f"no, the file is truncated; {cut['lost_bytes']:,} bytes not used"
 
 
-def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> str:
+def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> Content:
     if not texts:
-        return ""
+        return ()
     rows = [
-        (escape(name), _hits(counts["found"], counts["sentences"]), _hits(counts["short_found"], counts["short"]))
+        (name, _hits(counts["found"], counts["sentences"]), _hits(counts["short_found"], counts["short"]))
         for name, counts in texts.items()
     ]
     run = next(iter(texts.values())).get("run", "13 words")
-    return (
-        f"<p>How much of the evaluation texts occurs in the corpus. A sentence counts if {run} in a row of it "
-        "occur in one document; a shorter one counts if it is a complete sentence there.</p>"
-        + table(("text", "sentences found", "shorter ones found"), rows)
+    about = (
+        f"How much of the evaluation texts occurs in the corpus. A sentence counts if {run} in a row of it occur in "
+        "one document; a shorter one counts if it is a complete sentence there."
     )
+    return p(about), table(("text", "sentences found", "shorter ones found"), rows)
 
 
-def _hits(count: int, of: int) -> str:
-    return f"{count:,} of {of:,}" + (f" <small>{percent(count / of)}</small>" if of else "")
+def _hits(count: int, of: int) -> Content:
+    return f"{count:,} of {of:,}", (" ", small(percent(count / of))) if of else ""

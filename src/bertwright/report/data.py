@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
+from bertwright.core.markup import Content, Element, div, p
 from bertwright.report.chart import histogram
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import definitions, large, number, percent, table
@@ -13,7 +13,7 @@ from bertwright.report.formatting import definitions, large, number, percent, ta
 COLUMNS = ("documents", "sentences", "tokens")
 
 
-def vocabulary(facts: Facts) -> str:
+def vocabulary(facts: Facts) -> Content:
     """How well the vocabulary fits the text."""
     counts = facts.counts("vocab")
     # Without a corpus there was no text to measure the vocabulary on, so it is measured on the examples.
@@ -32,16 +32,15 @@ def vocabulary(facts: Facts) -> str:
         ("accents", accents),
     ]
     measured = " there" if counts["trained_on"] else " from the beginning of every shard"
-    return (
-        f"<p>{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}, split "
+    about = (
+        f"{_origin(counts['trained_on'])} The figures are of {counts['sample_words']:,} words{measured}, split "
         "as BERT splits text before the vocabulary is applied: at spaces and punctuation, and around each Chinese "
-        "character. A run of Thai or kana letters is one such word.</p>"
-        + definitions(rows)
-        + _scripts(counts["scripts"])
+        "character. A run of Thai or kana letters is one such word."
     )
+    return p(about), definitions(rows), _scripts(counts["scripts"])
 
 
-def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> str:
+def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> Content:
     """A vocabulary given as a file, measured on the examples made with it."""
     case, accents = _letters(counts)
     rows = [
@@ -52,7 +51,7 @@ def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> str:
         ("accents", accents),
     ]
     words = f"The figures are of the {text['words']:,} words and marks of the training examples."
-    return f"<p>{_origin({})} {words}</p>" + definitions(rows)
+    return p(f"{_origin({})} {words}"), definitions(rows)
 
 
 def _letters(counts: Mapping[str, Any]) -> tuple[str, str]:
@@ -74,10 +73,10 @@ def _origin(trained: Mapping[str, Any]) -> str:
     return f"WordPiece, learned from {trained['documents']:,} documents, {part} of the corpus."
 
 
-def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
+def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> Element:
     rows = [
         (
-            escape(name),
+            name,
             number(row["words"]),
             number(row["fertility"]),
             f"{row['unknown_rate'] * 100:.3f}\u00a0%",
@@ -91,7 +90,7 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> str:
     return table(head, rows)
 
 
-def _lengths(facts: Facts) -> Iterator[str]:
+def _lengths(facts: Facts) -> Iterator[Element]:
     """A histogram of sequence lengths for each training set, with the share of labels of its pairs."""
     # For sentence order, a negative pair is two neighbours swapped, not a random second segment.
     label = "swapped" if facts.plan == "sentence-order" else "random"
@@ -110,7 +109,7 @@ def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{key}.data, held out", f"{large(held[unit])} {unit}, {where}"
 
 
-def examples(facts: Facts) -> str:
+def examples(facts: Facts) -> Content:
     """How much text is trained on and held out, and the sequences built from it."""
     counts = facts.counts("examples")
     rows = [
@@ -133,9 +132,11 @@ def examples(facts: Facts) -> str:
     overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
     run = overlap.get("run", "13 words")  # earlier artifacts count words in any language
     return (
-        table(("part", *COLUMNS), rows)
-        + definitions([*plans, *imported, *_held_out(counts["heldout"])])
-        + f'<div class="charts">{"".join(_lengths(facts))}</div>'
-        + f"<p>Of {overlap['sentences']:,} held-out {segments} of {run} or more, {overlap['found']:,} "
-        f"({percent(overlap['share'])}) have {run} in a row in common with the training text.</p>"
+        table(("part", *COLUMNS), rows),
+        definitions([*plans, *imported, *_held_out(counts["heldout"])]),
+        div(_lengths(facts), class_="charts"),
+        p(
+            f"Of {overlap['sentences']:,} held-out {segments} of {run} or more, {overlap['found']:,} "
+            f"({percent(overlap['share'])}) have {run} in a row in common with the training text."
+        ),
     )

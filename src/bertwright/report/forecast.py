@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any, NamedTuple
 
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.files import read_json
+from bertwright.core.markup import Content, b, p
 from bertwright.plan.shapes import Plan
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import duration, large, table
@@ -67,20 +67,20 @@ def _steps_forecast(facts: Facts, plan: Plan) -> bool:
     return True
 
 
-def forecast(facts: Facts) -> str:
+def forecast(facts: Facts) -> Content:
     """The forecast section: a row for each number, and how the forecast was made."""
     plan = facts.forecast
     assert plan is not None
     machine = plan["machine"]
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
     how = plan["calibrated"] or "from a table of devices, without a measurement"
-    about = f"<p>Made before training began, for {escape(machine['title'])}{ranks}; times {escape(how)}.</p>"
+    about = [p(f"Made before training began, for {machine['title']}{ranks}; times {how}.")]
     if facts.unfinished is None and not _steps_forecast(facts, plan):
-        about += "<p>Training had other steps than forecast, so neither its time nor the disk is compared.</p>"
-    return about + table(("what", "forecast", "measured", "error"), _rows(grades(facts)))
+        about.append(p("Training had other steps than forecast, so neither its time nor the disk is compared."))
+    return about, table(("what", "forecast", "measured", "error"), _rows(grades(facts)))
 
 
-def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[Content, ...]]:
     named = {
         "train_seconds": ("training", duration),
         "other_seconds": ("other stages", duration),
@@ -91,7 +91,7 @@ def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[str, str, str, str]]:
     for key, grade in found.items():
         name, form = named[key]
         off = "–" if grade.error is None else f"{grade.error:+.0%}".replace("%", "\u00a0%")
-        yield f"<b>{name}</b>", form(grade.expected), form(grade.actual), off
+        yield b(name), form(grade.expected), form(grade.actual), off
 
 
 def _memory(train: Mapping[str, Any], rows: tuple[Mapping[str, Any], ...]) -> float:

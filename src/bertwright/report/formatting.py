@@ -1,9 +1,10 @@
-"""Human-readable numbers, escaped text, and the HTML elements shared by all sections."""
+"""Human-readable numbers, and the elements shared by all sections."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
+
+from bertwright.core.markup import Content, Element, element
 
 NAN = "NaN"
 """Shown for NaN, which is null in JSON."""
@@ -52,24 +53,22 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60:,} h {minutes % 60} min"
 
 
-def definitions(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and values (plain text, escaped here) as a two-column list."""
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows)
-    return f"<dl>{items}</dl>"
+def definitions(rows: Iterable[tuple[str, str]]) -> Element:
+    """Names and values as a two-column list."""
+    return element("dl", [element("div", element("dt", name), element("dd", value)) for name, value in rows])
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -> str:
-    """A table that becomes a stack of cards on a phone; cells are HTML, column heads are plain text."""
-    titles = [escape(title) for title in head]
-    body = "".join(
+def table(head: Sequence[str], rows: Iterable[Sequence[Content]], style: str = "") -> Element:
+    """A table that becomes a stack of cards on a phone."""
+    body = (
         # On a phone the style sheet shows each cell's column head, taken from `data-head`, before the cell.
-        "<tr>" + "".join(f'<td data-head="{t}">{cell}</td>' for t, cell in zip(titles, row, strict=True)) + "</tr>"
+        element("tr", [element("td", cell, data_head=title) for title, cell in zip(head, row, strict=True)])
         for row in rows
     )
-    top = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    return f'<table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    top = element("tr", [element("th", title, scope="col") for title in head])
+    return element("table", element("thead", top), element("tbody", body), class_=style)
 
 
-def bar(share: float) -> str:
+def bar(share: float) -> Element:
     """A bar that fills `share` (0 to 1) of its cell."""
-    return f'<span class="bar" style="--share:{min(max(share, 0), 1) * 100:.1f}%"></span>'
+    return element("span", class_="bar", style=f"--share:{min(max(share, 0), 1) * 100:.1f}%")

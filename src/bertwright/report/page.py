@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from typing import Any
 
+from bertwright.core.markup import Content, Element, b, div, element, html, p
 from bertwright.report import classified
 from bertwright.report.chart import figure
 from bertwright.report.corpus import corpus
@@ -20,9 +20,9 @@ from bertwright.report.scores import headline, predictions, warnings
 
 def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
     """The complete page of a run; `numbers` is its summary, `written` the current time (ISO, UTC)."""
-    sections = [
+    sections: list[Section] = [
         ("results", "Results", headline(numbers, facts)),
-        ("training", "Training", f'<div class="charts">{"".join(map(figure, curves(facts)))}</div>'),
+        ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
         ("predictions", "What the model guesses", predictions(facts)),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
@@ -31,49 +31,50 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("stages", "Stages", stages(facts, numbers["seconds"])),
         ("machine", "Machine", machine(facts)),
         *([("forecast", "Forecast", forecast(facts))] if facts.forecast else []),
-        ("recipe", "Recipe", f"<p>Every setting of this run, defaults included.</p>{_scrolling(facts.recipe)}"),
+        ("recipe", "Recipe", (p("Every setting of this run, defaults included."), _scrolling(facts.recipe))),
     ]
-    introduction = f"A BERT trained by bertwright on {_texts(facts)}. Written {time_of(written)}."
+    introduction = ("A BERT trained by bertwright on ", _texts(facts), ". Written ", time_of(written), ".")
     return document(facts.title, introduction, sections, warnings(facts))
 
 
-def document(title: str, introduction: str, sections: Sequence[tuple[str, str, str]], warned: str = "") -> str:
-    """A complete page from its title (text), an introduction (HTML), sections as id, title and content (HTML), and
-    warnings shown before the sections (HTML)."""
-    links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
-    body = "".join(f'<section id="{name}"><h2>{title}</h2>{content}</section>' for name, title, content in sections)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(title)}</h1><p>{introduction}</p><nav>{links}</nav></header>\n"
-        f"<main>{warned}{body}</main>\n</body>\n</html>\n"
+Section = tuple[str, str, Content]
+"""Id, title and content of a section."""
+
+
+def document(title: str, introduction: Content, sections: Sequence[Section], warned: Sequence[Content] = ()) -> str:
+    """A complete page; what is `warned` of stands before the sections."""
+    meta = {"viewport": "width=device-width, initial-scale=1", "color-scheme": "light dark"}
+    links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
+    notes = [p(text, class_="warning", role="note") for text in warned]
+    body = [element("section", element("h2", heading), content, id=name) for name, heading, content in sections]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        [element("meta", name=name, content=value) for name, value in meta.items()],
+        element("title", title),
     )
+    top = element("header", element("h1", title), p(introduction), element("nav", links))
+    page = element("html", head, element("body", top, element("main", notes, body)), lang="en")
+    # Inlined in the page: it must look the same when mailed or opened without a network.
+    return html(page, files("bertwright.report").joinpath("style.css").read_text(encoding="utf-8"))
 
 
-def _texts(facts: Facts) -> str:
+def _texts(facts: Facts) -> Content:
     """What was trained on, and its language if known."""
     language = facts.language
     if facts.labels:
-        return f"texts labelled with {', '.join(map(escape, facts.labels))}"
+        return f"texts labelled with {', '.join(facts.labels)}"
     if "corpus" not in facts.stages:
-        return "examples made elsewhere" + (f", in the language <b>{escape(language)}</b>" if language else "")
-    return f"text in the language <b>{escape(language)}</b>"
+        return ("examples made elsewhere", (", in the language ", b(language)) if language else "")
+    return ("text in the language ", b(language))
 
 
-def _scrolling(text: str) -> str:
+def _scrolling(text: str) -> Element:
     """A scrollable box that is reachable by keyboard."""
     # A scrollable box must be reachable without a mouse (WCAG 2.1.1).
-    return f'<pre tabindex="0" role="region" aria-label="recipe">{escape(text)}</pre>'
+    return element("pre", text, tabindex="0", role="region", aria_label="recipe")
 
 
-def time_of(written: str) -> str:
-    """A time (ISO, UTC) as HTML."""
-    shown = escape(written).replace("T", "\u00a0").replace("Z", "\u00a0UTC")
-    return f'<time datetime="{escape(written)}">{shown}</time>'
-
-
-def _style() -> str:
-    # Inlined in the page: it must look the same when mailed or opened without a network.
-    return files("bertwright.report").joinpath("style.css").read_text(encoding="utf-8")
+def time_of(written: str) -> Element:
+    """A time (ISO, UTC)."""
+    return element("time", written.replace("T", "\u00a0").replace("Z", "\u00a0UTC"), datetime=written)

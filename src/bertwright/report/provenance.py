@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
+from bertwright.core.markup import Content, Element, b, code, p, small
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, duration, number, operations, table
 
 
-def model(facts: Facts) -> str:
+def model(facts: Facts) -> Content:
     """The network's shape, its optimizer, and a row per phase."""
     counts, settings = facts.counts("train"), facts.stages["train"].manifest["config"]
     network = counts["network"]
@@ -34,45 +34,51 @@ def model(facts: Facts) -> str:
     ]
     rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
     head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
-    notes = _averaging(counts.get("averaging")) + _grown(counts["extensions"]) + _left_out(counts["left_out"])
-    return definitions(shape) + table(head, rows) + notes
+    notes = [*_averaging(counts.get("averaging")), *_grown(counts["extensions"]), *_left_out(counts["left_out"])]
+    return definitions(shape), table(head, rows), notes
 
 
 def _init(init: Mapping[str, str] | None) -> str:
     return "random weights" if init is None else f"{init['folder']} (fingerprint {init['fingerprint'][:12]})"
 
 
-def _averaging(found: Mapping[str, Any] | None) -> str:
+def _averaging(found: Mapping[str, Any] | None) -> list[Element]:
     """How the average of the weights compares with the last weights; empty without an average."""
     if found is None:
-        return ""
+        return []
     average, last = (
         next((value for name, value in found[scores].items() if name.endswith("_loss")), None)
         for scores in ("heldout", "trained_heldout")
     )
     losses = ["not a number" if loss is None else f"{loss:.3f}" for loss in (average, last)]
     better, kept = ("average" if found[name] == "average" else "last weights" for name in ("better", "kept"))
-    return (
-        f"<p>The average of the weights is {escape(found['description'])}. At the end of training its held-out loss "
-        f"was {losses[0]}, that of the last weights {losses[1]}: the {better} {'is' if better == 'average' else 'are'} "
-        f"better, and the model has the {kept}.</p>"
-    )
+    return [
+        p(
+            f"The average of the weights is {found['description']}. At the end of training its held-out loss was "
+            f"{losses[0]}, that of the last weights {losses[1]}: the {better} {'is' if better == 'average' else 'are'} "
+            f"better, and the model has the {kept}."
+        )
+    ]
 
 
-def _grown(extensions: Sequence[Mapping[str, int]]) -> str:
-    return "".join(
-        f"<p>Phase {e['phase']} was extended from {e['from']:,} to {e['to']:,} steps at step {e['step']:,}: its "
-        "learning rates before that are those of the shorter phase.</p>"
+def _grown(extensions: Sequence[Mapping[str, int]]) -> list[Element]:
+    return [
+        p(
+            f"Phase {e['phase']} was extended from {e['from']:,} to {e['to']:,} steps at step {e['step']:,}: its "
+            "learning rates before that are those of the shorter phase."
+        )
         for e in extensions
-    )
+    ]
 
 
-def _left_out(ranges: Sequence[Mapping[str, int]]) -> str:
-    return "".join(
-        f"<p>In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were skipped: gradients or losses "
-        "went wrong, and training returned to the checkpoint before them.</p>"
+def _left_out(ranges: Sequence[Mapping[str, int]]) -> list[Element]:
+    return [
+        p(
+            f"In phase {e['phase']} the batches {e['from']:,} to {e['to'] - 1:,} were skipped: gradients or losses "
+            "went wrong, and training returned to the checkpoint before them."
+        )
         for e in ranges
-    )
+    ]
 
 
 def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...]:
@@ -85,7 +91,7 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
         "".join(f"{number(size)}, " for _, size in phase.get("batch_warmup", ())[:-1]) + number(phase["batch"]),
         number(steps) if steps == planned else f"{steps:,} of {planned:,}",
         f"{phase['learning_rate']:g}",
-        escape(phase["schedule"]["kind"]),
+        phase["schedule"]["kind"],
         f"{phase['warmup']:.0%}" if phase["warmup"] < 1 else f"{phase['warmup']:,} steps",
         _rates(phase["masking"]["rate"]),
     )
@@ -96,22 +102,22 @@ def _rates(rate: float | list[list[float]]) -> str:
     return f"{rate:.0%}" if isinstance(rate, float) else ", ".join(f"{r:.0%} from {s:,.0f}" for s, r in rate)
 
 
-def stages(facts: Facts, seconds: float) -> str:
+def stages(facts: Facts, seconds: float) -> Content:
     """Version, time and fingerprint of each stage: runs with equal fingerprints produced the same results."""
-    rows = []
+    rows: list[tuple[Content, ...]] = []
     for name, artifact in facts.stages.items():
         took, version = artifact.manifest["seconds"], artifact.manifest["version"]
         # Avoids division by zero if all stages took no time.
-        time = f"{bar(took / (seconds or 1))}<small>{duration(took)}</small>"
-        rows.append((f"<b>{name}</b>", escape(str(version)), time, f"<code>{escape(artifact.fingerprint)}</code>"))
-    return (
-        "<p>A fingerprint is the SHA-256 of a stage's settings, the version of its code and the fingerprints of its "
-        "inputs: where it is the same, so is the result.</p>"
-        + table(("stage", "version", "time", "fingerprint"), rows, "stages")
+        time = bar(took / (seconds or 1)), small(duration(took))
+        rows.append((b(name), str(version), time, code(artifact.fingerprint)))
+    about = (
+        "A fingerprint is the SHA-256 of a stage's settings, the version of its code and the fingerprints of its "
+        "inputs: where it is the same, so is the result."
     )
+    return p(about), table(("stage", "version", "time", "fingerprint"), rows, "stages")
 
 
-def machine(facts: Facts) -> str:
+def machine(facts: Facts) -> Content:
     """The machine that training ran on, and how the exported folder was verified."""
     train = facts.counts("train")
     rows = [
@@ -130,7 +136,7 @@ def machine(facts: Facts) -> str:
         rows.append(("export read back by", f"transformers {export['transformers']}"))
         largest = max(float(export[name]) for name in export if name.endswith("_difference"))
         rows.append(("its logits differ by at most", f"{largest:.1e}"))
-    return definitions(rows) + _starts(train["sessions"])
+    return definitions(rows), _starts(train["sessions"])
 
 
 def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -141,20 +147,19 @@ def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "operations of the model", operations(done)
 
 
-def _starts(sessions: Sequence[Mapping[str, Any]]) -> str:
+def _starts(sessions: Sequence[Mapping[str, Any]]) -> Content:
     """A row for each start of the program, with what bit-identity depends on besides the settings."""
     rows = [
         (
             f"{session['from_step']:,}",
             number(session["ranks"]),
             number(session["threads"]),
-            escape(session["device"]),
-            escape(session["machine"]),
-            escape(session["torch"]),
+            session["device"],
+            session["machine"],
+            session["torch"],
         )
         for session in sessions
     ]
     times = f"{len(rows):,} times" if len(rows) > 1 else "once"
-    return f"<p>Training was started {times}.</p>" + table(
-        ("from step", "ranks", "threads", "device", "processor", "torch"), rows
-    )
+    head = ("from step", "ranks", "threads", "device", "processor", "torch")
+    return p(f"Training was started {times}."), table(head, rows)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
+from bertwright.core.markup import Content, Element, b, code, div, element, p, small
 from bertwright.report import classified
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import NAN, bar, duration, large, percent, table
@@ -13,33 +13,35 @@ from bertwright.report.formatting import NAN, bar, duration, large, percent, tab
 MASK = "[MASK]"
 
 
-def warnings(facts: Facts) -> str:
+def warnings(facts: Facts) -> list[Content]:
     """Warnings to read before any number: that the run is unfinished, failed, or learnt nothing."""
-    warned = []
+    warned: list[Content] = []
     # Comes first: readers must know which checkpoint the numbers are of.
     if (state := facts.unfinished) is not None:
         warned.append(
-            f"<b>Unfinished.</b> This page describes the checkpoint <code>{escape(state['checkpoint'])}</code>: "
-            f"step {state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it "
-            "rewrites the page of the run at every checkpoint."
+            (
+                (b("Unfinished."), " This page describes the checkpoint ", code(state["checkpoint"])),
+                f": step {state['step']:,} of {state['steps']:,}, in phase {state['phase']}. While training runs, it "
+                "rewrites the page of the run at every checkpoint.",
+            )
         )
         if facts.metrics and (why := facts.metrics[-1].get("stopped")):
-            warned.append(f"<b>Training has stopped:</b> {escape(why)}")
+            warned.append((b("Training has stopped:"), f" {why}"))
     if facts.scores.get("untrained"):
         loss, unigram = facts.scores["mlm_loss"], facts.scores["unigram_loss"]
-        warned.append(
-            f"<b>The model has not learned to use the context.</b> Its held-out loss, {_nats(loss)}, is not clearly "
-            f"below {unigram:.2f}, the loss of word frequencies alone: its guesses are those of an untrained model."
+        about = (
+            f" Its held-out loss, {_nats(loss)}, is not clearly below {unigram:.2f}, the loss of word frequencies "
+            "alone: its guesses are those of an untrained model."
         )
-    warned += [
-        f"<b>Outside of what the recipe expects.</b> {escape(left[0].upper() + left[1:])}."
+        warned.append((b("The model has not learned to use the context."), about))
+    return warned + [
+        (b("Outside of what the recipe expects."), f" {left[0].upper()}{left[1:]}.")
         for row in facts.metrics
         if (left := row.get("outside_band"))
     ]
-    return "".join(f'<p class="warning" role="note">{text}</p>' for text in warned)
 
 
-def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
+def headline(numbers: Mapping[str, Any], facts: Facts) -> Content:
     """Cards with the headline numbers."""
     cards = classified.cards(facts) if facts.labels else _of_pretraining(numbers, facts)
     cards += [
@@ -47,11 +49,8 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> str:
         ("speed", f"{large(numbers['tokens_per_second'])}/s", "real tokens, during training"),
         ("time", duration(numbers["seconds"]), "all stages together"),
     ]
-    shown = "".join(
-        f'<div class="card"><p>{escape(name)}</p><strong>{escape(value)}</strong><p>{escape(note)}</p></div>'
-        for name, value, note in cards
-    )
-    return f'<div class="cards">{shown}</div><p class="note">{_scored(facts)}</p>'
+    shown = [div(p(name), element("strong", value), p(note), class_="card") for name, value, note in cards]
+    return div(shown, class_="cards"), p(_scored(facts), class_="note")
 
 
 def _of_pretraining(numbers: Mapping[str, Any], facts: Facts) -> list[tuple[str, str, str]]:
@@ -65,7 +64,7 @@ def _of_pretraining(numbers: Mapping[str, Any], facts: Facts) -> list[tuple[str,
     return cards
 
 
-def _scored(facts: Facts) -> str:
+def _scored(facts: Facts) -> Content:
     """What was scored, and where the exported model is."""
     scores = facts.scores
     if "evaluate" in facts.stages and facts.labels:
@@ -85,7 +84,8 @@ def _scored(facts: Facts) -> str:
             f"Scores are those measured during training on held-out {facts.heldout_unit} at step {scores['step']:,}."
         )
     if "export" in facts.stages:
-        sentence += ' The model for <code>transformers</code> lies in <a href="export/hf/">export/hf</a>.'
+        place = element("a", "export/hf", href="export/hf/")
+        return sentence, " The model for ", code("transformers"), " lies in ", place, "."
     return sentence
 
 
@@ -130,18 +130,19 @@ def _labels(facts: Facts) -> str:
     return "; ".join(notes)
 
 
-def predictions(facts: Facts) -> str:
+def predictions(facts: Facts) -> Content:
     """Sentences with a masked word, the word itself if known, and the five best guesses."""
     if not facts.predictions:
-        return f"<p>{_no_predictions(facts)}</p>"
-    rows = [(_masked(line["text"]), escape(line["gold"] or "–"), _guesses(line)) for line in facts.predictions]
-    untrained = " <b>They are those of an untrained model.</b>" if facts.scores.get("untrained") else ""
+        return p(_no_predictions(facts))
+    rows = [(_masked(line["text"]), line["gold"] or "–", _guesses(line)) for line in facts.predictions]
     if facts.labels:
-        return f"<p>{classified.GUESSES}</p>" + table(("text", "class", "guesses"), rows, "predictions")
-    return (
-        "<p>The marked word was hidden from the model. Its five best guesses are shown with their probability; the "
-        "right one is set in bold." + untrained + "</p>" + table(("sentence", "word", "guesses"), rows, "predictions")
+        return p(classified.GUESSES), table(("text", "class", "guesses"), rows, "predictions")
+    untrained = (" ", b("They are those of an untrained model.")) if facts.scores.get("untrained") else ""
+    about = (
+        "The marked word was hidden from the model. Its five best guesses are shown with their probability; the "
+        "right one is set in bold."
     )
+    return p(about, untrained), table(("sentence", "word", "guesses"), rows, "predictions")
 
 
 def _no_predictions(facts: Facts) -> str:
@@ -158,19 +159,15 @@ def _no_predictions(facts: Facts) -> str:
     )
 
 
-def _masked(text: str) -> str:
-    # Text around the mark is escaped because it is untrusted; the mark itself is ours.
+def _masked(text: str) -> Content:
     before, mask, after = text.partition(MASK)
-    if not mask:
-        return escape(text)
-    return f"{escape(before)}<mark>{MASK}</mark>{escape(after)}"
+    return (before, element("mark", MASK), after) if mask else text
 
 
-def _guesses(line: Mapping[str, Any]) -> str:
+def _guesses(line: Mapping[str, Any]) -> Element:
     items = []
     for guess in line["top"]:
-        token = escape(guess["token"])
-        shown = f"<b>{token}</b>" if guess["token"] == line["gold"] else f"<span>{token}</span>"
+        shown = element("b" if guess["token"] == line["gold"] else "span", guess["token"])
         chance = guess["probability"]
-        items.append(f"<li>{shown}{bar(chance)}<small>{percent(chance)}</small></li>")
-    return f"<ol>{''.join(items)}</ol>"
+        items.append(element("li", shown, bar(chance), small(percent(chance))))
+    return element("ol", items)

@@ -87,7 +87,7 @@ def test_the_files_suit_the_network(trained: Make, tmp_path: Path, network: Any,
         "ModernBertForMaskedLM": ("modernbert", "A ModernBERT (Warner et al. 2024) trained on text"),
         "DistilBertForMaskedLM": ("distilbert", "A network of DistilBERT's shape (Sanh et al. 2019) trained on text"),
     }[architecture]
-    assert f"tags:\n- {tag}\n" in card and what in card and f"model = {architecture}.from_pretrained" in card
+    assert f'tags: ["{tag}"]' in card and what in card and f"model = {architecture}.from_pretrained" in card
     assert "next-sentence" not in card and "It has no segments" in card
     assert ("it is not distilled" in card) == (tag == "distilbert")
 

@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.export.folder import write_hf_folder
-from bertwright.export.origin import code, plain
 from bertwright.export.probes import PROBES, rows_of
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.saved import load_model
@@ -89,30 +88,3 @@ def test_rows_of_padding_leave_the_folder_and_the_numbers_stay(trained: Make, tm
     assert size["parameters"] == sum(tensor.numel() for tensor in tensors.values())
     difference = compare_model(tmp_path / "hf", model, load_tokenizer(made.vocab), ["A Duna."], 1e-4)
     assert torch.isfinite(torch.tensor(difference["mlm_difference"]))
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("", ""),
-        ("a\u202eb\u200bc\x00d", "a b c d"),
-        ("  két \n sor\t", "két sor"),
-        ("<b>&", "&lt;b&gt;&amp;"),
-        ("~~x~~ `y` [z](u)", r"\~\~x\~\~ \`y\` \[z\]\(u\)"),
-    ],
-)
-def test_words_of_others_are_plain_text_of_one_line(text: str, shown: str) -> None:
-    assert plain(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "span"),
-    [
-        ("not_entailment", "`not_entailment`"),
-        ("a\n <b>\u202e*", "`a <b> *`"),
-        ("`", "`` ` ``"),
-        ("x``y`", "``` x``y` ```"),
-    ],
-)
-def test_names_in_code_stand_as_they_are(text: str, span: str) -> None:
-    assert code(text) == span

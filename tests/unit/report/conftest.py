@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import tostring
 
 import pytest
 
@@ -12,6 +13,7 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT
+from bertwright.core.markup import Content, element
 
 CORPUS = {
     "pages": 5200,
@@ -202,6 +204,11 @@ PHASE = {
     "masking": {"rate": 0.15},
 }
 SETTINGS = {"train": {"phases": [PHASE, PHASE]}, "optim": {"kind": "adamw", "weight_decay": 0.01}}
+
+
+def written(content: Content) -> str:
+    """A part of a page as HTML."""
+    return tostring(element("div", content), "unicode", method="html")
 
 
 def metrics() -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from tests.unit.report.conftest import written
 
 from bertwright.report.chart import Chart, Series, figure, thinned, ticks
 from bertwright.report.formatting import duration, large, number, percent
@@ -30,9 +31,8 @@ def test_thinning_keeps_the_mean_and_the_bound() -> None:
 
 
 def _chart(points: list[tuple[float, float]]) -> str:
-    return figure(
-        Chart("a <b>", "loss", "A sentence.", [Series("x & y", points, "heldout")], "{:.1f}".format, boundaries=[5])
-    )
+    series = [Series("x & y", points, "heldout")]
+    return written(figure(Chart("a <b>", "loss", "A sentence.", series, "{:.1f}".format, boundaries=[5])))
 
 
 def test_points_lie_inside_the_picture_and_larger_is_higher() -> None:

@@ -83,7 +83,7 @@ def test_what_strangers_named_is_text_and_nothing_is_loaded(two: list[Path], tmp
 def test_curves_are_drawn_over_steps_tokens_and_hours() -> None:
     html = comparison([run("a"), run("b")], "2026-03-01T10:00:00Z")
     for label in ("optimizer step", "millions of tokens", "hours"):
-        assert html.count(f'text-anchor="middle">{label}</text>') == 1, "no row was scored, so one chart for each axis"
+        assert html.count(f">{label}</text>") == 1, "no row was scored, so one chart for each axis"
     assert html.count('class="line train run-0"') == html.count('class="line train run-1"') == 3
     assert '<text x="456.0" y="243" text-anchor="middle">2</text>' in html, "3600 seconds are an hour"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.report.conftest import written
 from tests.unit.report.test_facts import facts
 
 from bertwright.report.chart import Chart, figure, histogram
@@ -81,7 +82,7 @@ def test_speeds_are_short(speed: float, shown: str, run: Facts) -> None:
 @pytest.mark.parametrize("value", [0.0, 2.5, -1.0])
 def test_a_flat_curve_stands_off_the_axes(value: float, run: Facts) -> None:
     chart = charts(run, row(1, mlm_loss=value), row(2, mlm_loss=value), unigram_loss=value)["Loss of masked tokens"]
-    (path,) = re.findall(r'class="line train" points="([^"]*)"', figure(chart))
+    (path,) = re.findall(r'class="line train" points="([^"]*)"', written(figure(chart)))
     heights = {float(y) for y in re.findall(r",([-\d.]+)", path)}
     assert len(heights) == 1 and 20 < heights.pop() < 220, "the axis is at 226, the upper edge at 12"
 
@@ -91,7 +92,7 @@ def bars(html: str) -> list[float]:
 
 
 def test_columns_are_as_high_as_their_share_and_say_their_range() -> None:
-    html = histogram("Lengths <64>", [10, 0, 30], 64, "A & B")
+    html = written(histogram("Lengths <64>", [10, 0, 30], 64, "A & B"))
     low, none, high = bars(html)
     assert none == 0 and high == pytest.approx(3 * low, rel=0.01) and high < 270
     assert "1 to 21 tokens: 10" in html and "43 to 64 tokens: 30" in html
@@ -99,7 +100,7 @@ def test_columns_are_as_high_as_their_share_and_say_their_range() -> None:
 
 
 def test_a_histogram_of_nothing_is_drawn() -> None:
-    assert bars(histogram("x", [0] * 20, 512, "")) == [0.0] * 20
+    assert bars(written(histogram("x", [0] * 20, 512, ""))) == [0.0] * 20
 
 
 def test_what_a_training_of_before_did_not_measure_has_no_chart(run: Facts) -> None:

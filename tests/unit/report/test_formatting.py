@@ -1,7 +1,9 @@
 """Numbers and forms of the page at their edges; text of others is never markup."""
 
 import pytest
+from tests.unit.report.conftest import written
 
+from bertwright.core.markup import b
 from bertwright.report.formatting import bar, definitions, duration, large, number, operations, percent, table
 
 EVIL = "<script>\"'&"
@@ -62,17 +64,17 @@ def test_a_share_that_is_none_is_no_number() -> None:
 
 
 def test_bars_stay_in_their_cell() -> None:
-    assert [bar(share).count(f"--share:{width}%") for share, width in ((-1, "0.0"), (0.256, "25.6"), (7, "100.0"))] == [
-        1
-    ] * 3
+    assert [
+        written(bar(share)).count(f"--share:{width}%") for share, width in ((-1, "0.0"), (0.256, "25.6"), (7, "100.0"))
+    ] == [1] * 3
 
 
-def test_names_values_and_heads_are_text_and_cells_are_markup() -> None:
-    assert "<script>" not in definitions([(EVIL, EVIL)]) and definitions([(EVIL, EVIL)]).count("&lt;script&gt;") == 2
-    shown = table((EVIL,), [("<b>cell</b>",)])
-    assert "<script>" not in shown and shown.count("&lt;script&gt;") == 2, "once above the column, once beside the cell"
-    assert "<b>cell</b>" in shown
-    assert "<tbody></tbody>" in table(("a", "b"), [])
+def test_names_values_heads_and_cells_are_text() -> None:
+    shown = written((definitions([(EVIL, EVIL)]), table((EVIL,), [(EVIL,), (b(EVIL),)])))
+    assert "<script>" not in shown and shown.count("<b>&lt;script&gt;") == 1
+    assert shown.count("&lt;script&gt;") == 5 and shown.count('data-head="&lt;script&gt;&quot;\'&amp;"') == 0
+    assert shown.count('data-head="<script&gt;&quot;\'&amp;"') == 2, "in an attribute"
+    assert "<tbody></tbody>" in written(table(("a", "b"), []))
 
 
 def test_a_row_of_another_length_is_a_fault_of_ours() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.report.conftest import written as fragment
 from tests.unit.report.test_facts import FINISHED_TRAINING, counted, opened
 from tests.unit.report.test_report import Page
 
@@ -122,7 +123,7 @@ def test_names_of_others_are_escaped_once(run_folder: Make) -> None:
     assert "of the text; not R&D" in written(folder, artifacts)
     part = {"examples": 2, "tokens": 9, "classes": [1, 1], "files": ["R&D.tsv"], "repeated": 0, "sequences": {}}
     artifacts["examples"] = counted(artifacts["examples"], labels=["R&D", "B&B"], train=part, heldout=part)
-    shown = Page(classified.examples(read_facts(folder, artifacts, ""))).text
+    shown = Page(fragment(classified.examples(read_facts(folder, artifacts, "")))).text
     assert "R&D.tsv" in shown and "tokensR&DB&B" in shown
 
 

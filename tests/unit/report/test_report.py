@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.report.conftest import written
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
@@ -205,7 +206,7 @@ def test_the_ledger_of_training_is_told_where_it_was_kept(run_folder: Make) -> N
     told = replace(made, stages={**made.stages, "train": Artifact(train.path, kept)})
     numbers = summary(told, ReportConfig())
     assert (numbers["tflops_done"], numbers["hours"]) == (45_600.0, 1.5)
-    assert "45.6 PFLOP" in machine(told) and "1 h 30 min" in machine(told)
+    assert "45.6 PFLOP" in written(machine(told)) and "1 h 30 min" in written(machine(told))
 
 
 def test_without_next_sentences_the_page_does_not_speak_of_them(run_folder: Make) -> None:
@@ -242,7 +243,7 @@ def test_without_predictions_the_page_says_why(run_folder: Make) -> None:
     examples = made.stages["examples"]
     numbers = {**examples.manifest, "counts": {**examples.counts, "labels": ["similarity"]}}
     regression = replace(made, stages={**made.stages, "examples": Artifact(examples.path, numbers)})
-    assert "The model predicts a number for each text" in predictions(regression)
+    assert "The model predicts a number for each text" in written(predictions(regression))
 
 
 def test_bits_a_character_stand_where_they_were_scored(run_folder: Make) -> None:
