@@ -1,7 +1,7 @@
 """From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
 
     from bertwright import Recipe, run
-    folder = run(Recipe.load("demo"), "runs/demo")
+    folder = run("demo")    # or run(Recipe.load("demo", ["train.seed=2"]), "runs/mine")
     folder.scores["mlm_loss"], folder.metrics[-1]["tokens_seen"], folder.summary["seconds"]
 
 The stages, in pipeline order: corpus, vocab, examples, train, evaluate, export, report. Each can also be run by itself
@@ -12,35 +12,84 @@ same name.
 Runtime: docs/how-to/onnxruntime.md.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertwright._version import __version__
 
 if TYPE_CHECKING:
-    from bertwright.pipeline.run import run
+    from bertwright.core.log import SILENT, Log
+    from bertwright.core.tasks import Executor
+    from bertwright.core.work_split import WorkSplit
     from bertwright.pipeline.run_folder import RunFolder
     from bertwright.recipe import Recipe
     from bertwright.train.graph.wrap import wrap_graph
 
-__all__ = ["Recipe", "RunFolder", "__version__", "run", "wrap_graph"]
+__all__ = ["SILENT", "Recipe", "RunFolder", "__version__", "run", "wrap_graph"]
+
+
+def run(
+    recipe: "Recipe | Path | str",
+    out: Path | str | None = None,
+    stages: Sequence[str] | None = None,
+    log: "Log | None" = None,
+    executor: "Executor | None" = None,
+    share: "WorkSplit | None" = None,
+) -> "RunFolder":
+    """Run `stages` (default: all) of a recipe in the folder `out`; finished stages are skipped and interrupted ones
+    continue. Returns the run folder.
+
+    `recipe` may also be the path of a recipe or the name of one that comes with the package; `out` is then by default
+    `runs/NAME`, as on the command line. Progress is shown on standard error; `log=SILENT` shows nothing, and any object
+    with the methods of `bertwright.core.log.Log` receives it instead. `executor`, `share` and the errors are those of
+    `bertwright.pipeline.run.run`.
+    """
+    from bertwright.core.errors import RecipeError
+    from bertwright.core.work_split import SINGLE
+    from bertwright.pipeline.run import run as run_stages
+    from bertwright.pipeline.run_folder import RunFolder
+    from bertwright.pipeline.stage import STAGES
+    from bertwright.recipe import Recipe
+
+    if not isinstance(recipe, Recipe):
+        out = Path("runs") / Path(recipe).stem if out is None else out
+        # The folders that training started from may be gone once it has begun.
+        folder = RunFolder(out)
+        recipe = Recipe.load(recipe, given=not folder.begun, unread=folder.unread)
+    if out is None:
+        raise RecipeError('out is missing: a loaded recipe has no name. Give the run folder, such as "runs/mine".')
+    names = tuple(STAGES) if stages is None else (stages,) if isinstance(stages, str) else stages
+    if log is not None:
+        return run_stages(recipe, out, names, log, executor, share or SINGLE)
+    from bertwright.cli.terminal import Terminal
+
+    with Terminal() as shown:
+        return run_stages(recipe, out, names, shown, executor, share or SINGLE)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: worker processes import this package and need none of them."""
-    if name == "Recipe":
-        from bertwright.recipe import Recipe
+    match name:
+        case "Recipe":
+            from bertwright.recipe import Recipe
 
-        return Recipe
-    if name == "RunFolder":
-        from bertwright.pipeline.run_folder import RunFolder
+            return Recipe
+        case "RunFolder":
+            from bertwright.pipeline.run_folder import RunFolder
 
-        return RunFolder
-    if name == "run":
-        from bertwright.pipeline.run import run
+            return RunFolder
+        case "SILENT":
+            from bertwright.core.log import SILENT
 
-        return run
-    if name == "wrap_graph":
-        from bertwright.train.graph.wrap import wrap_graph
+            return SILENT
+        case "wrap_graph":
+            from bertwright.train.graph.wrap import wrap_graph
 
-        return wrap_graph
+            return wrap_graph
     raise AttributeError(f"module 'bertwright' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not imported yet."""
+    return sorted(__all__)

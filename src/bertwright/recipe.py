@@ -207,9 +207,9 @@ class Recipe(Section):
             source["path"] = redact_credentials(source["path"])
         return values
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already has exactly these values."""
-        write_values(path, self.shown(exclude_none=True))
+        write_values(Path(path), self.shown(exclude_none=True))
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:

@@ -9,7 +9,8 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT, RECIPES, ROOT
 from tests.pipeline.test_documentation import blocks
 
-from bertwright import Recipe, RunFolder
+import bertwright
+from bertwright import SILENT, Recipe, RunFolder, run
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.pipeline.shapes import MetricsRow, Scores, Summary
 
@@ -76,3 +77,32 @@ def test_what_is_not_measured_yet_names_the_verb_that_does(tmp_path: Path) -> No
     for part, verb in (("metrics", "train"), ("scores", "evaluate"), ("summary", "report")):
         with pytest.raises(ArtifactError, match=f"Make it first: bertwright {verb} RECIPE --out"):
             getattr(RunFolder(tmp_path), part)
+
+
+def test_the_public_names_are_listed_before_they_are_imported() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", "import bertwright; print(*dir(bertwright))"], capture_output=True, text=True, check=True
+    )
+    assert set(listed.stdout.split()) == set(bertwright.__all__) and {"Recipe", "run"} <= set(bertwright.__all__)
+    assert all(getattr(bertwright, name) is not None for name in bertwright.__all__)
+
+
+def test_a_name_and_texts_are_enough_and_progress_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = run("smoke", stages="corpus")
+    said = capsys.readouterr()
+    assert folder.path == tmp_path / "runs" / "smoke" and said.out == ""
+    assert "corpus: reading sample-small" in said.err and "same text as an earlier one" in said.err
+    assert RunFolder("runs/smoke").artifact("corpus").manifest == folder.artifact("corpus").manifest
+    Recipe.load("smoke").write("mine.toml")
+    assert run("mine.toml", stages=[]).path == tmp_path / "runs" / "mine"
+    silent = run(Recipe.load("smoke"), "runs/silent", ["corpus"], log=SILENT)
+    assert silent.artifact("corpus").fingerprint == folder.artifact("corpus").fingerprint
+    assert capsys.readouterr().err == ""
+
+
+def test_a_loaded_recipe_needs_a_run_folder() -> None:
+    with pytest.raises(RecipeError, match=r'^out is missing: .* Give the run folder, such as "runs/mine"\.$'):
+        run(Recipe.load("smoke"))

@@ -25,6 +25,9 @@ class RunFolder:
 
     path: Path
 
+    def __init__(self, path: Path | str) -> None:
+        object.__setattr__(self, "path", Path(path))
+
     @property
     def begun(self) -> bool:
         """Whether training has begun, so that its starting weights are no longer needed."""
