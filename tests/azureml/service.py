@@ -125,6 +125,10 @@ class Service:
             return 200, self._workspace(), {}
         if path.endswith("/startPendingUpload"):
             return 200, self._upload(path), {}
+        if path == "datastores/workspaceblobstore":
+            return 200, self._resource(path, {"properties": self._own_datastore()}), {}
+        if path == "datastores/workspaceblobstore/listSecrets":
+            return 200, {"secretsType": "Sas", "sasToken": f"sig={SIGNATURE}"}, {}
         if path.endswith("/cancel"):
             self.resources[path.removesuffix("/cancel")]["properties"]["status"] = "Canceled"
             return 202, {}, {"Location": f"{self.address}{WORKSPACE}/cancelled", "Retry-After": "0"}
@@ -136,6 +140,13 @@ class Service:
         if path.startswith("codes/") and path.endswith("/versions"):
             return 200, {"value": []}, {}
         return (200, self.resources[path], {}) if path in self.resources else self._missing(path)
+
+    def _own_datastore(self) -> dict[str, Any]:
+        """The datastore that every workspace has, to which the folders that images are built from are uploaded."""
+        # The package asks https://ACCOUNT.blob.SUFFIX; with this account, that is this service and an idle query.
+        account = f"{self.address.removeprefix('https://')}?beside="
+        named = {"accountName": account, "containerName": "storage", "endpoint": "core.example", "protocol": "https"}
+        return {"datastoreType": "AzureBlob", "credentials": {"credentialsType": "Sas"}, **named}
 
     def _workspace(self) -> dict[str, Any]:
         properties = {"discoveryUrl": f"{self.address}/discovery", "workspaceId": "1", "provisioningState": "Succeeded"}

@@ -60,6 +60,7 @@ def read(folder: Path, *settings: str) -> dict[str, Any]:
     job = load_job(Path("smoke"), ['train.observers=["tensorboard"]'], None)
     description = load_place("azureml", "", settings).describe(job)
     for name, text in description.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     said = read_files([folder / name for name in description.files if name.endswith(".yml")])
     return {path.stem: each for path, each in said.items()}

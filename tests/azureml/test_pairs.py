@@ -16,9 +16,9 @@ def written(command: str, folder: Path, call: Call) -> list[Path]:
     """The YAML files that a command prints, written below the folder."""
     done = call("launch", *shlex.split(command, posix=False))
     assert done.code == 0, done.err
-    sections = re.findall(r"^=== (\S+/(\S+))\n(.*?)(?=^=== )", done.out, re.DOTALL | re.MULTILINE)
-    folder.mkdir()
+    sections = re.findall(r"^=== (\S+?/launch/(\S+))\n(.*?)(?=^=== )", done.out, re.DOTALL | re.MULTILINE)
     for _, name, text in sections:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for _, name, _ in sections if name.endswith(".yml")]
 

@@ -11,6 +11,8 @@ import yaml
 from tests.azureml.service import SIGNATURE, STEPS, SUBSCRIPTION, TOKEN, WORKSPACE, Service
 from tests.pipeline.conftest import Call
 
+from bertwright.launch.wheel import WHEEL
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # of Azure's packages
@@ -62,7 +64,12 @@ def test_the_pipeline_is_created_as_it_was_described(service: Service, call: Cal
         assert asked["outputs"]["run"]["uri"] == file["jobs"][step]["outputs"]["run"]["path"]
         assert made["command"] == file["jobs"][step]["command"]
         environment = next(call for call in service.put("environments") if made["environment"].endswith(call.path))
-        assert environment.body["properties"]["image"] == "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
+        build = environment.body["properties"]["build"]
+        folder = build["contextUri"].partition("/storage/")[2]
+        sent = {path.removeprefix(folder): data for path, data in service.blobs.items() if path.startswith(folder)}
+        assert build["dockerfilePath"] == "Dockerfile" and sent.keys() == {"Dockerfile", WHEEL}
+        for name, data in sent.items():
+            assert data == Path("runs/smoke/launch/environment", name).read_bytes()
         code = service.resources[made["code"].removeprefix(f"azureml:{WORKSPACE}/")]["properties"]["codeUri"]
         below = code.partition("/storage/")[2]
         files = {path.removeprefix(f"{below}/"): text for path, text in service.blobs.items() if path.startswith(below)}
@@ -75,7 +82,7 @@ def test_no_secret_and_nothing_of_this_machine_is_sent_or_kept(service: Service,
     sent = repr(service.calls)
     for ours in (str(Path.cwd()), str(Path.home()), "mlflow.source.git"):
         assert ours not in sent
-    written = "".join(path.read_text() for path in Path("runs").rglob("*") if path.is_file())
+    written = "".join(path.read_text() for path in Path("runs").rglob("*") if path.is_file() and path.name != WHEEL)
     for secret in (TOKEN, SIGNATURE, "planted-header"):
         assert secret not in written + done.out + done.err
     assert not service.unauthorized

@@ -76,7 +76,7 @@ def test_a_published_job_lacks_nothing_but_its_data(name: str) -> None:
     """Once the data is named, no note says that jobs do not see a file."""
     told = (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
     assert "do not see" not in told
-    assert ("deepspeed" in told.partition("environment.yml")[2].partition("===")[0]) is (
+    assert ("deepspeed" in told.partition("environment/Dockerfile")[2].partition("===")[0]) is (
         name == "glue-bert-large-deepspeed"
     )
     assert "sentencepiece" in told or "hungarian" not in name

@@ -37,6 +37,7 @@ from bertwright.formats.format import Format
 from bertwright.formats.names import Target
 from bertwright.launch.config import TARGETS as LAUNCHED
 from bertwright.launch.config import load_place
+from bertwright.launch.wheel import WHEEL
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
@@ -113,9 +114,14 @@ def test_every_command_works(
             assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
+        case "pip" if arguments[0] == "wheel":  # tests/pipeline/test_installed.py builds it
+            assert arguments == ["wheel", "--no-deps", "--wheel-dir", "dist", "."]
         case "pip":  # a test installs nothing
-            extras = set(re.findall(r"bertwright\[(.*?)\]", line))
-            assert arguments[0] == "install" and extras and extras <= EXTRAS, f"there is no such extra: {line}"
+            assert arguments[0] == "install" and len(arguments) > 1
+            for word in arguments[1:]:  # no package index has bertwright: the repository, a wheel, or what is installed
+                what, extra = re.fullmatch(r"(\.|bertwright|dist/.*)\[(.*)\]", word).groups()
+                assert what in (".", "bertwright", f"dist/{WHEEL}") and extra in EXTRAS, f"no such extra: {line}"
+                assert what != "bertwright" or document != "README.md", "the first installation is from what exists"
         case "taplo":  # with the schema and the rule of the same guide
             taplo = shutil.which("taplo", path=Path(sys.executable).parent)
             if taplo is None:

@@ -1,30 +1,59 @@
-"""The wheel, installed without a repository."""
+"""The wheel: what is in it, and that it works installed without a repository."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
+from email.parser import Parser
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, RECIPES, ROOT
 
 from bertwright import __version__
+from bertwright.launch.wheel import WHEEL, wheel
+
+
+def built(kind: str, source: Path, folder: Path) -> Path:
+    """The wheel or sdist of a source folder."""
+    pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    subprocess.run(build, cwd=source, check=True, capture_output=True)
+    (made,) = folder.iterdir()
+    return made
+
+
+def members(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def addresses(wheel: Path) -> list[str]:
+    metadata = members(wheel)[f"bertwright-{__version__}.dist-info/METADATA"].decode()
+    return Parser().parsestr(metadata).get_all("Project-URL") or []
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as the build backend makes it."""
+    return built("wheel", ROOT, tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bertwright` of an environment that has the wheel and borrows its dependencies from this one."""
-    pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
+    """The `bertwright` of an environment that has the wheel that `launch` sends to new machines, and borrows its
+    dependencies from this one."""
     folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = (folder / "dist").glob("*.whl")
+    packed = folder / WHEEL
+    packed.write_bytes(wheel())
     venv.create(folder / "env", with_pip=False, symlinks=True)
     python = folder / "env" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, str(wheel)], check=True)
+    subprocess.run([*pip, str(packed)], check=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     borrowed = folder / "env" / "lib" / version / "site-packages" / "borrowed.pth"
     borrowed.write_text(sysconfig.get_path("purelib") + "\n")  # skips the .pth files there: not the repository
@@ -67,3 +96,57 @@ def test_the_wheel_works_without_the_repository(installed: Path, tmp_path: Path)
     outside(installed, tmp_path, "run", "smoke", "--until", "corpus")
     assert (tmp_path / "runs" / "smoke" / "corpus" / "manifest.json").is_file()
     assert (installed.parents[1] / "lib").is_dir() and not list(tmp_path.glob("*.toml"))
+
+
+def test_the_wheel_of_an_installation_is_that_of_the_backend(made: Path, tmp_path: Path) -> None:
+    (tmp_path / WHEEL).write_bytes(wheel())
+    ours, theirs = members(tmp_path / WHEEL), members(made)
+    assert ours.keys() == theirs.keys()
+    # Those that describe the wheel itself, and the metadata, which are from when this environment was set up.
+    info = f"bertwright-{__version__}.dist-info"
+    own = {f"{info}/{name}" for name in ("RECORD", "WHEEL", "METADATA")}
+    assert [name for name in theirs.keys() - own if ours[name] != theirs[name]] == []
+    assert wheel() == (tmp_path / WHEEL).read_bytes(), "the same bytes each time"
+
+
+@pytest.mark.parametrize(
+    ("address", "repository"),
+    [
+        ("https://example.org/group/bertwright.git", "https://example.org/group/bertwright"),
+        ("https://me:planted@example.org:8443/group/sub/bertwright/", "https://example.org/group/sub/bertwright"),
+        ("git@example.org:group/bertwright.git", "https://example.org/group/bertwright"),
+        ("ssh://git@example.org:22/group/bertwright", "https://example.org/group/bertwright"),
+        ("/srv/git/bertwright.git", ""),
+        ("../bertwright", ""),
+        ("", ""),
+    ],
+)
+def test_the_metadata_names_the_repository_that_the_wheel_is_built_from(
+    address: str, repository: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
+    spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec and spec.loader
+    hook = module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    urls = hook.urls_of(address)
+    assert urls.get("Repository", "") == repository and "planted" not in str(urls)
+    assert set(urls) == ({"Repository", "Documentation", "Changelog", "Issues"} if repository else set())
+
+
+@pytest.mark.parametrize("remote", ["https://example.org/group/bertwright.git", ""])
+def test_addresses_survive_a_source_distribution(remote: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "src" / "bertwright" / "core", source / "src" / "bertwright" / "core")
+    for name in ("recipes", "places"):
+        shutil.copytree(ROOT / name, source / name)
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    subprocess.run(["git", "init", "--quiet", str(source)], check=True)
+    if remote:
+        subprocess.run(["git", "-C", str(source), "remote", "add", "origin", remote], check=True)
+    shutil.unpack_archive(built("sdist", source, tmp_path / "sdist"), tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    found = addresses(built("wheel", unpacked, tmp_path / "wheel"))
+    repository = ["Repository, https://example.org/group/bertwright"] if remote else []
+    assert found[:1] == repository and bool(found) is bool(remote)

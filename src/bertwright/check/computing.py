@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from bertwright.check.device import training_gpus
-from bertwright.check.machine import gpu_capability, torch_build
+from bertwright.check.device import remedy_for, trains_on_gpu
+from bertwright.check.machine import OtherMachine, gpu_capability, torch_build
 from bertwright.check.verdict import Verdict, error, warning
 from bertwright.core.errors import BertwrightError, MissingExtraError
 from bertwright.model.config import VARLEN_CAPABILITY
@@ -20,18 +20,19 @@ _WINDOWS = (2, 12)
 """First version of torch whose FlashAttention over sequences of any length has windows."""
 
 
-def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
-    """Yield an error for an unsupported graph, attention kernel or weight averaging.
+def computing(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = None) -> Iterator[Verdict]:
+    """Yield an error for a graph, an attention kernel or a weight averaging that is not supported here, or `at` another
+    machine, of whose packages nothing is known.
 
     Patterns of `optim.groups` are not checked: only the networks know the names of tensors, and they need torch.
     """
     if "train" not in stages:
         return
     train = recipe.train
-    device = "cuda" if training_gpus(recipe) else "cpu"
-    yield from _graph(train.graph, device)
+    device = "cuda" if trains_on_gpu(recipe, at) else "cpu"
+    yield from _graph(train.graph, device, at)
     if train.attention == "varlen":
-        yield from _varlen(recipe, device)
+        yield from _varlen(recipe, device, at)
     ends = known_ends(train)
     if ends is None:
         return
@@ -44,17 +45,20 @@ def computing(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     yield from (warning(*idle) for idle in never_due(train, ends))
 
 
-def _varlen(recipe: Recipe, device: str) -> Iterator[Verdict]:
-    """Yield what this machine lacks for the kernel; whether it supports the networks is checked on the recipe itself
+def _varlen(recipe: Recipe, device: str, at: OtherMachine | None) -> Iterator[Verdict]:
+    """Yield what the machine lacks for the kernel; whether it supports the networks is checked on the recipe itself
     (`contradictions`)."""
     key = "train.attention"
     if device == "cpu":
         text = f"{key} = varlen is a kernel for GPUs, but this training runs on a CPU."
-        yield error(key, text, "Set train.attention=auto.")
+        yield error(key, text, remedy_for(recipe, f"set {key}=auto.", at))
         return
-    if (has := gpu_capability()) is not None and has < VARLEN_CAPABILITY:
+    has = gpu_capability() if at is None else at.capability
+    if has is not None and has < VARLEN_CAPABILITY:
         text = f"{key} = varlen needs compute capability 8.0 (NVIDIA Ampere), but this GPU has {has[0]}.{has[1]}."
-        yield error(key, text, f"Set {key}=padded.")
+        yield error(key, text, remedy_for(recipe, f"set {key}=padded.", at))
+    if at is not None:
+        return
     version = torch_build().version
     if (whose := _windowed(recipe)) and tuple(map(int, re.findall(r"\d+", version)[:2])) < _WINDOWS:
         text = f"{key} = varlen needs torch 2.12 for the attention windows of {whose}, but this is torch {version}."
@@ -76,9 +80,9 @@ def _windowed(recipe: Recipe) -> str:
     return "train.objective.teacher" if any(teacher.network.windows) else ""
 
 
-def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
+def _graph(graph: GraphConfig, device: str, at: OtherMachine | None) -> Iterator[Verdict]:
     # Imported here, because most recipes compile no graph and need none of this.
-    if isinstance(graph, CompiledConfig):
+    if isinstance(graph, CompiledConfig) and at is None:
         from bertwright.train.graph.compiler import missing_compiler
 
         if missing := missing_compiler(device):
@@ -87,7 +91,7 @@ def _graph(graph: GraphConfig, device: str) -> Iterator[Verdict]:
     if isinstance(graph, OrtModuleConfig):
         from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
 
-        if missing := missing_ortmodule():
+        if at is None and (missing := missing_ortmodule()):
             yield error("train.graph", f"train.graph = ortmodule needs {missing}.", REMEDY, MissingExtraError)
         if device != "cpu":
             text = "train.graph = ortmodule computes on a CPU, but this training runs on a GPU."

@@ -1,4 +1,4 @@
-"""What this machine has, read without importing torch."""
+"""What the machine has that a recipe is checked for; of this one, it is read without importing torch."""
 
 from __future__ import annotations
 
@@ -25,6 +25,26 @@ class TorchBuild:
     """Version, such as "2.13.0+cpu"; "" if torch is not installed."""
     accelerated: bool
     """Whether it can use a GPU (CUDA or ROCm)."""
+
+
+@dataclass(frozen=True)
+class OtherMachine:
+    """What is known of the machines of a place, in place of this one: what a file can say of them."""
+
+    title: str
+    """Human-readable name, such as "8 x a100"."""
+    gpu: bool
+    """Whether its ranks train on GPUs."""
+    capability: tuple[int, int] | None
+    """Compute capability of its GPUs; None if unknown or without GPUs."""
+    memory: float
+    """Bytes of memory of each rank's GPU, or of its share of the machine without GPUs; 0 if unknown."""
+    each: int
+    """Ranks on each machine."""
+    cores: int
+    """Cores of each machine."""
+    ranks: int
+    """Training processes on all machines."""
 
 
 @cache

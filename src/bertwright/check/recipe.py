@@ -11,30 +11,40 @@ from bertwright.check.data import examples_of_another_run, imported_data, source
 from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
 from bertwright.check.lengths import known_lengths
+from bertwright.check.machine import OtherMachine
 from bertwright.check.out import run_folder
 from bertwright.check.repeated import repeated
 from bertwright.check.resources import disk, memory
-from bertwright.check.verdict import Verdict, error
+from bertwright.check.verdict import Verdict, error, ok, raised
 from bertwright.check.vocabulary import given_vocabulary
 from bertwright.core.artifact import MANIFEST
+from bertwright.core.errors import RecipeError
 from bertwright.model.config import without_peer
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 
 
-def check_recipe(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int = 1) -> list[Verdict]:
-    """Return verdicts on running `stages` of the recipe in the run folder `out` with `ranks` training processes.
+def check_recipe(
+    recipe: Recipe, out: Path, stages: Sequence[str], ranks: int = 1, at: OtherMachine | None = None
+) -> list[Verdict]:
+    """Return verdicts on running `stages` of the recipe in the run folder `out` with `ranks` training processes, here
+    or `at` another machine, of which no packages, disks and run folders are known.
 
     Requirements of finished stages are not checked again, apart from the sources, which every run reads.
     """
-    return list(_verdicts(recipe, out, stages, ranks))
+    return list(_verdicts(recipe, out, stages, ranks, at))
 
 
-def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> Iterator[Verdict]:
+def _verdicts(
+    recipe: Recipe, out: Path, stages: Sequence[str], ranks: int, at: OtherMachine | None
+) -> Iterator[Verdict]:
     # A run continued on another machine does not need what only its finished stages needed.
     pending = [stage for stage in stages if not (out / stage / MANIFEST).is_file()]
-    yield from run_folder(out)
-    yield from packages(recipe, pending)
+    if at is None:
+        yield from run_folder(out)
+        yield from packages(recipe, pending)
+    else:
+        yield _of_place(recipe, at)
     if "export" in pending and (missing := without_peer(recipe.network())):
         yield error("model.kind", missing, "Choose one of these, or stop before the export: --until evaluate.")
     size = None
@@ -51,11 +61,23 @@ def _verdicts(recipe: Recipe, out: Path, stages: Sequence[str], ranks: int) -> I
         from bertwright.check.teacher import teacher  # reads folders of other programs
 
         yield from teacher(recipe, out, pending)
-    yield from device(recipe, pending)
-    yield from precision(recipe, pending)
-    yield from instructions(recipe, pending)
-    yield from computing(recipe, pending)
-    yield from memory(recipe, pending, ranks, known_lengths(recipe, out) if "train" in pending else {})
-    yield from disk(recipe, out, pending, size)
+    yield from device(recipe, pending, at)
+    yield from precision(recipe, pending, at)
+    if at is None:
+        yield from instructions(recipe, pending)
+    yield from computing(recipe, pending, at)
+    yield from memory(recipe, pending, ranks, known_lengths(recipe, out) if "train" in pending else {}, at)
+    yield from disk(recipe, out, pending, size, at is not None)
     yield from advice(recipe, pending, size)
     yield from repeated(recipe, out, pending)
+
+
+def _of_place(recipe: Recipe, at: OtherMachine) -> Verdict:
+    """The verdict on the ranks of a place, and what is not known of it."""
+    try:
+        # Everything else was checked when the recipe was read.
+        recipe.check(ranks=at.ranks, given=False)
+    except RecipeError as cause:
+        return raised("place", cause)
+    ranks = f"{at.ranks} training process{'es' * (at.ranks > 1)}"
+    return ok("place", f"{at.title}, {ranks}; its packages, free disk and run folder cannot be checked from here")

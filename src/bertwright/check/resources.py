@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
-from bertwright.check.device import training_gpus
-from bertwright.check.machine import disk_free
+from bertwright.check.device import training_gpus, trains_on_gpu
+from bertwright.check.machine import OtherMachine, disk_free
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import DataError
@@ -40,32 +41,55 @@ _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
 
 def memory(
-    recipe: Recipe, stages: Sequence[str], ranks: int = 1, lengths: Mapping[int, Sequences] = _NOT_KNOWN
+    recipe: Recipe,
+    stages: Sequence[str],
+    ranks: int = 1,
+    lengths: Mapping[int, Sequences] = _NOT_KNOWN,
+    at: OtherMachine | None = None,
 ) -> Iterator[Verdict]:
-    """Yield verdicts on whether the stages fit in memory; `lengths`: the examples of the phases where they are known,
-    by index. Examples that are not known are taken to have the maximum length."""
-    available = memory_size()
+    """Yield verdicts on whether the stages fit in memory, here or `at` another machine; `lengths`: the examples of the
+    phases where they are known, by index. Examples that are not known are taken to have the maximum length."""
+    # A place with GPUs says how much memory these have, not the machine.
+    available = memory_size() if at is None else None if at.gpu else at.memory * at.each
     for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
         # One process reads labelled texts.
         if stage in stages and section is not None and not (stage == "examples" and recipe.labels):
-            workers = section.workers or default_workers()
+            workers = section.workers or (default_workers() if at is None else at.cores)
             remedy = f"Use fewer workers ({stage}.workers=1)."
             yield _memory_verdict(
                 f"{stage}.workers", f"{workers} workers", _STAGE_BYTES + workers * _WORKER_BYTES, available, remedy
             )
     if "train" in stages:
-        yield from _training_memory(recipe, ranks, lengths, available)
+        yield from _training_memory(recipe, ranks, lengths, _room(recipe, at))
 
 
-def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences], available: int) -> Iterator[Verdict]:
-    """Yield verdicts on whether a rank fits on its GPU, or in its share of the machine's `available` bytes, and into
-    the recipe's limit."""
+class _Room(NamedTuple):
+    """Where a rank trains."""
+
+    gpu: bool
+    sharing: int
+    """Ranks that share the memory of one machine; a GPU has one rank."""
+    size: float | None
+    """Bytes of memory that the rank may use; None if unknown."""
+    machine: str = "this machine"
+
+
+def _room(recipe: Recipe, at: OtherMachine | None) -> _Room:
+    if at is not None:
+        gpu = trains_on_gpu(recipe, at)
+        # A recipe for the CPU of a machine with GPUs: a place says nothing of its memory.
+        return _Room(gpu, 1 if at.gpu else at.each, at.memory or None if gpu == at.gpu else None, "each machine")
     gpus = training_gpus(recipe)
-    here = 1 if gpus else ranks_here()  # each rank has its own GPU; all ranks of a machine share its memory
-    # The memory of AMD GPUs cannot be read without torch; 0 stands for "unknown".
-    place = (gpus[0] or None) if gpus else available / here
-    bert = recipe.network()
-    computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=bool(gpus)), recipe.train.phases
+    if gpus:  # the memory of AMD GPUs cannot be read without torch; 0 stands for "unknown"
+        return _Room(True, 1, gpus[0] or None)
+    return _Room(False, ranks_here(), memory_size() / ranks_here())
+
+
+def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences], room: _Room) -> Iterator[Verdict]:
+    """Yield verdicts on whether a rank fits on its GPU, or in its share of its machine's memory, and into the recipe's
+    limit."""
+    here, bert = room.sharing, recipe.network()
+    computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=room.gpu), recipe.train.phases
     needs = [_phase_bytes(bert, phase, computing, lengths.get(index)) for index, phase in enumerate(phases)]
     if isinstance(recipe.train.objective, DistillationConfig):
         from bertwright.check.teacher import teacher_bytes  # reads folders of other programs
@@ -74,8 +98,8 @@ def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences
     # Phases run one after another, so the largest one decides.
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"
-    what += f" on each of the {here} ranks of this machine," if here > 1 else ""
-    yield _memory_verdict("train memory", what, needs[number], place, _less_memory(recipe, number, here))
+    what += f" on each of the {here} ranks of {room.machine}," if here > 1 else ""
+    yield _memory_verdict("train memory", what, needs[number], room.size, _less_memory(recipe, number, here))
     for over in over_limit(recipe.train, bert, computing):
         yield Verdict(
             "error" if over.times > DOUBT else "warning", "train.memory_limit_gb", over.text, over.remedy, DataError
@@ -115,20 +139,28 @@ def _memory_verdict(about: str, what: str, needed: float, available: float | Non
     return warning(about, f"{text}.", remedy) if needed > available else ok(about, text)
 
 
-def disk(recipe: Recipe, out: Path, stages: Sequence[str], text: float | None) -> Iterator[Verdict]:
-    """Yield the verdict on whether the stages' output fits on disk; `text` is the sources' bytes of text, or None."""
+def disk(
+    recipe: Recipe, out: Path, stages: Sequence[str], text: float | None, elsewhere: bool = False
+) -> Iterator[Verdict]:
+    """Yield the verdict on whether the stages' output fits on disk; `text` is the sources' bytes of text, or None.
+    Of the disk of a machine `elsewhere` nothing is known."""
     parts = run_bytes(recipe, text)
     needed = {stage: size for stage, size in parts.items() if stage in stages}
     if not needed:
         return
-    total, free = sum(needed.values()), disk_free(out)
+    total = sum(needed.values())
     unknown = (
         ""
         if text is not None or not {"corpus", "examples"} & set(stages)
         else ", without what is made from the sources"
     )
     shares = ", ".join(f"{stage} {_shown(size)}" for stage, size in needed.items())
-    described = f"about {_shown(total)} will be written ({shares}){unknown}; {_shown(free)} are free"
+    described = f"about {_shown(total)} will be written ({shares}){unknown}"
+    if elsewhere:
+        yield ok("disk", described)
+        return
+    free = disk_free(out)
+    described += f"; {_shown(free)} are free"
     if total > DOUBT * free:
         yield error("disk", f"{described}.", _FREE_SPACE, DataError)
     elif total > free:

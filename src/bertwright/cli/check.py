@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bertwright.check.machine import OtherMachine
 from bertwright.check.verdict import Verdict, exit_code, verdict_lines
 from bertwright.cli.formatting import fact_lines, json_line, print_facts, visible
 from bertwright.cli.grouped import grouped
@@ -62,6 +63,26 @@ class Described:
     ] = False
 
 
+@dataclass(frozen=True)
+class At:
+    """The machine and the size that a recipe is checked for."""
+
+    place: Annotated[
+        str,
+        typer.Option(
+            "--place",
+            metavar="FILE",
+            help="Check for a place with a section [hardware], or its name; default: this machine.",
+        ),
+    ] = ""
+    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of machines of the place.")] = None
+    scale: Scale = ""
+
+    def given(self) -> dict[str, bool]:
+        """Whether each of the options is given."""
+        return {"--place": bool(self.place), "--nodes": self.nodes is not None, "--scale": bool(self.scale)}
+
+
 @grouped
 def check(
     recipe: Annotated[
@@ -73,14 +94,13 @@ def check(
     overrides: Overrides = None,
     out: Out = None,
     described: Described = Described(),
-    scale: Scale = "",
+    at: At = At(),
     as_json: Json = False,
 ) -> None:
     """Say whether a recipe can be run here, describe a key, or examine the machine."""
     if described.schema:
         # --json is allowed: a schema is JSON.
-        useless = {"--explain": bool(described.explain), "--out": out is not None, "--scale": bool(scale)}
-        refuse_useless("with --schema", useless)
+        refuse_useless("with --schema", {"--explain": bool(described.explain), "--out": out is not None, **at.given()})
         print(_schema(recipe, overrides), end="")
         return
     from bertwright.check.environment import check_machine
@@ -88,19 +108,34 @@ def check(
 
     for where, given in (("with --explain", described.explain), ("without a recipe", recipe is None)):
         if given:
-            refuse_useless(where, {"--out": out is not None, "--scale": bool(scale)})
+            refuse_useless(where, {"--out": out is not None, **at.given()})
     if described.explain:
         _explain(described.explain, Recipe.load(recipe, overrides or [], given=False) if recipe else None, as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
-        loaded, folder, replaced = load_at_scale(recipe, overrides, out, scale)
+        machine, asked = _machine(at, overrides or [])
+        loaded, folder, replaced = load_at_scale(recipe, asked, out, at.scale)
         scaled = {"scaled": replaced if as_json else "\n".join(replaced)} if replaced else {}
         facts = {"recipe": str(recipe), **_summary(loaded), **scaled}
-        _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES)), as_json)
+        ranks = machine.ranks if machine else 1
+        _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES), ranks, machine), as_json)
 
 
 VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "places": places, "check": check}
+
+
+def _machine(at: At, overrides: list[str]) -> tuple[OtherMachine | None, list[str]]:
+    """The machine of the place that is given, None for this one; and the overrides with those of the place before."""
+    if not at.place:
+        refuse_useless("without --place", {"--nodes": at.nodes is not None})
+        return None, overrides
+    refuse_useless("with --place", {"--scale": bool(at.scale)})
+    from bertwright.plan.machine import read_place
+
+    place = read_place(at.place)
+    machine = replace(place.machine, nodes=at.nodes) if at.nodes else place.machine
+    return machine.checked, [*place.overrides, *overrides]
 
 
 def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:

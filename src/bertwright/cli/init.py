@@ -26,11 +26,11 @@ def init(
 ) -> None:
     """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
     from bertwright.core.files import make_folder, write_atomic
-    from bertwright.init.answers import machine_named
+    from bertwright.init.answers import hardware_named, machine_named
     from bertwright.init.asked import Asked
     from bertwright.init.choose import choose, text_of
     from bertwright.init.facts import facts
-    from bertwright.init.head import commands, head
+    from bertwright.init.head import commands, head, place_text
 
     given = {"--language": language, "--machine": machine, "--hours": hours, "--quality": quality}
     missing = [name for name, value in given.items() if not value]
@@ -41,12 +41,20 @@ def init(
     choice = choose(asked)
     make_folder(answers.out.parent)
     write_atomic(answers.out, f"{head(asked, choice)}\n{text_of(choice.sections)}".encode())
-    lines = commands(answers, asked.machine.ranks)
+    place, hardware = answers.place, hardware_named(answers.machine)
+    if place is not None and hardware is not None:
+        write_atomic(place, place_text(answers, hardware).encode())
+    before, there = commands(answers, asked.machine.ranks)
     if as_json:
-        told: dict[str, Any] = {"path": str(answers.out), "size": choice.size, "commands": lines}
-        print(json_line({**told, "forecast": choice.plan}))
+        told: dict[str, Any] = {"path": str(answers.out), "place": str(place or ""), "size": choice.size}
+        print(json_line({**told, "commands": [*before, *there], "forecast": choice.plan}))
+        return
+    if place is None:
+        lines = [f"{answers.out} is written. Look at it, then:", *(f"  {line}" for line in [*before, *there])]
     else:
-        print(visible("\n".join([f"{answers.out} is written. Look at it, then:", *(f"  {line}" for line in lines)])))
+        lines = [f"{answers.out} is written, and {place}, which describes the machine. Look at them, then:"]
+        lines += [*(f"  {line}" for line in before), "and on that machine:", *(f"  {line}" for line in there)]
+    print(visible("\n".join(lines)))
 
 
 def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:

@@ -93,11 +93,13 @@ VERBS: dict[str, Callable[..., None]] = {"launch": launch}
 
 def _describe(description: Description, job: Job, as_json: bool) -> None:
     if as_json:
-        files = dict(description.files)
-        print(json_line({"files": files, "commands": list(description.commands), "note": description.note}))
+        facts = {"files": dict(description.files), "wheel": description.wheel}
+        print(json_line({**facts, "commands": list(description.commands), "note": description.note}))
         return
     for name, text in description.files.items():
         print(f"=== {job.folder / name}", visible(text), sep="\n")
+    if description.wheel:
+        print(f"=== {job.folder / description.wheel}", "(this bertwright as a wheel)", "", sep="\n")
     print("=== commands", *map(visible, description.commands), sep="\n")
     _print_note(description.note)
 

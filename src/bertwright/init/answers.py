@@ -42,6 +42,15 @@ class Answers:
     out: Path
     """Path that the recipe is written to."""
 
+    @property
+    def place(self) -> Path | None:
+        """Path that the place is written to, which describes another machine than this one; None for this one."""
+        return None if hardware_named(self.machine) is None else _place_beside(self.out)
+
+
+def _place_beside(out: Path) -> Path:
+    return out.with_suffix(".place.toml")
+
 
 def language_of(text: str) -> str:
     """Return the code of a known Wikipedia; raise `RecipeError`, with the closest match if there is one."""
@@ -60,16 +69,24 @@ def language_of(text: str) -> str:
 
 def machine_named(text: str) -> Machine:
     """Return the machine that "here", "16-cores", "h100" or "8xh100" means; else a `RecipeError` lists the forms."""
+    hardware = hardware_named(text)
+    if hardware is not None:
+        return machine_of(hardware)
+    # Any recipe would do: of it, only the device is read.
+    recipe = Recipe.load("wiki-mini")
+    return this_machine(recipe, max(1, len(training_gpus(recipe))))
+
+
+def hardware_named(text: str) -> HardwareConfig | None:
+    """Return the equipment of the machine that a word means; None for "here"; else a `RecipeError` lists the forms."""
     word = text.strip().lower()
     if word == "here":
-        # Any recipe would do: of it, only the device is read.
-        recipe = Recipe.load("wiki-mini")
-        return this_machine(recipe, max(1, len(training_gpus(recipe))))
+        return None
     if (cores := _CORES.fullmatch(word)) and 0 < int(cores[1]) <= _MOST_CORES:
-        return machine_of(HardwareConfig(cores=int(cores[1])))
+        return HardwareConfig(cores=int(cores[1]))
     found = _GPUS.fullmatch(word)
     if found and found[2] in gpus() and int(found[1] or 1):
-        return machine_of(HardwareConfig(gpu=found[2], gpus=int(found[1] or 1)))
+        return HardwareConfig(gpu=found[2], gpus=int(found[1] or 1))
     raise RecipeError(
         f'--machine {text}: give "here" (this machine), a number of cores (16-cores), or the GPUs of one machine '
         f"(h100, 8xh100). Known GPUs: {', '.join(gpus())}."
@@ -107,6 +124,8 @@ def out_of(text: str) -> Path:
         raise RecipeError(f"--out {text}: {error}.") from None
     if path.suffix != ".toml":
         raise RecipeError(f"--out {text}: a recipe is a TOML file. Give a path that ends in .toml.")
-    if path.exists() or path.is_symlink():
-        raise RecipeError(f"--out {text}: this file already exists, and is not overwritten. Give another path.")
+    for written in (path, _place_beside(path)):
+        if written.exists() or written.is_symlink():
+            what = "this file" if written == path else f"beside it, {written}"
+            raise RecipeError(f"--out {text}: {what} already exists, and is not overwritten. Give another path.")
     return path

@@ -11,6 +11,7 @@ from bertwright.init.answers import QUALITIES, Answers
 from bertwright.init.asked import Asked, is_modern
 from bertwright.init.choose import Choice
 from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts
+from bertwright.plan.hardware import HardwareConfig
 
 _LITTLE = 2_000_000
 """Bytes of text below which a network learns hardly anything."""
@@ -32,20 +33,38 @@ def head(asked: Asked, choice: Choice) -> str:
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
-def commands(answers: Answers, ranks: int) -> list[str]:
-    """Return the commands to type, in order."""
+def commands(answers: Answers, ranks: int) -> tuple[list[str], list[str]]:
+    """Return the commands to type, in order: those that prepare the run, also from here, and those that run it where
+    the machine is."""
     run = shlex.join([str(answers.out), "--out", f"runs/{answers.out.stem}"])
-    fetch = f"bertwright corpus --download {answers.language}"
+    graded = shlex.join([str(answers.out), *(["--place", str(answers.place)] if answers.place else [])])
+    before = [f"bertwright corpus --download {answers.language}", f"bertwright check {graded}"]
+    before.append(f"bertwright plan {graded}")
     # `run` trains with one process, so several ranks are started between the stages before and after them.
     if ranks == 1:
-        return [fetch, f"bertwright run {run}"]
+        return before, [f"bertwright run {run}"]
     ranks_train = f"torchrun --nproc-per-node {ranks} -m bertwright.cli train {run}"
-    return [fetch, f"bertwright run {run} --until examples", ranks_train, f"bertwright run {run}"]
+    return before, [f"bertwright run {run} --until examples", ranks_train, f"bertwright run {run}"]
+
+
+def place_text(answers: Answers, hardware: HardwareConfig) -> str:
+    """Return the file of the place that describes the machine."""
+    ranks = hardware.gpus if hardware.gpu else 1
+    lines = [
+        f"# The machine that {answers.out.name} is for. check, plan and launch read it (--place).",
+        "",
+        *(['kind = "torchrun"', f"ranks = {ranks}"] if ranks > 1 else ['kind = "local"']),
+        "",
+        "# Also memory_gb, cores, watts and price: see bertwright check --schema place.",
+        "[hardware]",
+        *([f'gpu = "{hardware.gpu}"', f"gpus = {hardware.gpus}"] if hardware.gpu else [f"cores = {hardware.cores}"]),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     answers, plan = asked.answers, choice.plan
-    yield "commands", commands(answers, asked.machine.ranks)
+    yield "commands", [line for lines in commands(answers, asked.machine.ranks) for line in lines]
     yield "quality", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
     yield "text", list(_text(asked.facts, answers.language))
     yield "time", list(_time(choice))
@@ -60,8 +79,8 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     yield (
         "forecast",
         [
-            f"bertwright plan {shlex.quote(str(answers.out))}",
-            "once the dump is downloaded; these times come from tables and may be off by a factor of two",
+            "these times come from tables and may be off by a factor of two;",
+            "bertwright plan, as above, reads the dump once it is downloaded",
         ],
     )
 

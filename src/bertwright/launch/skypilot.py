@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from bertwright._version import __version__
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
+from bertwright.launch.wheel import WHEEL, requirement
 from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
 from bertwright.needs import needs
@@ -73,7 +73,7 @@ class SkypilotPlace(Section):
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
         lines = [shlex.join([*launch, f"{job.folder}/{TASK}"])]
-        return Description(files, lines, self._note(job), _missing(job, of_this_machine(job.files)))
+        return Description(files, lines, self._note(job), _missing(job, of_this_machine(job.files)), WHEEL)
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
@@ -109,14 +109,13 @@ class SkypilotPlace(Section):
         machine |= {"accelerators": self.accelerators} if self.accelerators else {}
         machine |= {"infra": self.cloud} if self.cloud else {}
         machine |= {"use_spot": True} if self.spot else {}
-        extras = ",".join(sorted({"azure", "formats", "hf", "s3"} | job.extras))
-        package = f"bertwright[{extras}]=={__version__}"
+        package = requirement({"azure", "formats", "hf", "s3"} | job.extras, str(job.folder))
         # The run folder and the environment are below the home folder, and SkyPilot starts in a folder of its own.
         enter = 'cd "$HOME" && . bertwright/bin/activate'
         return {
             "name": _name(job),
             "resources": machine,
-            "file_mounts": {f"~/{job.folder}/{RECIPE}": f"./{job.folder}/{RECIPE}"},
+            "file_mounts": {f"~/{job.folder}/{name}": f"./{job.folder}/{name}" for name in (RECIPE, WHEEL)},
             "envs": dict(self.environment),
             "setup": _SETUP.format(package=package),
             "run": "\n".join(["set -e", enter, *commands, ""]),

@@ -12,6 +12,7 @@ from bertwright.core.files import make_folder, read_json, write_atomic, write_js
 from bertwright.core.log import Log
 from bertwright.launch.job import Job
 from bertwright.launch.target import Description, Scheduler, Submitted, Submitter, Target
+from bertwright.launch.wheel import wheel
 
 _NOTE = "submitted.json"
 
@@ -35,7 +36,10 @@ def submit(target: Target, job: Job, log: Log) -> Submitted:
         raise RecipeError(described.refusal)
     folder = make_folder(Path(job.folder))
     for name, text in described.files.items():
+        make_folder((folder / name).parent)
         write_atomic(folder / name, text.encode())
+    if described.wheel:
+        write_atomic(folder / described.wheel, wheel())
     if not isinstance(target, Submitter):
         return Submitted(folder)
     if described.note:  # before submitting, which may last as long as the run

@@ -23,6 +23,8 @@ class Description:
     """What the user has to do in addition."""
     refusal: str = ""
     """Why submitting is refused: the run could not read a file that the recipe names; "": it is not."""
+    wheel: str = ""
+    """Path, below that folder, of a wheel of this bertwright, which submitting writes too; "": none."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.processor import processor_flags
+from bertwright.train.precision.units import AMPERE
 
 CPU = "cpu"
 """The device name of this machine's processor."""
@@ -53,8 +55,8 @@ class Device:
     """Bandwidth to its neighbours in one machine, one direction, in bytes per second."""
     watts: float
     """Watts at full load."""
-    bf16: bool = True
-    """Whether its half-precision units support bfloat16."""
+    capability: tuple[int, int] | None = None
+    """Compute capability of a GPU, which says what its units support; None if unknown."""
     emulated: float = 0.0
     """Operations per second of products of 16-bit numbers without units for them; 0: those of float32."""
 
@@ -74,7 +76,8 @@ class Device:
 
     def has(self, precision: str) -> bool:
         """Whether it has units for a precision of a recipe."""
-        return UNITS[precision] in self.speeds and (self.bf16 or precision != "bf16")
+        halves_alone = self.capability is not None and self.capability < AMPERE
+        return UNITS[precision] in self.speeds and not (precision == "bf16" and halves_alone)
 
     def speed(self, precision: str) -> float:
         """Operations per second of large products in a network; without the unit, of what the device does instead."""
@@ -130,7 +133,8 @@ def processor(cores: int, memory: float) -> Device:
     )
 
 
-def _gpu(name: str, row: Mapping[str, float]) -> Device:
+def _gpu(name: str, row: Mapping[str, Any]) -> Device:
+    major, minor = row["capability"]
     speeds = {unit: float(row[unit]) * 1e12 for unit in _GPU_SHARES if unit in row}
     shares = {unit: _GPU_SHARES[unit] for unit in speeds}
     giga = {key: float(row[key]) * 1e9 for key in ("memory_gb", "bandwidth", "link")}
@@ -142,5 +146,5 @@ def _gpu(name: str, row: Mapping[str, float]) -> Device:
         giga["bandwidth"],
         giga["link"],
         float(row["watts"]),
-        bool(row.get("bf16", True)),
+        (int(major), int(minor)),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertwright.check.device import training_gpus
-from bertwright.check.machine import gpu_names
+from bertwright.check.machine import OtherMachine, gpu_names
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
 from bertwright.core.processor import default_workers
@@ -54,6 +54,13 @@ class Machine:
     def ranks(self) -> int:
         """Number of training processes."""
         return self.each * self.nodes
+
+    @property
+    def checked(self) -> OtherMachine:
+        """What a recipe is checked for, if this is not the current machine."""
+        title = self.title if self.nodes == 1 else f"{self.nodes} nodes of {self.title}"
+        device = self.device
+        return OtherMachine(title, device.gpu, device.capability, device.memory, self.each, self.cores, self.ranks)
 
 
 def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:

@@ -10,9 +10,10 @@ from bertwright import Recipe, run
 from bertwright.check import computing as computing_module
 from bertwright.check import device, environment, resources
 from bertwright.check.computing import computing
-from bertwright.check.machine import TorchBuild, torch_build
+from bertwright.check.machine import OtherMachine, TorchBuild, torch_build
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
+from bertwright.cli import main
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
@@ -171,9 +172,9 @@ def test_a_gpu_needs_units_for_its_precision(
     verdicts = list(device.precision(load(override, "train.device=auto"), ("train",)))
     assert [verdict.level for verdict in verdicts] == ([level] if level else [])
     for verdict in verdicts:
-        assert says in verdict.text and verdict.remedy.startswith("Set train.precision=") == (level == "error")
+        assert says in verdict.text and ("to run it here, set train.precision=" in verdict.remedy) == (level == "error")
     (processor,) = device.precision(load("train.device=cpu", "train.precision=tf32"), ("train",))
-    assert "a CPU has no tensor cores" in processor.text
+    assert "a CPU has no tensor cores" in processor.text and processor.remedy == "Set train.precision=fp32."
 
 
 def test_what_compiles_must_be_there(
@@ -229,17 +230,19 @@ def test_a_kernel_for_gpus_needs_one(
     (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert verdict.level == "error"
     assert verdict.sentence == (
-        "train.attention = varlen is a kernel for GPUs, but this training runs on a CPU. Set train.attention=auto."
+        "train.attention = varlen is a kernel for GPUs, but this training runs on a CPU. For another machine, check it "
+        "with `bertwright check RECIPE --place FILE`; to run it here, set train.attention=auto."
     )
     for capability in ((8, 0), (9, 0), None):
         on_gpu(capability)
         assert not found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
-    assert found(load(*keys, "train.device=cpu"), tmp_path / "run", "train.attention")
+    (verdict,) = found(load(*keys, "train.device=cpu"), tmp_path / "run", "train.attention")
+    assert verdict.remedy == "Set train.attention=auto.", "no other machine would help"
     on_gpu((7, 5))
     (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert verdict.level == "error" and verdict.sentence == (
-        "train.attention = varlen needs compute capability 8.0 (NVIDIA Ampere), but this GPU has 7.5. Set "
-        "train.attention=padded."
+        "train.attention = varlen needs compute capability 8.0 (NVIDIA Ampere), but this GPU has 7.5. For another "
+        "machine, check it with `bertwright check RECIPE --place FILE`; to run it here, set train.attention=padded."
     )
 
 
@@ -439,3 +442,66 @@ def test_instructions_that_the_processor_lacks_are_an_error(load: Load, monkeypa
     (verdict,) = device.instructions(load("train.cpu_isa=avx2", "train.device=cpu"), ("train",))
     assert (verdict.level, verdict.text) == ("ok", "instructions up to avx2")
     assert not [*device.instructions(recipe, ("corpus",)), *device.instructions(load(), ("train",))]
+
+
+A100 = OtherMachine("8 x a100", True, (8, 0), 80e9, 8, 96, 8)
+V100 = OtherMachine("v100", True, (7, 0), 32e9, 1, 40, 1)
+SOCKETS = OtherMachine("2 nodes of 112 cores", False, None, 256e9, 2, 112, 4)
+MODERN = ("train.attention=varlen", "train.precision=bf16", "train.device=auto", "train.graph=compiled")
+
+
+@pytest.mark.parametrize(
+    ("at", "keys", "errors"),
+    [
+        (A100, (*MODERN, "train.engine=zero"), []),
+        (A100, ("train.device=cuda",), []),
+        (A100, ("train.device=auto", "train.phases.0.batch=4"), ["place"]),
+        (A100, ("train.device=cpu", "train.attention=varlen", "train.precision=bf16"), ["train.attention"]),
+        (V100, MODERN, ["train.precision", "train.attention"]),
+        (V100, ("train.precision=fp16", "train.device=auto"), []),
+        (SOCKETS, MODERN, ["train.attention"]),
+        (SOCKETS, ("train.device=cuda",), ["train.device"]),
+        (SOCKETS, ("train.precision=bf16",), []),
+    ],
+)
+def test_a_recipe_is_checked_for_another_machine_whatever_this_one_is(
+    at: OtherMachine,
+    keys: tuple[str, ...],
+    errors: list[str],
+    load: Load,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "run" / "mine").mkdir(parents=True)  # here no run may use such a folder
+    for module in (device, computing_module):
+        monkeypatch.setattr(module, "gpu_capability", lambda: pytest.fail("asks for the GPU that is here"))
+    monkeypatch.setattr(resources, "disk_free", lambda _: pytest.fail("asks for the disk that is here"))
+    recipe = load("train.phases.0.batch=8", "train.phases.0.micro_batch=1", "model={size='tiny'}", *keys)
+    verdicts = check_recipe(recipe, tmp_path / "run", STAGES, at.ranks, at)
+    failed = [verdict for verdict in verdicts if verdict.level == "error" and verdict.about != "corpus.source"]
+    assert [verdict.about for verdict in failed] == errors
+    assert not [verdict.remedy for verdict in failed if "For another machine" in verdict.remedy]
+    (memory,) = (verdict for verdict in verdicts if verdict.about == "train memory")
+    on_cpu = not at.gpu or "train.device=cpu" in keys
+    assert ("are available" not in memory.text) if at.gpu and on_cpu else f"{at.memory / 1e9:.1f} GB are" in memory.text
+
+
+def test_check_reads_a_place_with_its_overrides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def said(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["bertwright", "check", *words])
+        with pytest.raises(SystemExit) as exited:
+            main()
+        captured = capsys.readouterr()
+        return int(exited.value.code or 0), " ".join((captured.out + captured.err).split())
+
+    code, text = said("smoke", "--place", "dgx-2", "--nodes", "1")
+    assert code == 0 and "ok place 16 x v100, 16 training processes;" in text
+    assert "ok train.precision fp16, on a GPU of compute capability 7.0" in text
+    assert said("smoke", "--place", "dgx-2", "--nodes", "2")[0] == 2, "32 ranks, and batches of 16"
+    for words in (["--place", "dgx-2"], ["smoke", "--nodes", "2"], ["smoke", "--place", "spr", "--scale", "tiny"]):
+        code, text = said(*words)
+        assert code == 2 and "has no effect" in text

@@ -1,6 +1,7 @@
 """Places of Azure ML: what the service would accept and then fail at is an error here."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 from bertwright.launch.submission import submit
 from bertwright.launch.target import Description
+from bertwright.launch.wheel import WHEEL
 
 DATA = ("train.phases.0.data=/disk/hdf5", "train.phases.1.data=/disk/hdf5")
 GPUS = "vm_size=Standard_ND96asr_v4"
@@ -271,18 +273,25 @@ def test_without_the_package_its_name_and_the_commands_are_said(
 
 def test_the_environment_has_the_extras_that_the_recipe_asks_for() -> None:
     def pip(*settings: str, overrides: tuple[str, ...] = ()) -> list[str]:
-        made = described(GPUS, *settings, overrides=overrides).files["environment.yml"]
-        (listed,) = (
-            each["pip"] for each in yaml.safe_load(made)["conda_file"]["dependencies"] if isinstance(each, dict)
-        )
-        return [each.partition("=")[0] for each in listed]
+        made = described(GPUS, *settings, overrides=overrides)
+        assert made.wheel == f"environment/{WHEEL}"
+        assert yaml.safe_load(made.files["environment.yml"])["build"] == {
+            "path": "environment",
+            "dockerfile_path": "Dockerfile",
+        }
+        file = made.files["environment/Dockerfile"]
+        assert f"COPY {WHEEL} /tmp/\n" in file
+        return re.findall(rf"pip install --no-cache-dir (.*?)'/tmp/{WHEEL}\[(.*?)\]'", file)
 
-    assert pip() == ["bertwright[azure,formats,hf,tensorboard]"]
+    assert pip() == [("", "azure,formats,hf,tensorboard")]
     more = (
         'optim={kind="adamw"}',
         "train.engine=deepspeed",
         'vocab.trainer.kind="sentencepiece"',
         'train.observers=["mlflow"]',
     )
-    assert pip(overrides=more) == ["bertwright[azure,deepspeed,formats,hf,mlflow,sentencepiece,tensorboard]"]
-    assert pip('image.packages=["mine"]', overrides=more) == ["mine"], "what the user says is what is installed"
+    compiled = ("--no-build-isolation ", "deepspeed")
+    assert pip(overrides=more) == [("", "azure,formats,hf,mlflow,sentencepiece,tensorboard"), compiled]
+    mine = described(GPUS, 'image.packages=["mine"]', overrides=more)
+    assert yaml.safe_load(mine.files["environment.yml"])["conda_file"]["dependencies"][-1] == {"pip": ["mine"]}
+    assert not mine.wheel and "environment/Dockerfile" not in mine.files, "what the user says is what is installed"

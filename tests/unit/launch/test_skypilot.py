@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from bertwright._version import __version__
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.launch.job import Job, load_job
 from bertwright.launch.skypilot import SkypilotPlace
+from bertwright.launch.wheel import WHEEL
 
 MIRROR = "train.mirror=s3://b/f"
 
@@ -58,7 +58,7 @@ def test_a_gpu_is_a_rank_and_one_rank_needs_no_torchrun(accelerators: str, ranks
 
 
 def test_this_version_is_installed_with_what_the_recipe_needs() -> None:
-    assert f"'bertwright[azure,formats,hf,s3]=={__version__}'" in task()["setup"]
+    assert f"'runs/smoke/launch/{WHEEL}[azure,formats,hf,s3]'" in task()["setup"]
     assert "[azure,formats,hf,s3,sentencepiece]" in task(overrides=('vocab.trainer.kind="sentencepiece"',))["setup"]
 
 
@@ -76,13 +76,14 @@ def test_its_python_is_not_that_of_the_machine_which_may_be_too_old(tmp_path: Pa
         subprocess.run(["bash", "-c", task()["setup"]], env=environment, cwd=home / "sky_workdir", check=True)
     made, installed = (home / "said").read_text().splitlines()[:2]
     assert made == f"{home} venv --allow-existing --python 3.12 bertwright"
-    assert installed.startswith(f"{home} pip install --python bertwright/bin/python bertwright[")
+    assert installed.startswith(f"{home} pip install --python bertwright/bin/python runs/smoke/launch/{WHEEL}[")
     assert 'cd "$HOME" && . bertwright/bin/activate' in task()["run"]
 
 
-def test_the_recipe_is_copied_to_where_the_command_reads_it() -> None:
+def test_recipe_and_wheel_are_copied_to_where_the_commands_read_them() -> None:
     found = task('environment={A="1"}')
-    assert found["file_mounts"] == {"~/runs/smoke/launch/recipe.toml": "./runs/smoke/launch/recipe.toml"}
+    sent = {f"runs/smoke/launch/{name}" for name in ("recipe.toml", WHEEL)}
+    assert found["file_mounts"] == {f"~/{path}": f"./{path}" for path in sent}
     assert found["envs"] == {"A": "1"} and found["name"] == "smoke"
 
 

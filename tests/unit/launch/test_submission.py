@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from bertwright.launch.job import load_job
 from bertwright.launch.kubeflow import INSIDE
 from bertwright.launch.submission import describe, submit, submitted
 from bertwright.launch.target import Scheduler
+from bertwright.launch.wheel import WHEEL
 
 
 @pytest.fixture
@@ -144,6 +146,24 @@ def test_what_the_place_has_is_submitted(queue: Path) -> None:
     inputs = 'inputs.dump={key="corpus.source",path="azureml:huwiki:1",type="uri_file"}'
     job = load_job(Path("smoke"), ["corpus.source=/data/x.xml.bz2"], None)
     assert not describe(load_place("azureml", "", ["compute=cpus", inputs]), job).refusal
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "path"),
+    [("skypilot", [], WHEEL), ("azureml", ["compute=cpus"], f"environment/{WHEEL}"), ("container", [], "")],
+)
+def test_what_installs_bertwright_gets_its_wheel(
+    target: str, settings: list[str], path: str, queue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertwright.launch.azureml.client.submit", lambda *_: {})
+    monkeypatch.setattr("bertwright.launch.container.run_in_order", lambda *_: None)
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
+    folder = submit(load_place(target, "", settings), load_job(Path("smoke"), [], None), SILENT).folder
+    wheels = [file.relative_to(folder).as_posix() for file in folder.rglob("*.whl")]
+    assert wheels == ([path] if path else [])
+    for wheel in wheels:
+        with zipfile.ZipFile(folder / wheel) as archive:
+            assert {"bertwright/__init__.py", "bertwright/recipes/smoke.toml"} <= set(archive.namelist())
 
 
 def test_another_target_does_not_ask_the_queue_of_the_first(queue: Path) -> None:

@@ -12,7 +12,7 @@ def test_a_gpu_has_the_numbers_of_its_data_sheet() -> None:
     network reaches 55 % in half precision (45 % in float8, 80 % without tensor cores)."""
     h100 = gpu_named("h100")
     assert (h100.memory, h100.bandwidth, h100.link, h100.watts) == (80e9, 3350e9, 450e9, 700)
-    assert h100.gpu and h100.bf16
+    assert h100.gpu and h100.capability == (9, 0)
     for precision, tera, share in (
         ("fp32", 67, 0.8),
         ("tf32", 495, 0.55),

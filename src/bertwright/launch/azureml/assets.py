@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from bertwright._version import __version__
 from bertwright.core.config import Section
 from bertwright.core.redact import has_credentials, redact_credentials
+from bertwright.launch.wheel import WHEEL, requirement
 
 Document = dict[str, Any]
 """The content of a YAML file."""
@@ -18,6 +18,12 @@ SCHEMAS = "https://azuremlschemas.azureedge.net/latest"
 _ASSET = r"azureml:[\w.-]+(:[\w.-]+|@latest)"
 _EXTRAS = frozenset({"azure", "formats", "hf", "tensorboard"})
 """Extras that every environment installs."""
+_COMPILED = frozenset({"deepspeed"})
+"""Extras whose package is compiled for the torch that is installed."""
+IMAGE, DOCKERFILE = "environment", "Dockerfile"
+"""The folder that Azure builds the image from, and the file in it that says how."""
+_PREFIX, _COPIED = "/opt/bertwright", "/tmp"
+"""Where the image has Python with its packages, and the wheel."""
 _LONG = r"azureml://[^\s?#]+"
 _WEB = r"(https|wasbs|abfss)://[^\s]+"
 _IDENTITY = (
@@ -170,8 +176,8 @@ class JobEnvironment(Section):
     python: str = Field("3.12", pattern=r"^3\.\d+$")
     """Version of Python to install on the base."""
     packages: tuple[str, ...] | None = None
-    """Packages that pip installs on the base; left out: bertwright, with the extras that the recipe needs; empty: the
-    image contains everything."""
+    """Packages that pip installs on the base; left out: this bertwright, as a wheel that is sent along, with the extras
+    that the recipe needs; empty: the image contains everything."""
 
     @model_validator(mode="after")
     def _nothing_that_is_not_read(self) -> JobEnvironment:
@@ -188,13 +194,33 @@ class JobEnvironment(Section):
             )
         return self
 
-    def document(self, extras: Set[str]) -> Document:
-        """Return the document of the environment to create, for a recipe that needs `extras`."""
-        document = {"$schema": f"{SCHEMAS}/environment.schema.json", "name": "bertwright", "image": self.image}
-        wanted = ",".join(sorted(_EXTRAS | extras))
-        packages = (f"bertwright[{wanted}]=={__version__}",) if self.packages is None else self.packages
-        if not packages:
+    @property
+    def built(self) -> bool:
+        """Whether Azure builds the image from the folder `IMAGE`, in which the wheel of this bertwright lies."""
+        return not self.registered and self.packages is None
+
+    def document(self) -> Document:
+        """Return the document of the environment to create."""
+        document: Document = {"$schema": f"{SCHEMAS}/environment.schema.json", "name": "bertwright"}
+        if self.built:
+            return {**document, "build": {"path": IMAGE, "dockerfile_path": DOCKERFILE}}
+        document["image"] = self.image
+        if not self.packages:
             return document
-        dependencies = [f"python={self.python}", "pip", {"pip": list(packages)}]
+        dependencies = [f"python={self.python}", "pip", {"pip": list(self.packages)}]
         conda = {"name": "bertwright", "channels": ["conda-forge"], "dependencies": dependencies}
         return {**document, "conda_file": conda}
+
+    def dockerfile(self, extras: Set[str]) -> str:
+        """Return the Dockerfile of the image: the base, Python, and the wheel with the extras that a recipe needs."""
+        pip = f"{_PREFIX}/bin/python -m pip install --no-cache-dir"
+        installed = [f"{pip} '{requirement((_EXTRAS | extras) - _COMPILED, _COPIED)}'"]
+        # Its set-up imports torch, which an isolated build would not see.
+        installed += [f"{pip} --no-build-isolation '{requirement({name}, _COPIED)}'" for name in _COMPILED & extras]
+        channel = "--override-channels --channel conda-forge"
+        python = f"conda create --yes --prefix {_PREFIX} {channel} python={self.python} pip setuptools wheel"
+        steps = " \\\n    && ".join([python, *installed])
+        return (
+            f"FROM {self.image}\nCOPY {WHEEL} {_COPIED}/\nRUN {steps}\n"
+            f"ENV PATH={_PREFIX}/bin:$PATH PYTHONUNBUFFERED=1\n"
+        )

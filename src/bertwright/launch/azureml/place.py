@@ -12,7 +12,17 @@ from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
 from bertwright.launch.azureml import client, jobs
-from bertwright.launch.azureml.assets import Cluster, Data, Datastore, DatastoreFolder, Input, JobEnvironment, Name
+from bertwright.launch.azureml.assets import (
+    DOCKERFILE,
+    IMAGE,
+    Cluster,
+    Data,
+    Datastore,
+    DatastoreFolder,
+    Input,
+    JobEnvironment,
+    Name,
+)
 from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import events_folder, unseen, unseen_files, with_inputs
 from bertwright.launch.azureml.sizes import between_machines, has_infiniband, ranks_of
@@ -22,12 +32,13 @@ from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, of_this_machine
 from bertwright.launch.shared_memory import SharedMemory
 from bertwright.launch.target import Description, Submitted
+from bertwright.launch.wheel import WHEEL
 from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
 
 
 class AzuremlPlace(Section):
-    """An Azure Machine Learning workspace. Only submitting needs Azure's package, bertwright[azureml]."""
+    """An Azure Machine Learning workspace. Only submitting needs Azure's package, the extra azureml."""
 
     kind: Literal["azureml"] = "azureml"
     """Names this target."""
@@ -86,14 +97,17 @@ class AzuremlPlace(Section):
         job = with_inputs(job, self.inputs)
         made: dict[str, dict[str, Any]] = {file: document for _, file, document in self._assets()}
         if not self.image.registered:
-            made["environment.yml"] = self.image.document(job.extras)
+            made["environment.yml"] = self.image.document()
         made[self._file] = self._pipeline(job) if self.runs == "pipeline" else self._job(job)
         files = {RECIPE: job.recipe, ".amlignore": IGNORE}
+        if self.image.built:
+            files[f"{IMAGE}/{DOCKERFILE}"] = self.image.dockerfile(job.extras)
         files |= {file: yaml_text(document) for file, document in made.items()}
         lines = client.commands(self._creations(), str(job.folder), self.workspace)
         missing = unseen_files(job, self.inputs)
         note = " ".join(filter(None, (unseen(missing), not_kept(job, RUN))))
-        return Description(files, lines, note, unseen(of_this_machine(missing)))
+        packed = f"{IMAGE}/{WHEEL}" if self.image.built else ""
+        return Description(files, lines, note, unseen(of_this_machine(missing)), packed)
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`; job identifiers include the workspace."""
