@@ -162,11 +162,12 @@ def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]
 
 
 def _not_numbers(rows: Rows) -> str:
-    """A sentence saying where the loss is NaN, "" if nowhere; the curve has gaps there."""
+    """A sentence saying where there is no loss, "" if nowhere; the curve has gaps there."""
     steps = [
         row["total_steps"] for row in rows for name in ("mlm_loss", "heldout_mlm_loss") if row.get(name, 0) is None
     ]
-    return f" It is not a number (NaN) in {len(steps):,} rows, first at step {steps[0]:,}." if steps else ""
+    where = f"in {len(steps):,} rows, first at step {steps[0]:,}" if steps else ""
+    return f" It is not a number (NaN), or nothing was predicted, {where}." if steps else ""
 
 
 def _points(rows: Rows, name: str) -> Points:

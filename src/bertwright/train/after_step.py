@@ -37,6 +37,8 @@ def after_step(
         except ScoringStopped:
             state, stop = replace(state, unscored=True), True
     refuse_no_update(session, phase, state)
+    if not state.unscored:
+        _say_schedule_cut(session, phase, state)
     due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
@@ -79,6 +81,7 @@ def score_late(session: Session, phase: Phase, state: State) -> State:
         raise _interrupted(session, phase, state.data_step) from None
     state = _ended_by_score(session, phase, state)
     refuse_no_update(session, phase, state)
+    _say_schedule_cut(session, phase, state)
     state = replace(state, unscored=False, due=state.due or state.phase_end)
     session.complete(state.total_steps, heldout_values(scores))
     session.save(state, wait=True)
@@ -109,6 +112,20 @@ def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
     return replace(state, phase_end=state.phase_end or reached)
 
 
+def _say_schedule_cut(session: Session, phase: Phase, state: State) -> None:
+    """At the end of a phase, log where its learning rate stopped if dropped updates cut its schedule short."""
+    missing = state.data_step - state.optimizer_step
+    if not state.phase_end or not missing or phase.budget:
+        return
+    stopped, planned = (phase.rate(max(done - 1, 0), 0.0) for done in (state.optimizer_step, state.data_step))
+    if stopped != planned:
+        session.log.say(
+            f"train: phase {phase.index} ends after {state.data_step:,} steps with {state.optimizer_step:,} updates, "
+            f"because {missing:,} were dropped or undone. The learning rate follows the updates, so it stops at "
+            f"{stopped:.2g} instead of {planned:.2g}"
+        )
+
+
 def row_is_due(phase: Phase, step: int) -> bool:
     """Whether a row is always written after `step`: it is logged, scored or saved, or the last of its phase."""
     due = any(step % every == 0 for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
@@ -123,6 +140,7 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     began, scored_before = time.perf_counter(), bool(state.heldout)
     state = replace(state, phase_end=True)
     refuse_no_update(session, phase, state)
+    _say_schedule_cut(session, phase, state)
     state, scores = score_heldout(session, phase, state)
     if not scored_before:
         session.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})

@@ -15,7 +15,7 @@ from bertwright.train.instructions import in_use
 from bertwright.train.job import Job
 from bertwright.train.meter import Meter, build_meter
 from bertwright.train.network import Network, build_network
-from bertwright.train.phase_lengths import check_phase_lengths
+from bertwright.train.phase_lengths import check_phase_lengths, growth_of_rate
 from bertwright.train.phases import Phase
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks import Ranks
@@ -51,6 +51,9 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     averaging = build_averaging(job.config.averaging, job.phases)
     start = where_to_start(job, model, averaging, ranks, log)
     state = check_phase_lengths(start.state, job.phases)
+    for extension in state.extensions[len(start.state.extensions) :]:
+        index = extension["phase"]
+        log.say(f"train: {growth_of_rate(extension, job.phases[index], job.config.phases[index], state)}")
     _set_threads(job, state, ranks, log)
     if job.config.init_embeddings == "text" and not state.sessions:  # the first start
         from bertwright.train.init_embeddings import start_from_text

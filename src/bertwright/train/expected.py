@@ -22,13 +22,15 @@ ENOUGH = 20
 def outside(bands: Sequence[ExpectedLoss], row: Mapping[str, Any], steps: int) -> str:
     """Return what is wrong with the loss of a metrics row covering the last `steps` steps, or "" if nothing is.
 
-    The loss is the sum of the row's terms, a mean over its steps. A loss that is not a number is outside any band.
+    The loss is the sum of the row's terms, a mean over its steps. A loss that is not a number is outside any band; if
+    there was nothing to predict, there is no loss.
     """
     last = int(row["total_steps"])
     due = [band for band in bands if last - steps < band.step <= last]
     terms = [value for name, value in row.items() if name.endswith("_loss") and not name.startswith("heldout_")]
-    loss = math.fsum(value if value is not None else math.nan for value in terms)
-    left = [band for band in due if not band.low <= loss <= band.high]
+    found = [value for value in terms if value is not None]
+    loss = math.fsum(found)
+    left = [band for band in due if found and not band.low <= loss <= band.high]
     if not left:
         return ""
     band = left[-1]

@@ -42,8 +42,9 @@ def _limit(factor: float, window: int, before: Sequence[float]) -> float:
 
 
 def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
-    """Return the state with an applied update's norm and loss added to the history that later updates are judged by."""
-    if not result.applied:
+    """Return the state with an applied update's norm and loss added to the history that later updates are judged by,
+    unless it had nothing to predict."""
+    if not result.applied or result.empty:
         return state
     # Without a limit no history is needed, and a state that is written often stays small.
     norms = (*state.norms, result.grad_norm)[-guard.window :] if guard.spike else state.norms
@@ -77,9 +78,10 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
         if any(each.restart_bias_correction for each in session.forecast.phases[before.phase + 1 : phase.index + 1]):
             trained.engine.restart_steps()
         applied = 0
+    last = f". Phase {phase.index} ends here, with the weights of that checkpoint, because these are its last batches"
     session.log.say(
         f"train: {state.skipped_in_a_row} updates in a row were dropped: training returns to {checkpoint.path.name} "
-        f"and skips the batches {_said(left_out)}"
+        f"and skips the batches {_said(left_out)}{last if phase.over(state.data_step, state.phase_seconds) else ''}"
     )
     return replace(
         state,

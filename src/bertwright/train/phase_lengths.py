@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bertwright.core.errors import ArtifactError
+from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.phases import Phase
 from bertwright.train.state import PhaseEnd, State
 
@@ -46,6 +47,19 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
             state = replace(state, extensions=(*state.extensions, extension))
     lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
     return replace(state, phase_steps=lengths, phase_ends=ends)
+
+
+def growth_of_rate(extension: Mapping[str, int], phase: Phase, config: PhaseConfig, state: State) -> str:
+    """Say, for the log, how the learning rate changes where a phase (`config` in the recipe) has grown."""
+    before = extension["from"]
+    grown = f"phase {phase.index} grows from {before:,} to {extension['to']:,} steps at step {extension['step']:,}"
+    if phase.budget:  # its rate follows time
+        return grown
+    shorter = replace(phase, schedule_steps=before, warmup_steps=config.warmup_steps(before))
+    last = shorter.rate(max(min(state.optimizer_step, before) - 1, 0), 0.0)
+    following = phase.rate(state.optimizer_step, 0.0)
+    risen = ": the shorter schedule had already decayed, so the loss may rise at first" if following > 2 * last else ""
+    return f"{grown}, and its learning rate goes from {last:.2g} to {following:.2g}{risen}"
 
 
 def _refuse_other_end(phase: Phase, recorded: PhaseEnd | None, planned: int, length: int) -> None:

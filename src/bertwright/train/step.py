@@ -51,16 +51,21 @@ class StepSettings:
 class StepResult:
     """Measurements of one step, over the global batch."""
 
-    losses: Mapping[str, float]
-    """The mean of each term of the objective, in nats, by name."""
+    losses: Mapping[str, float | None]
+    """The mean of each term of the objective, in nats, by name; None for a term without any prediction in this step."""
     grad_norm: float
     """Global gradient norm before clipping."""
     applied: bool
     """False if the norm or the loss was not finite, or above its limit: the entire global step was dropped."""
-    accuracies: Mapping[str, float] = field(default_factory=dict)
-    """The share of correct predictions of each term, by name; empty if they were not counted."""
+    accuracies: Mapping[str, float | None] = field(default_factory=dict)
+    """The share of correct predictions of each term, by name, None as in `losses`; empty if they were not counted."""
     loss: float = 0.0
     """The sum of the means of the terms, each multiplied by its share."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was nothing to predict, so that neither the loss nor the gradient is that of a step."""
+        return bool(self.losses) and all(loss is None for loss in self.losses.values())
 
 
 def train_step(
@@ -89,8 +94,11 @@ def train_step(
         trained.engine.update(update.learning_rate)
     # The losses, followed by the shares of correct predictions if those were requested.
     losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
-    guessed = {name: right for name, right in rights.items() if not math.isnan(right)}
-    return StepResult(losses, grad_norm, applied, guessed, loss)
+    means, guessed = (
+        {name: value if totals[name] else None for name, value in values.items()}
+        for values in (losses, {name: right for name, right in rights.items() if not math.isnan(right)})
+    )
+    return StepResult(means, grad_norm, applied, guessed, loss)
 
 
 def _is_good(value: float, limit: float) -> bool:

@@ -20,12 +20,15 @@ from bertwright.train.step import StepResult
 
 @dataclass
 class Window:
-    """Sums over the steps since the last row; losses and norms of applied updates only."""
+    """Values of the steps since the last row; losses and norms of applied updates only."""
 
     steps: int = 0
     skipped: int = 0
     losses: dict[str, float] = field(default_factory=dict)
-    accuracies: Mapping[str, float] = field(default_factory=dict)
+    """The sum of each term's losses in the applied updates that have predictions of it."""
+    predicted: dict[str, int] = field(default_factory=dict)
+    """The number of those updates for each term."""
+    accuracies: Mapping[str, float | None] = field(default_factory=dict)
     """Accuracies of the last step only, if they were counted."""
     grad_norm: float = 0.0
     rate: float = 0.0
@@ -48,7 +51,8 @@ class Window:
         self.skipped += not result.applied
         for name, loss in result.losses.items():
             # The loss of a dropped step may be NaN, and would make the mean of the entire window NaN.
-            self.losses[name] = self.losses.get(name, 0.0) + (loss if result.applied else 0.0)
+            self.losses[name] = self.losses.get(name, 0.0) + ((loss or 0.0) if result.applied else 0.0)
+            self.predicted[name] = self.predicted.get(name, 0) + (result.applied and loss is not None)
         self.accuracies = result.accuracies
         self.grad_norm += result.grad_norm if result.applied else 0.0
         self.tokens += tokens
@@ -62,7 +66,8 @@ class Window:
         return sum(self.times)
 
     def row(self, phase: Phase, state: State, scores: Mapping[str, float | None]) -> dict[str, Any]:
-        """Return the row for these steps, the last of which led to `state`; NaN if no update was applied."""
+        """Return the row for these steps, the last of which led to `state`; NaN if no update was applied, None for the
+        loss of a term without any prediction."""
         applied = self.steps - self.skipped
         row = {
             "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -72,9 +77,9 @@ class Window:
             "total_steps": state.total_steps,
             "optimizer_step": state.optimizer_step,
             "skipped": self.skipped,
-            **{f"{name}_loss": _mean(loss, applied) for name, loss in self.losses.items()},
+            **{f"{name}_loss": self._loss(name) for name in self.losses},
             **{f"{name}_accuracy": share for name, share in self.accuracies.items()},
-            "grad_norm": _mean(self.grad_norm, applied),
+            "grad_norm": self.grad_norm / applied if applied else math.nan,
             "learning_rate": self.rate,
             **({"loss_scale": state.scale.factor} if state.scale else {}),
             "tokens_seen": state.tokens_seen,
@@ -84,14 +89,15 @@ class Window:
         }
         return row | heldout_values(scores)
 
+    def _loss(self, name: str) -> float | None:
+        if self.skipped == self.steps:
+            return math.nan
+        return self.losses[name] / self.predicted[name] if self.predicted[name] else None
+
 
 def heldout_values(scores: Mapping[str, float | None]) -> dict[str, float]:
     """Return held-out scores under the names that a row uses."""
     return {f"heldout_{name}": value for name, value in scores.items() if value is not None}
-
-
-def _mean(total: float, steps: int) -> float:
-    return total / steps if steps else math.nan
 
 
 def digits_of(ranks: Ranks, micro_batches: Sequence[MicroBatch]) -> str:

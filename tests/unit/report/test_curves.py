@@ -44,7 +44,7 @@ def test_a_loss_that_is_no_number_leaves_a_gap_and_is_told(run: Facts) -> None:
     chart = charts(run, row(10, mlm_loss=4.0), row(20, mlm_loss=None), row(30, mlm_loss=3.0, heldout_mlm_loss=None))
     loss = chart["Loss of masked tokens"]
     assert lines(loss)["training"] == [(10.0, 4.0), (30.0, 3.0)] and lines(loss)["held-out"] == []
-    assert loss.explanation.endswith("It is not a number (NaN) in 2 rows, first at step 20.")
+    assert loss.explanation.endswith("It is not a number (NaN), or nothing was predicted, in 2 rows, first at step 20.")
     assert "NaN" not in charts(run)["Loss of masked tokens"].explanation
 
 

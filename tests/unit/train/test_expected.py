@@ -36,6 +36,11 @@ def test_the_first_row_at_or_after_a_step_is_judged(step: int, steps: int, mlm: 
     assert found.startswith(says) and bool(found) == bool(says)
 
 
+def test_a_step_with_nothing_to_predict_is_not_judged() -> None:
+    assert outside(BANDS, {"total_steps": 1, "mlm_loss": None, "nsp_loss": None}, 1) == ""
+    assert "loss 0.500 is below" in outside(BANDS, {"total_steps": 1, "mlm_loss": None, "nsp_loss": 0.5}, 1)
+
+
 def test_a_band_is_one() -> None:
     with pytest.raises(RecipeError, match="low 3 is not below high 2"):
         ExpectedLoss(step=1, low=3, high=2)

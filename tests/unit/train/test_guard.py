@@ -267,6 +267,48 @@ def test_stopped_and_continued_it_does_the_same(train: Train, spoil: Spoil, row:
     assert same(continued, undisturbed) and continued.counts["left_out"] == undisturbed.counts["left_out"]
 
 
+@pytest.mark.parametrize(("bad", "last"), [(range(9, 12), True), (range(8, 11), False)])
+def test_a_return_on_the_last_step_of_a_phase_says_that_nothing_follows(
+    train: Train, spoil: Spoil, bad: range, last: bool
+) -> None:
+    spoil(bad)
+    lines = Lines()
+    done = train(phases=[PHASES[0]], guard=GUARD, checkpoint_every=8, log=lines)
+    (said,) = [line for line in lines.said if "training returns to step-000000008" in line]
+    assert ("Phase 0 ends here, with the weights of that checkpoint" in said) == last
+    before = load_file(done.path / "checkpoints" / "step-000000008" / "model.safetensors")
+    assert all(torch.equal(before[name], tensor) for name, tensor in weights(done).items()) == last
+
+
+@pytest.mark.parametrize("schedule", ["linear", "constant"])
+@pytest.mark.parametrize("bad", [range(0), range(2, 5), range(9, 12)])
+def test_a_schedule_that_dropped_updates_cut_short_is_said_at_the_end_of_its_phase(
+    train: Train, spoil: Spoil, bad: range, schedule: str
+) -> None:
+    phases = [PHASES[0] | {"schedule": schedule, "warmup": 0}, PHASES[1]]
+    spoil(bad)
+    lines = Lines()
+    done = train(phases=phases, log=lines)
+    rows = [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()]
+    said = [line for line in lines.said if "ends after" in line]
+    if schedule == "constant" or not bad:
+        assert said == []
+        return
+    # After 9 of 12 updates the next one has a quarter of the rate; the last had a third, the twelfth has a twelfth.
+    assert said == [
+        "train: phase 0 ends after 12 steps with 9 updates, because 3 were dropped or undone. The learning rate "
+        "follows the updates, so it stops at 0.0033 instead of 0.00083"
+    ]
+    assert next(row["optimizer_step"] for row in rows if row["step"] == 12) == 9
+
+
+def test_updates_undone_by_a_return_cut_the_schedule_too(train: Train, spoil: Spoil) -> None:
+    spoil(range(5, 8))
+    lines = Lines()
+    train(phases=[PHASES[0] | {"warmup": 0}], guard=GUARD, checkpoint_every=2, log=lines)
+    assert any("ends after 12 steps with 8 updates, because 4 were dropped or undone" in line for line in lines.said)
+
+
 def test_it_goes_back_no_more_often_than_it_may(train: Train, spoil: Spoil) -> None:
     spoil([*range(5, 8), *range(9, 12)])
     with pytest.raises(DataError, match=r"3 steps in a row .*, also after going back 1 times: training has diverged"):

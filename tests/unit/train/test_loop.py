@@ -96,6 +96,45 @@ def test_the_schedule_follows_applied_updates(train: Train, monkeypatch: pytest.
     assert rows[2]["nsp_loss"] is None and rows[2]["grad_norm"] is None
 
 
+def test_a_row_is_a_mean_over_the_steps_that_predict_something(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third and fourth steps have no masked token; in the fourth also no pair has a label. Rows are of two steps
+    each, or of one."""
+    real, taken = loop.train_step, 0
+
+    def without(trained: Any, batches: Any, totals: Any, update: Any) -> StepResult:
+        nonlocal taken
+        taken += 1
+        if taken in (3, 4):
+            batches = [replace(b, weights=torch.zeros_like(b.weights)) for b in batches]
+            totals = totals | {"mlm": 0}
+        if taken == 4:
+            batches = [replace(b, sequence_weights=torch.zeros_like(b.sequence_weights)) for b in batches]
+            totals = totals | {"nsp": 0}
+        return real(trained, batches, totals, update)
+
+    monkeypatch.setattr(loop, "train_step", without)
+    guard = {"spike": 1e9, "loss_spike": 1e9, "window": 10}
+    phase = PHASE | {"steps": 12}
+    done, rows = dict[int, Any](), dict[int, Any]()
+    for every in (1, 2, 3):
+        taken = 0
+        done[every] = train(f"every-{every}", phases=[phase], log_every=every, evaluate_every=12, guard=guard)
+        lines = done[every].file("metrics.jsonl").read_text().splitlines()
+        rows[every] = {row["step"]: row for row in map(json.loads, lines)}
+    one = rows[1]
+    assert (one[3]["mlm_loss"], one[3]["mlm_accuracy"], one[3]["nsp_loss"] > 0) == (None, None, True)
+    assert (one[4]["mlm_loss"], one[4]["nsp_loss"], one[4]["nsp_accuracy"]) == (None, None, None)
+    assert one[4]["skipped"] == 0 and one[4]["optimizer_step"] == 4
+    assert rows[2][4]["mlm_loss"] is None and rows[2][4]["nsp_loss"] == pytest.approx(one[3]["nsp_loss"], rel=1e-6)
+    assert rows[3][3]["mlm_loss"] == pytest.approx((one[1]["mlm_loss"] + one[2]["mlm_loss"]) / 2, rel=1e-6)
+    assert rows[3][6]["mlm_loss"] == pytest.approx((one[5]["mlm_loss"] + one[6]["mlm_loss"]) / 2, rel=1e-6)
+    (path,) = done[1].path.glob("checkpoints/step-000000012/state.json")
+    state = json.loads(path.read_bytes())
+    # Of 12 updates 10 are kept; the one of step 4 is not among them.
+    assert state["norms"] == pytest.approx([one[step]["grad_norm"] for step in (2, 3, *range(5, 13))], rel=1e-6)
+    assert 0.0 not in state["losses"] and len(state["losses"]) == 10
+
+
 def test_rows_have_the_time_of_day_and_what_is_left_of_the_whole_run(train: Train) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     done = train(phases=[PHASE, PHASE], log_every=1, evaluate_every=8)

@@ -175,6 +175,31 @@ def test_a_phase_may_grow_but_not_shrink_and_its_growth_is_remembered(train: Tra
     assert train(phases=[{**PHASES[0], "steps": 15}]).fingerprint == longer.fingerprint, "a refusal changes nothing"
 
 
+@pytest.mark.parametrize(
+    ("phase", "says"),
+    [
+        # A share of warm-up grows with the phase: after 12 of 24 updates the decay is at 12 - 2.4 of 24 - 2.4.
+        ({}, "and its learning rate goes from 0.00093 to 0.0056: the shorter schedule had already decayed"),
+        ({"warmup": 4}, "and its learning rate goes from 0.0013 to 0.006: the shorter schedule had already decayed"),
+        ({"schedule": "constant"}, "and its learning rate goes from 0.01 to 0.01"),
+    ],
+)
+def test_the_rate_at_which_a_grown_phase_goes_on_is_said(train: Train, phase: dict[str, Any], says: str) -> None:
+    train(phases=[PHASES[0] | phase])
+    notes = Notes()
+    done = train(phases=[PHASES[0] | phase | {"steps": 24}], log=notes, log_every=1)
+    (line,) = [line for line in notes.lines if "grows from" in line]
+    assert line.startswith(f"train: phase 0 grows from 12 to 24 steps at step 12, {says}")
+    assert ("so the loss may rise at first" in line) == ("schedule" not in phase)
+    rates = {row["step"]: row["learning_rate"] for row in metric_lines(done.path)}
+    assert [f"{rates[step]:.2g}" for step in (12, 13)] == [
+        line.split(" goes from ")[1].split(" ")[0],
+        line.split(" to ")[-1].split(":")[0],
+    ]
+    train(phases=[PHASES[0] | phase | {"steps": 24}], log=(again := Notes()))
+    assert not any("grows from" in line for line in again.lines), "it has grown before"
+
+
 def test_a_phase_that_has_ended_cannot_change(train: Train) -> None:
     done = train()
     for steps in (10, 13):

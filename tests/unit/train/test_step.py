@@ -155,8 +155,26 @@ def test_a_loss_above_its_limit_drops_the_step(tiny: BertConfig, make_batch: Mak
 
 def test_a_rank_without_sequences_takes_part_in_the_sum(step: Any, tiny: BertConfig, make_batch: MakeBatch) -> None:
     result, model = step([], max_grad_norm=0.0)
-    assert result == StepResult({"mlm": 0.0, "nsp": 0.0}, 0.0, True)
+    assert result == StepResult({"mlm": None, "nsp": None}, 0.0, True)
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
+
+
+def test_a_term_without_predictions_has_no_loss_and_no_accuracy(
+    step: Any, tiny: BertConfig, make_batch: MakeBatch
+) -> None:
+    whole = make_batch(tiny, [9, 12])
+    none = slice(0)
+    empty = replace(
+        whole,
+        prediction_positions=whole.prediction_positions[none],
+        labels=whole.labels[none],
+        weights=whole.weights[none],
+    )
+    (result, _), (expected, _) = (step([batch], accuracy=True) for batch in (empty, whole))
+    assert result.losses == {"mlm": None, "nsp": expected.losses["nsp"]}
+    assert result.accuracies == {"mlm": None, "nsp": expected.accuracies["nsp"]}
+    assert result.applied and not result.empty and result.loss == pytest.approx(expected.losses["nsp"], rel=1e-6)
+    assert not expected.empty and step([], accuracy=True)[0].empty
 
 
 def test_every_forward_pass_is_counted(
