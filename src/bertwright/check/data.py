@@ -15,7 +15,7 @@ from bertwright.core.log import SILENT
 from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
-from bertwright.examples.config import ImportedData
+from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None) -> Itera
         number = "" if data.examples is None else f", {data.examples:,} examples"
         length = "" if data.shape.length is None else f", length {data.shape.length}"
         yield ok(key, f"{data.folder}: {what}, {len(data.files):,} files{number}{length}")
-        if entries and not data.documents:
-            yield from _other_vocabulary(phase, data, entries)
+        if entries:
+            yield from _contents(phase, data, entries, recipe.examples)
         if data.incomplete:
             yield warning(key, f"{data.folder} has {data.incomplete}.", "Download the missing files if you need them.")
         if recipe.corpus is None:
@@ -122,15 +122,19 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None) -> Itera
             yield ok(key, f"not trained on: {listed(phase, unused)}")
 
 
-def _other_vocabulary(phase: ImportedData, data: FileSet, entries: Sequence[str]) -> Iterator[Verdict]:
-    """Yield an error if the first examples are damaged, or do not have the ids of the given vocabulary."""
+def _contents(
+    phase: ImportedData, data: FileSet, entries: Sequence[str], examples: ExamplesConfig
+) -> Iterator[Verdict]:
+    """Yield an error if the first examples are damaged, or do not have the ids of the given vocabulary, and otherwise a
+    warning for each thing in some of them that teaches nothing."""
     from bertwright.formats.errors import ShardError
     from bertwright.formats.imported.phase_files import damaged
     from bertwright.formats.other_vocabulary import misfit
+    from bertwright.formats.statistics import doubts
 
     key = f"{phase.key}.data"
     try:
-        fault = misfit(data, entries)
+        fault = "" if data.documents else misfit(data, entries)
     except ShardError as cause:
         if not phase.quarantine:
             yield raised(key, damaged(phase, cause))
@@ -138,6 +142,13 @@ def _other_vocabulary(phase: ImportedData, data: FileSet, entries: Sequence[str]
     if fault:
         remedy = "The examples were made with another vocabulary: set vocab.file to theirs."
         yield error(key, f"{fault}.", remedy, DataError)
+        return
+    read, said = doubts(data, entries, examples.pairs)
+    unit = "documents" if data.documents else "examples"
+    for sentence in said:
+        yield warning(
+            key, f"in {read:,} {unit} that were read, {sentence}.", "Make the files again if this is not intended."
+        )
 
 
 def examples_of_another_run(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:

@@ -10,6 +10,7 @@ from bertwright.check.computing import computing
 from bertwright.check.data import examples_of_another_run, imported_data, sources
 from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
+from bertwright.check.information import information
 from bertwright.check.lengths import known_lengths
 from bertwright.check.machine import OtherMachine
 from bertwright.check.out import run_folder
@@ -69,6 +70,7 @@ def _verdicts(
     yield from memory(recipe, pending, ranks, known_lengths(recipe, out) if "train" in pending else {}, at)
     yield from disk(recipe, out, pending, size, at is not None)
     yield from advice(recipe, pending, size)
+    yield from information(recipe, out, pending)
     yield from repeated(recipe, out, pending)
 
 

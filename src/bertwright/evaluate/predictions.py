@@ -18,7 +18,7 @@ from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed_sequences
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normalization import CLS, MASK, SEP, UNK
+from bertwright.vocab.normalization import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
 BEST = 5
@@ -61,18 +61,19 @@ def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: 
     """Up to `most` sentences of `store` in a fixed random order, each with one masked word.
 
     The word is a single entry, because one [MASK] is one token. Only sentences of 6 to 48 tokens with such a word and
-    without unknown tokens are used; the first 200 sentences per question are tried.
+    without unknown or other special tokens are used; the first 200 sentences per question are tried.
     """
     starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
     count = len(store.sentences)
     # A hashed order: the first sentences would all be from one article.
     order = Permutation(rng.key("evaluate", "sentences"), count)(np.arange(min(count, most * TRIED_PER_SAMPLE)))
+    special = [tokenizer.ids(entry) for entry in SPECIALS]
     questions: list[Question] = []
     for sentence in order.tolist():
         if len(questions) == most:
             break
         ids = store.tokens[starts[sentence] : starts[sentence + 1]].astype(np.int64)
-        if SHORTEST <= len(ids) <= min(LONGEST, positions - 2) and tokenizer.ids(UNK) not in ids:
+        if SHORTEST <= len(ids) <= min(LONGEST, positions - 2) and not np.isin(ids, special).any():
             words = _whole_words(ids, tokenizer)
             if words:
                 chosen = words[int(rng.below(rng.key("evaluate", "word"), sentence, len(words))[0])]

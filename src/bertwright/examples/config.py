@@ -13,7 +13,7 @@ from bertwright.core.config import Section, runtime_only
 from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.masking_config import MaskingConfig
 
-VERSION = 7
+VERSION = 8
 """Incremented whenever a code change alters the result of the stage."""
 
 

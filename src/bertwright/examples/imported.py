@@ -126,7 +126,7 @@ class ImportedLoader:
         if self._imported.facts["static"]:
             predictions = int(self._imported.predictions(own_rows).sum())
         elif masking.counted:
-            # [CLS] and [SEP] are not masked; only the ids tell how many an example has.
+            # Special tokens are not masked; only the ids tell how many an example has.
             some = self._imported.take(own_rows)
             specials = np.diff(ends(self._special(some.token_ids))[some.cu_seqlens])
             predictions = int(masking.counts(lengths, specials).sum())
@@ -159,7 +159,8 @@ class ImportedLoader:
         return Masking(config, config.rate_at(step), config.most(self.settings.length), self._vocabulary)
 
     def _special(self, tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-        return np.isin(tokens, (self._vocabulary.cls, self._vocabulary.sep))
+        # Not only [CLS] and [SEP]: a tokenizer that reads "[MASK]" in an article as the mask leaves its id in the text.
+        return np.isin(tokens, self._vocabulary.special)
 
     def _collated(self, rows: Ids, keys: Keys, masking: Masking) -> MicroBatch:
         some = self._imported.take(rows)

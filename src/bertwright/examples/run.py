@@ -28,6 +28,7 @@ from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.heldout_overlap import heldout_contamination
+from bertwright.examples.information import of_plans
 from bertwright.examples.inputs import Inputs, Step
 from bertwright.examples.join import join
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
@@ -108,6 +109,8 @@ def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
     """Log what was built, and warn if the held-out set is too small for reliable scores."""
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
+    for sentence in of_plans(counts["train"]["sequences"], counts["train"]["rows"], config):
+        log.say(f"examples: warning: {sentence}")
     if heldout < FEW_HELDOUT:
         more = "raise examples.heldout" if documents >= 4 * FEW_HELDOUT else "only more text makes them more precise"
         log.say(f"examples: scores on {heldout} held-out documents will be imprecise; {more}")

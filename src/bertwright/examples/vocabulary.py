@@ -53,6 +53,12 @@ class Vocabulary:
             )
         return vocabulary
 
+    @property
+    def special(self) -> tuple[int, int, int, int]:
+        """The ids of [PAD], [CLS], [SEP] and [MASK], which stand for no text and are never predicted ([UNK] stands for
+        a word)."""
+        return self.pad, self.cls, self.sep, self.mask
+
     @cached_property
     def continuation(self) -> NDArray[np.bool_]:
         """[V] whether each entry continues a word."""

@@ -1,16 +1,90 @@
-"""Checks that examples begin, end and are masked with the vocabulary's ids of [CLS], [SEP] and [MASK]."""
+"""Where examples have the ids of special tokens: whether they begin, end and are masked with those of the vocabulary,
+and which are where only text should be.
+
+Tokenizers that read "[MASK]" in an article as the mask leave such ids inside examples. Nothing can be learned by
+predicting them, so a run keeps them as context and never predicts them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bertwright.examples.instances import Instances
+from bertwright.examples.instances import Instances, ends
 
 _TELLING = 16
 """Number of predictions from which their most common id reliably shows whether it is [MASK]."""
+
+
+ENTRIES = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
+"""The special entries that stand for no text, in the order of `Vocabulary.special`."""
+
+
+@dataclass
+class Misplaced:
+    """Counts of special ids where only text should be."""
+
+    special: Sequence[int]
+    """The ids of `ENTRIES`."""
+    inside: Counter[str] = field(default_factory=Counter)
+    """How often each entry occurs inside the text of examples, by name."""
+    labels: Counter[str] = field(default_factory=Counter)
+    """How many predictions have each entry as their label, by name."""
+
+    def add(self, block: Instances) -> None:
+        """Count those of a block of examples."""
+        tokens = block.originals()
+        for counts, ids in ((self.inside, tokens[_inside(block, tokens, self.special)]), (self.labels, block.labels)):
+            found = {entry: int((ids == number).sum()) for entry, number in zip(ENTRIES, self.special, strict=True)}
+            counts.update({entry: count for entry, count in found.items() if count})
+
+
+def sentences_of(inside: Mapping[str, int], labels: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each kind of misplaced special id that was counted (see `Misplaced`)."""
+    said = []
+    if inside:
+        named = ", ".join(f"{entry} {count:,} times" for entry, count in inside.items())
+        said.append(f"special ids occur inside the text of examples, where they are never predicted: {named}")
+    if labels:
+        named = ", ".join(f"{entry} {count:,} times" for entry, count in labels.items())
+        said.append(f"special ids are the labels of predictions, which are not trained on: {named}")
+    return said
+
+
+def without_special_labels(block: Instances, special: Sequence[int]) -> Instances:
+    """Return the examples without the predictions whose label is special; the label is put back into the text."""
+    dropped = np.isin(block.labels, special)
+    if not dropped.any():
+        return block
+    tokens = block.token_ids.copy()
+    tokens[block.predicted[dropped]] = block.labels[dropped]
+    return replace(
+        block,
+        token_ids=tokens,
+        positions=block.positions[~dropped],
+        labels=block.labels[~dropped],
+        cu_predictions=ends(~dropped)[block.cu_predictions],
+    )
+
+
+def _inside(block: Instances, tokens: NDArray[np.int32], special: Sequence[int]) -> NDArray[np.bool_]:
+    """[T] whether a special id, of the ids `tokens` [T] before masking, is where only text should be."""
+    if not len(block):
+        return np.zeros(0, np.bool_)
+    of_special = np.isin(tokens, special)
+    begins, lasts = block.cu_seqlens[:-1], block.cu_seqlens[1:] - 1
+    # In an example of one segment, a [SEP] between two texts is where the next document begins.
+    one_segment = np.repeat(block.second >= block.lengths, block.lengths)
+    separates = one_segment & ~np.append(False, of_special[:-1]) & ~np.append(of_special[1:], False)
+    separates[begins + block.second - 1] = True
+    inside: NDArray[np.bool_] = of_special & ~(separates & (tokens == special[ENTRIES.index("[SEP]")]))
+    # The first and the last id have checks of their own, and predictions are counted by their labels.
+    inside[begins] = inside[lasts] = inside[block.predicted] = False
+    return inside
 
 
 class SpecialIds:

@@ -10,20 +10,26 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bertwright.examples.information import TELLING, one_label, unknown_words
 from bertwright.examples.instances import Instances
 from bertwright.formats.errors import ShardError
 from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of
 from bertwright.formats.recognise import FileSet, recognise
 from bertwright.formats.repetitions import Repetitions
-from bertwright.formats.special_ids import SpecialIds
+from bertwright.formats.special_ids import ENTRIES, Misplaced, SpecialIds, sentences_of
 from bertwright.formats.token_statistics import token_statistics
 
+SAMPLE = 10_000
+"""Number of examples, or documents, that `doubts` reads of a set."""
+_SAMPLED_FILES = 8
+"""Number of files, evenly spread over the set, that `doubts` reads from."""
 _BINS = 8
 
 
@@ -39,9 +45,29 @@ def statistics(
     return {"path": str(path), "sets": [_of_set(file_set, vocabulary, limit, world) for file_set in recognise(path)]}
 
 
+def doubts(file_set: FileSet, vocabulary: Sequence[str], pairs: bool) -> tuple[int, list[str]]:
+    """Return how many examples (or documents) of a few files were read, up to `SAMPLE`, and a sentence for each thing
+    in them that teaches a network nothing, or the wrong thing: special ids inside text, unknown words, and with `pairs`
+    labels of one value, or none. Damaged files are skipped.
+    """
+    chosen = file_set.files[:: -(-len(file_set.files) // _SAMPLED_FILES)]
+    some, limit = replace(file_set, files=chosen), max(1, SAMPLE // len(chosen))
+    if file_set.documents:
+        numbers = token_statistics(some, vocabulary, limit)
+        return numbers["documents"], numbers["doubts"]
+    tally = _read(some, vocabulary, limit)
+    return int(tally.lengths.sum()), tally.doubts(pairs)
+
+
 def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
     if file_set.documents:
-        return token_statistics(file_set, vocabulary, limit)
+        numbers = token_statistics(file_set, vocabulary, limit)
+        return numbers | {"faults": numbers["faults"] + numbers.pop("doubts")}
+    tally = _read(file_set, vocabulary, limit)
+    return tally.numbers() | {"faults": tally.faults(world) + tally.doubts()}
+
+
+def _read(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | None) -> _Tally:
     tally = _Tally(file_set, vocabulary)
     for file in file_set.files:
         tally.repetitions.begin_file(file)
@@ -53,7 +79,7 @@ def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | No
                 tally.add(block)
         except ShardError as error:
             tally.leave_out(file, error)
-    return tally.numbers() | {"faults": tally.faults(world)}
+    return tally
 
 
 def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances]:
@@ -76,6 +102,7 @@ class _Tally:
         self.lengths = np.zeros(MAX_LENGTH + 1, np.int64)
         self.labels: Counter[int] = Counter()
         self.special = SpecialIds(vocabulary)
+        self.misplaced = None if vocabulary is None else Misplaced([vocabulary.index(entry) for entry in ENTRIES])
         self.kept = self.predictions = self.unknown = self.beyond = self.largest = 0
         self.repetitions = Repetitions(len(file_set.files), file_set.shape.static)
 
@@ -87,6 +114,8 @@ class _Tally:
     def add(self, block: Instances) -> None:
         originals = block.originals()
         self.special.add(block)
+        if self.misplaced:
+            self.misplaced.add(block)
         self.lengths += np.bincount(block.lengths, minlength=MAX_LENGTH + 1)
         self.labels.update(block.next_sentence_labels.tolist())
         self.predictions += len(block.labels)
@@ -121,6 +150,8 @@ class _Tally:
             "mask_rate": _share(self.predictions, tokens) if file_set.shape.static else None,
             "masks": self._masks() if file_set.shape.static else None,
             "largest_id": self.largest,
+            "special_inside": None if self.misplaced is None else dict(self.misplaced.inside),
+            "special_labels": None if self.misplaced is None else dict(self.misplaced.labels),
             "unknown_rate": None if self.vocabulary is None else _share(self.unknown, tokens),
         }
 
@@ -159,6 +190,20 @@ class _Tally:
                 f"{self.beyond:,} ids are outside the vocabulary of {size:,} entries (the largest is {self.largest:,})"
             )
         return faults + self.special.faults() + self.repetitions.faults()
+
+    def doubts(self, pairs: bool | None = None) -> list[str]:
+        """Return a sentence for each thing in the examples that teaches a network nothing, or the wrong thing; `pairs`:
+        whether it learns from the labels of pairs, None if that is not known."""
+        said = [] if self.misplaced is None else sentences_of(self.misplaced.inside, self.misplaced.labels)
+        if pairs is not False:
+            said += one_label(self.labels[0] + self.labels[1], self.labels[1])
+        if pairs and self.lengths.sum() >= TELLING and not self.labels[0] + self.labels[1]:
+            said.append("no example has a next-sentence label, so only masked words are learned from")
+        if self.file_set.shape.static and self.lengths.sum() >= TELLING and not self.predictions:
+            said.append("no example has a prediction, so there is no masked word to learn from")
+        if self.predictions >= TELLING and self.kept == self.predictions:
+            said.append("every predicted token is shown unmasked, so predicting it teaches nothing")
+        return [*said, *unknown_words(self.unknown, int(self.lengths @ np.arange(len(self.lengths))))]
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from bertwright.examples.information import unknown_words
 from bertwright.examples.instances import ends
 from bertwright.formats.bottom_k import BottomK, row_hashes
 from bertwright.formats.documents import TokenDocuments
 from bertwright.formats.errors import ShardError
 from bertwright.formats.recognise import FileSet, open_documents
+from bertwright.formats.special_ids import ENTRIES
 
 _AT_ONCE = 1 << 20
 """Approximate number of tokens read at a time."""
@@ -24,7 +26,8 @@ _SHARED = 0.001
 def token_statistics(
     file_set: FileSet, vocabulary: Sequence[str] | None = None, limit: int | None = None
 ) -> dict[str, Any]:
-    """Return the statistics and `faults` (sentences) of a set of token documents; arguments as for `statistics`.
+    """Return the statistics, `faults` and `doubts` (sentences) of a set of token documents; arguments as for
+    `statistics`.
 
     `single` counts the documents of one sentence: if nearly all are, no pairs can be built from them.
     """
@@ -39,7 +42,7 @@ def token_statistics(
                     tally.add(documents.read(first, min(stop, most)))
         except ShardError as error:
             tally.damaged.append(str(error))
-    return tally.numbers() | {"faults": tally.faults()}
+    return tally.numbers() | {"faults": tally.faults(), "doubts": tally.doubts()}
 
 
 class _Tally:
@@ -96,12 +99,15 @@ class _Tally:
             faults.append(
                 f"{self.beyond:,} ids are outside the vocabulary of {size:,} entries (the largest is {self.largest:,})"
             )
-        special = {entry: self._count(entry) for entry in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")}
-        faults += [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]
         texts = self.texts.repeated()
         if texts.several > max(1, _SHARED * texts.sampled):
             faults.append(f"{texts.several / texts.sampled:.1%} of the documents occur in several files")
         return faults
+
+    def doubts(self) -> list[str]:
+        special = {entry: self._count(entry) for entry in ENTRIES}
+        said = [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]
+        return [*said, *unknown_words(self._count("[UNK]"), self.tokens)]
 
     def _count(self, entry: str) -> int:
         if self.vocabulary is None or entry not in self.vocabulary:

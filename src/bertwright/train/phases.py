@@ -113,6 +113,11 @@ def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> 
     phases = [_resolve(config, i, examples, vocab) for i in range(len(config.phases))]
     if wrong := [f"{key}: {text}" for key, text in unreached(config, [phase.schedule_steps for phase in phases])]:
         raise RecipeError("\n".join(wrong))
+    if not any(phase.rate(step, 0.0) for phase in phases for step in range(phase.steps)):
+        raise RecipeError(
+            f"the learning rate is 0 in all {sum(phase.steps for phase in phases):,} steps, so nothing would be "
+            "learned. Give train.phases more steps, a longer warm-up or another schedule."
+        )
     return phases
 
 

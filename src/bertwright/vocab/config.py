@@ -16,6 +16,8 @@ VERSION = 4
 DEFAULT_SIZE = 30_000
 MAX_FILE = 256 * 2**20
 """Maximum size of a vocab.txt (bytes); a million entries take 10 to 20 MB."""
+MOST_UNKNOWN = 0.05
+"""Share of unknown words above which a vocabulary does not fit a text."""
 # Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK].
 _SPECIAL = 5
 _OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")

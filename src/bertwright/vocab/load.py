@@ -6,13 +6,12 @@ from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_bytes
-from bertwright.vocab.config import MAX_FILE, VocabConfig
+from bertwright.vocab.config import MAX_FILE, MOST_UNKNOWN, VocabConfig
 from bertwright.vocab.normalization import CONTINUATION, SPECIALS, bert_splitter, normalizer
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
 
 MOST_UNREACHABLE = 0.05
-MOST_UNKNOWN = 0.05
 _AT_ONCE = 256
 """Number of entries that are normalised at once."""
 

@@ -22,6 +22,12 @@ MOST_UNKNOWN = 1e-3
 """Share of unknown words above which a warning is logged."""
 
 
+MOST_PIECES = 3.0
+"""Tokens per word above which a given vocabulary was made for another language, or another kind of text."""
+WORDS_AN_ENTRY = 20
+"""Words of text per entry from which entries that never occur are those of another language."""
+
+
 def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
     """Fertility, unknown words and related statistics of a text, from its word counts (see `split.count_words`).
 
@@ -49,9 +55,10 @@ def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
 
 
 def shortcomings(report: Mapping[str, Any], config: VocabConfig) -> str:
-    """A warning for a vocabulary, trained or given, with more than `MOST_UNKNOWN` unknown words; else ""."""
+    """A warning for a vocabulary, trained or given, with more than `MOST_UNKNOWN` unknown words, or for a given one
+    that the text hardly uses; else ""."""
     if report["unknown_rate"] <= MOST_UNKNOWN:
-        return ""
+        return _hardly_used(report) if config.file is not None else ""
     alphabet, unknown = report["alphabet"], report["sample_words"] * report["unknown_rate"]
     warning = (
         f"warning: {report['unknown_rate']:.2%} of the words, with {report['unknown_character_rate']:.2%} of the "
@@ -66,6 +73,19 @@ def shortcomings(report: Mapping[str, Any], config: VocabConfig) -> str:
             f"{' '.join(alphabet['missing'])}"
         )
     return " ".join([f"{warning}.", *_remedy(config, bool(alphabet["missing"]))])
+
+
+def _hardly_used(report: Mapping[str, Any]) -> str:
+    fertility, unused = report["fertility"], report["unused_rate"]
+    made = "The vocabulary was made for other text: leave vocab.file out to train one."
+    if fertility > MOST_PIECES:
+        single = f"{report['single_character_rate']:.0%} of the tokens are one character"
+        return f"warning: {fertility:.1f} tokens per word (1.1 to 2 are usual), {single}. {made}"
+    # In less text, most entries of a fitting vocabulary do not occur either.
+    if unused > 0.5 and report["sample_words"] > WORDS_AN_ENTRY * report["entries"]:
+        words = f"{report['sample_words']:,} words"
+        return f"warning: {unused:.0%} of the entries occur nowhere in {words}, so they are never trained. {made}"
+    return ""
 
 
 def _remedy(config: VocabConfig, characters: bool) -> Iterator[str]:

@@ -286,9 +286,9 @@ def test_another_vocabulary_is_told_as_far_as_it_can_be(own: RunFolder, two_phas
     ):
         prepared(two_phases, tmp_path / "run", *data([saved(tmp_path / "beyond", beyond)] * 2))
     special = [[[store.vocabulary.mask, 9], [9, 9]], *documents]
-    with pytest.raises(DataError, match=r"2 of 100 documents in .* \[MASK\], which text never does"):
+    with pytest.raises(DataError, match=r"20 of 118 documents in .* \[MASK\], which text never does"):
         prepared(
-            two_phases, tmp_path / "run", *data([saved(tmp_path / "two", [*special[:1] * 2, *documents[:98]])] * 2)
+            two_phases, tmp_path / "run", *data([saved(tmp_path / "two", [*special[:1] * 20, *documents[:98]])] * 2)
         )
     notes = Notes()
     folder = prepared(two_phases, tmp_path / "run", *data([saved(tmp_path / "one", special)] * 2), log=notes)

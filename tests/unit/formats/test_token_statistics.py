@@ -50,6 +50,6 @@ def test_faults_are_named(tmp_path):
         "damaged: /3.bin: a document from 0 to 2 has a negative id. Make or fetch this file again, or skip it with "
         "the option quarantine.",
         "2 ids are outside the vocabulary of 500 entries (the largest is 601)",
-        "[MASK] occurs 2 times",
         "90.0% of the documents occur in several files",
+        "[MASK] occurs 2 times",
     ]

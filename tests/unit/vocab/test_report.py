@@ -97,3 +97,19 @@ def test_scripts_and_their_lines() -> None:
     assert list(found) == ["Latin", "Greek", "Latin", "Cjk", "Hiragana", "digits", "other marks", "other marks"]
     lines = dict(script_lines(measure(ENTRIES, WORDS)["scripts"]))
     assert lines["Cyrillic"].startswith("2 words, 1.0 tokens per word, 50.00% unknown")
+
+
+def test_a_given_vocabulary_that_the_text_hardly_uses_is_named() -> None:
+    given = VocabConfig(file=Path("vocab.txt"), size=None)
+    letters = [*ENTRIES[:5], *"abc", *(f"##{letter}" for letter in "abc")]
+    in_letters = measure(letters, {"abca": 900, "ab": 100})
+    assert shortcomings(in_letters, given) == (
+        "warning: 3.8 tokens per word (1.1 to 2 are usual), 100% of the tokens are one character. The vocabulary was "
+        "made for other text: leave vocab.file out to train one."
+    )
+    assert shortcomings(in_letters, VocabConfig()) == "", "one of this corpus is as small as was asked for"
+    foreign = [*letters, "abca", *(f"x{number}" for number in range(20))]
+    assert "91% of the entries occur nowhere in 1,000 words" in shortcomings(
+        measure(foreign, {"abca": 900, "ab": 100}), given
+    )
+    assert shortcomings(measure(foreign, {"abca": 90, "ab": 10}), given) == "", "too little text to tell"

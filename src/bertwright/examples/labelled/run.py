@@ -16,6 +16,7 @@ from bertwright.core.libraries import libraries
 from bertwright.core.stage_context import StageContext
 from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
+from bertwright.examples.information import TELLING, absent_classes, unknown_words
 from bertwright.examples.labelled.data import FOLDER, Labelled
 from bertwright.examples.labelled.read import Files, find_files
 from bertwright.examples.labelled.splits import Splits, read_splits
@@ -55,8 +56,9 @@ def run(
         write_json(draft / "vocabulary.json", facts)
         splits = read_splits(files, texts, config.heldout, tokenizer_of(inputs["vocab"]), log)
         _check(splits, data, config, files)
+        _check_labels(splits.train, data, texts)
         splits.write(make_folder(draft / FOLDER), texts)
-        for sentence in _sentences(data, splits, files):
+        for sentence in _sentences(data, splits, files, texts, facts):
             log.say(f"examples: {sentence}")
         share.complete("examples", draft, [])
         kind = {"kind": "labelled", "examples": len(splits.train), "static": False}
@@ -84,6 +86,18 @@ def _check(splits: Splits, data: ImportedData, config: ExamplesConfig, files: Fi
     raise DataError(
         f"{where}: none of the texts fell into the share examples.heldout={config.heldout:g}, so there is nothing to "
         "score. Raise it, or put a file named dev next to the training file."
+    )
+
+
+def _check_labels(train: Labelled, data: ImportedData, texts: LabelledTexts) -> None:
+    """Raise `DataError` if all training texts have the same label: a network learns only to repeat it."""
+    first = train.labels[0]
+    if len(train) < TELLING or (train.labels != first).any():
+        return
+    label = f"the number {first:g}" if len(texts.labels) == 1 else texts.labels[int(first)]
+    raise DataError(
+        f"{data.key}.data: {data.path}: all {len(train):,} training texts have the label {label}, so there is nothing "
+        "to learn. Give texts with other labels, too, or another column (train.objective.label)."
     )
 
 
@@ -130,7 +144,9 @@ def _rates(labelled: Labelled, vocabulary: Mapping[str, Any]) -> dict[str, float
     }
 
 
-def _sentences(data: ImportedData, splits: Splits, files: Files) -> Iterator[str]:
+def _sentences(
+    data: ImportedData, splits: Splits, files: Files, texts: LabelledTexts, vocabulary: Mapping[str, Any]
+) -> Iterator[str]:
     """Yield the log messages for the user."""
     number, held = len(splits.train), len(splits.heldout)
     where = ", ".join(file.name for file in files.heldout) or "a share of them"
@@ -139,3 +155,11 @@ def _sentences(data: ImportedData, splits: Splits, files: Files) -> Iterator[str
         yield f"not read: {', '.join(file.name for file in files.unread)}"
     if splits.repeated:
         yield f"{splits.repeated:,} of the held-out texts also occur in the training texts, word for word"
+    tokens = splits.train.tokens
+    for sentence in unknown_words(int((tokens == vocabulary["unk"]).sum()), len(tokens)):
+        yield f"warning: {sentence}"
+    if len(texts.labels) > 1:
+        classes = np.bincount(splits.train.labels.astype(np.int64), minlength=len(texts.labels)).tolist()
+        yield from (f"warning: {sentence}" for sentence in absent_classes(classes, texts.labels))
+    if held >= TELLING and (splits.heldout.labels == splits.heldout.labels[0]).all():
+        yield "warning: all held-out texts have the same label, so a constant answer gets the best score"

@@ -86,12 +86,14 @@ def as_documents(
     """Convert the text of N examples to documents, with the `hashes` [N] of the examples, and a plan row per example.
 
     Token indices in the rows count from `first`, where these documents begin. Labels of pairs are used only with
-    `labelled`. Examples without text get no row.
+    `labelled`. Special ids inside the text are left out, because nothing can be predicted there. Examples without text
+    get no row.
     """
     tokens, example = examples.originals(), np.repeat(np.arange(len(examples)), examples.lengths)
-    text = ~np.isin(tokens, (vocabulary.cls, vocabulary.sep))
+    text = ~np.isin(tokens, vocabulary.special)
+    ends_part = np.isin(tokens, (vocabulary.cls, vocabulary.sep))
     second = examples.segment_ids[text].astype(np.int64)
-    stretch = np.cumsum(~text)[text] * (second == 0)  # number of the run between two special tokens; B is one run
+    stretch = np.cumsum(ends_part)[text] * (second == 0)  # number of the run between two special tokens; B is one run
     owner = example[text]
     begins_sentence = _changes(owner) | _changes(second) | _changes(stretch)
     # A [SEP] inside A marks where the text continues in another document.

@@ -7,7 +7,8 @@ it out.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_json
 from bertwright.core.log import Log
 from bertwright.examples.config import ExamplesConfig, ImportedData
+from bertwright.examples.information import one_label
 from bertwright.examples.instances import ENDS, dtypes, ends, gather
 from bertwright.examples.join import concatenate
 from bertwright.examples.store import map_file
@@ -27,8 +29,9 @@ from bertwright.formats.imported.tasks import HASHES, Chosen, Import
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
 from bertwright.formats.recognise import FileSet
+from bertwright.formats.special_ids import sentences_of
 
-COUNTS = ("examples", "tokens", "predictions", "labelled")
+COUNTS = ("examples", "tokens", "predictions", "labelled", "random")
 _AT_ONCE = 1 << 14
 """Number of examples written at a time."""
 _OF_TOKENS, _OF_PREDICTIONS = ("tokens",), ("positions", "labels")
@@ -88,6 +91,7 @@ def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[Im
     if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
         counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
         _refuse_empty(data, file_set, counts, "all of them are held out")
+    special = {name: _sums(note[name] for note in kept) for name in ("special_inside", "special_labels")}
     summary = {
         "kind": file_set.kind,
         "static": file_set.shape.static,
@@ -96,11 +100,16 @@ def _join_set(draft: Path, data: ImportedData, file_set: FileSet, tasks: list[Im
         **copies,
         "fill": counts["tokens"] / (counts["examples"] * data.length),
         "mask_rate": counts["predictions"] / counts["tokens"] if file_set.shape.static else None,
+        **special,
         "incomplete": file_set.incomplete,
         "quarantined": left_out,
     }
     write_json(folder / "facts.json", {**summary, "files": kept})
     return summary
+
+
+def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum((Counter(each) for each in counts), Counter[str]()))
 
 
 def _refuse_empty(data: ImportedData, file_set: FileSet, counts: dict[str, int], why: str) -> None:
@@ -115,11 +124,15 @@ def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list
     if summary["incomplete"]:
         said.append(f"{data.key}.data is incomplete: {summary['incomplete']} were found")
     said += [f"{data.key}.data: skipped {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
+    misplaced = sentences_of(summary["special_inside"], summary["special_labels"])
+    said += [f"warning: {data.key}.data: {sentence}" for sentence in misplaced]
     if copies := summary.get("repeated"):
         said.append(f"{data.key}.data: dropped {copies:,} examples with the same ids as a held-out one")
     without = summary["examples"] - summary["labelled"]
     if pairs and without:
         said.append(f"{without:,} of them have no next-sentence label and are used only for masked words")
+    if pairs:
+        said += [f"warning: {data.key}.data: {each}" for each in one_label(summary["labelled"], summary["random"])]
     if not pairs and summary["labelled"]:
         said.append("their next-sentence labels are not used, because examples.plan makes no pairs")
     return said
@@ -165,6 +178,7 @@ def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) 
         "tokens": sizes["cu_seqlens"],
         "predictions": sizes["cu_predictions"],
         "labelled": int((labels >= 0).sum()),
+        "random": int((labels == 1).sum()),
     }
 
 

@@ -30,6 +30,7 @@ from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.known import format_of
 from bertwright.formats.recognise import FileSet
+from bertwright.formats.special_ids import Misplaced, without_special_labels
 from bertwright.vocab.load import read_vocabulary
 
 TELLING = 16
@@ -81,32 +82,35 @@ def _write_part(task: ImportTask) -> tuple[dict[str, Any], list[Path]]:
     kinds = dtypes(task.vocabulary.size) | dict.fromkeys(ENDS.values(), "<u2")
     part = HeldoutPart(task.hold_out, task.vocabulary) if task.hold_out else None
     kinds |= {HASHES: "<u8"} if part else {}
-    totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled"), 0))
+    totals = Counter(dict.fromkeys(("examples", "tokens", "predictions", "labelled", "random"), 0))
     # Ids beyond the vocabulary are not damage: `_check` explains them. Word pieces cannot be read without it.
     known = format_of(task.kind)
     entries = read_vocabulary(task.vocab.file("vocab.txt")) if known.reads_vocabulary else None
-    first, predictions, hashes = 0, 0, np.zeros(0, np.uint64)
+    first, predictions, hashes, misplaced = 0, 0, np.zeros(0, np.uint64), Misplaced(task.vocabulary.special)
     with ExitStack() as stack:
         out = {name: stack.enter_context(task.part(name).open("wb")) for name in kinds}
         # Skip empty blocks: `_check` needs the largest id, which they do not have.
         for block in filter(len, known.read(task.file, entries)):
             _check(task, block, first)
+            misplaced.add(block)
+            block = without_special_labels(block, task.vocabulary.special)
             first, predictions = first + len(block), predictions + len(block.labels)
             if part:
                 block, hashes = part.take(block)
             for name, values in {**_columns(block), **({HASHES: hashes} if part else {})}.items():
                 out[name].write(values.astype(kinds[name]).tobytes())
             labelled = int((block.next_sentence_labels >= 0).sum())
-            totals.update(
-                examples=len(block), tokens=len(block.token_ids), predictions=len(block.labels), labelled=labelled
-            )
+            random = int((block.next_sentence_labels == 1).sum())
+            sizes = {"examples": len(block), "tokens": len(block.token_ids), "predictions": len(block.labels)}
+            totals.update(**sizes, labelled=labelled, random=random)
         _check_masks(task, first, predictions)
         for handle in out.values():
             handle.flush()
             # The data must be on disk before the note that completes the part.
             os.fsync(handle.fileno())
     heldout, files = part.write() if part else (None, list[Path]())
-    facts = {**totals, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
+    special = {"special_inside": misplaced.inside, "special_labels": misplaced.labels}
+    facts = {**totals, **special, "sha256": hash_of(task.file)} | ({"heldout": heldout} if heldout else {})
     return facts, [*(task.part(name) for name in kinds), *files]
 
 
@@ -114,8 +118,8 @@ def _check_masks(task: ImportTask, examples: int, predictions: int) -> None:
     """Reject a file without any prediction; a single example, or a block of them, may have none."""
     if task.static and examples and not predictions:
         raise DataError(
-            f"{task.data.key}.data: {task.file}: none of its {examples:,} examples has a prediction, but its set is of "
-            "examples with masks. Keep files with and without masks in folders of their own."
+            f"{task.data.key}.data: {task.file}: none of its {examples:,} examples has a prediction of a word, but its "
+            "set is of examples with masks. Keep files with and without masks in folders of their own."
         )
 
 

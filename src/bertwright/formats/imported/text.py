@@ -56,7 +56,7 @@ def count_text(folder: Path, vocabulary: Vocabulary) -> NDArray[np.int64]:
         for block in text_of(folder, vocabulary):
             counts += token_counts(block, vocabulary.size)
     # Special tokens are not words and would distort the tokens per word. [UNK] stands for a word, so it is kept.
-    counts[[vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask]] = 0
+    counts[[*vocabulary.special]] = 0
     return counts
 
 

@@ -167,8 +167,7 @@ def _check(task: TokensTask, block: TokenDocuments) -> None:
 
 def _with_special(vocabulary: Vocabulary, documents: Documents) -> NDArray[np.bool_]:
     """[D] which documents hold an id that text never has: some tokenizers read "[MASK]" in an article as the mask."""
-    special = (vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask)
-    places = np.flatnonzero(np.isin(documents.tokens, special))
+    places = np.flatnonzero(np.isin(documents.tokens, vocabulary.special))
     holds_special = np.zeros(len(documents.hashes), np.bool_)
     holds_special[np.searchsorted(documents.token_starts(), places, side="right") - 1] = True
     return holds_special

@@ -20,6 +20,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import read_bytes, read_json, write_json
 from bertwright.examples.config import ImportedData, PlanSet
 from bertwright.examples.heldout_overlap import heldout_contamination, training_text
+from bertwright.examples.information import one_label
 from bertwright.examples.instances import ends
 from bertwright.examples.join import join_split
 from bertwright.examples.store import map_file
@@ -27,7 +28,7 @@ from bertwright.formats.bottom_k import Hashes, row_hashes
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.recognise import FileSet
 
-FEW = 0.01
+FEW = 0.1
 """Share of documents with special ids above which these are not an accident of the text."""
 _AT_ONCE = 1 << 12
 """Number of held-out documents hashed at a time."""
@@ -107,8 +108,10 @@ def told_of_tokens(data: ImportedData, summary: dict[str, Any]) -> list[str]:
     said += [f"{key}: skipped {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
     if summary["ended"]:
         said.append(f"{key}: removed the end-of-document id of {summary['ended']:,} documents")
+    if (share := summary["label_share"]) is not None:
+        said += [f"warning: {key}: {each}" for each in one_label(summary["examples"], share * summary["examples"])]
     if summary["special"]:
-        said.append(f"{key}: dropped {summary['special']:,} documents with special ids inside")
+        said.append(f"warning: {key}: dropped {summary['special']:,} documents with special ids inside")
     if summary["heldout"]:
         said.append(f"{key}: dropped {summary['heldout']:,} documents with the same tokens as a held-out one")
     if overlap["found"]:

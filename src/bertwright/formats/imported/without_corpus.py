@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, build
+from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
@@ -23,6 +25,7 @@ from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.frequencies import COUNTS, unigram_loss_of
 from bertwright.examples.heldout_overlap import heldout_contamination
+from bertwright.examples.information import unknown_words
 from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.vocabulary import Vocabulary
@@ -34,6 +37,7 @@ from bertwright.formats.imported.phase_files import find, find_tests, known_by, 
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
 from bertwright.formats.imported.text import count_text, rates, text_of
 from bertwright.formats.recognise import FileSet
+from bertwright.vocab.report import MOST_PIECES
 
 FEW = 20
 """Number of held-out examples below which the log warns that scores will be rough."""
@@ -97,6 +101,7 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
     counts = join_imported(draft, stage.chosen, tasks, stage.config, entries, log)
     folders = [draft / data.folder for data, _ in stage.chosen]
     text = np.sum([count_text(folder, vocabulary) for folder in folders], axis=0)
+    _judge(text, vocabulary, log)
     write_atomic(draft / COUNTS, text.astype("<u8").tobytes())
     heldout["unigram_loss"] = unigram_loss_of(text, draft / "store")
     overlap = heldout_contamination(
@@ -128,6 +133,23 @@ def _tasks(stage: Stage, parts: Path, vocabulary: Vocabulary) -> list[Import]:
                 tasks.append(replace(task, number=number, hold_out=hold_out))
                 number += 1
     return tasks
+
+
+def _judge(text: NDArray[np.int64], vocabulary: Vocabulary, log: Log) -> None:
+    """Warn about many unknown words, given the occurrences of each entry [V]; raise `DataError` if all are unknown."""
+    unknown, tokens = int(text[vocabulary.unk]), int(text.sum())
+    if unknown == tokens:
+        raise DataError(
+            "the data of all phases has no word of the vocabulary, only [UNK], so there is nothing to learn. Set "
+            "vocab.file to the vocabulary of its language, and make the data with it."
+        )
+    for sentence in unknown_words(unknown, tokens):
+        log.say(f"examples: warning: {sentence}")
+    if (fertility := rates(text, vocabulary)["fertility"]) > MOST_PIECES:
+        log.say(
+            f"examples: warning: {fertility:.1f} tokens per word (1.1 to 2 are usual): the vocabulary was made for "
+            "other text"
+        )
 
 
 def _tell(heldout: Mapping[str, Any], overlap: Mapping[str, Any], log: Log) -> None:

@@ -1,0 +1,56 @@
+"""Sentences about examples that teach a network nothing, or little, whichever stage or command counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bertwright.examples.config import PAIRS, ExamplesConfig
+from bertwright.vocab.config import MOST_UNKNOWN
+
+TELLING = 16
+"""Number of examples, or of predictions, from which it is not a coincidence that all are alike."""
+
+
+def one_label(labelled: int, ones: float) -> list[str]:
+    """Return a sentence if all of `labelled` pairs have the same label, given how many have 1; else none."""
+    if labelled < TELLING or 0 < ones < labelled:
+        return []
+    return [f"all {labelled:,} labels of pairs are {int(ones > 0)}, so there is nothing to learn from them"]
+
+
+def unknown_words(unknown: int, tokens: int) -> list[str]:
+    """Return a sentence if more than `MOST_UNKNOWN` of `tokens` tokens are [UNK], else none."""
+    if unknown <= MOST_UNKNOWN * tokens:
+        return []
+    share = f"{unknown / tokens:.1%} of the tokens are [UNK] (at most {MOST_UNKNOWN:.0%} is sensible)"
+    return [f"{share}, so the vocabulary does not fit the text"]
+
+
+def absent_classes(counts: Sequence[int], labels: Sequence[str]) -> list[str]:
+    """Return a sentence that names the classes, of `labels`, without a training text, given the `counts` of each."""
+    absent = [label for label, count in zip(labels, counts, strict=True) if not count]
+    return [f"no training text has the label {', '.join(absent)}, so it cannot be learned"] if absent else []
+
+
+def of_plans(sequences: Mapping[str, Any], rows: Mapping[str, Sequence[int]], config: ExamplesConfig) -> Iterator[str]:
+    """Yield a sentence for each set of plans whose pairs all have one label, or none, from the counts of the stage."""
+    if config.plan not in PAIRS:
+        return
+    for name, counted in sequences.items():
+        number, share = sum(rows.get(name, ())), counted["label_share"]
+        if share is None and number:
+            yield f"length {name}: no example is a pair with a label, so only masked words are learned from"
+        elif share is not None and (said := one_label(number, share * number)):
+            yield f"length {name}: {said[0]}; {_CAUSE[config.plan, share > 0]}"
+
+
+_CAUSE = {
+    ("next-sentence", True): "documents of one sentence have no next sentence. Give longer documents, or set "
+    "examples.plan=full-sentences",
+    ("next-sentence", False): "random sentences need other documents. Give more documents, or set "
+    "examples.plan=sentence-order",
+    ("sentence-order", True): "use another examples.seed, or more text",
+    ("sentence-order", False): "use another examples.seed, or more text",
+}
+"""Why all labels of a plan are 1 (or else 0), and what to do."""
