@@ -1,13 +1,16 @@
-"""Explains a recipe key, given its dotted name, its last part, or another program's parameter."""
+"""Explains a recipe key, given its dotted name, its last part, a short form, or another program's parameter."""
 
 from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from itertools import chain
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -63,6 +66,7 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     keys = [name] if _exists(model, name) else _keys_for(model, name)
     if not keys and not elsewhere and (new := _renamed(name)):
         raise RecipeError(f"--explain {asked}: it is called {new} now.")
+    keys = keys or ([] if elsewhere else _abbreviated(model, _plain(name)))
     if not keys and not elsewhere:
         raise RecipeError(f"--explain {asked}: {_unknown(model, name)}")
     facts = _facts(model, keys[0]) if len(keys) == 1 else {key: _facts(model, key)["meaning"] for key in keys}
@@ -85,6 +89,19 @@ def _keys_for(model: type[BaseModel], name: str) -> list[str]:
     """The keys that end in `name` (list elements as `0`) or hold another program's parameter of that name."""
     held = (key for original in originals().get(_plain(name), ()) for key in original.keys)
     return list(dict.fromkeys([*(key for key in _keys(model, "") if key.rpartition(".")[2] == name), *held]))
+
+
+def _abbreviated(model: type[BaseModel], name: str) -> list[str]:
+    """The keys that a short name may stand for: by the first letters of their words (lr, wd), also in other programs
+    (bs for batch_size), or by a beginning of one (warm)."""
+
+    def fits(key: str) -> bool:
+        words = _plain(key.rpartition(".")[2]).split("_")
+        return "".join(word[:1] for word in words) == name if len(name) < 4 else any(w.startswith(name) for w in words)
+
+    own = [key for key in _keys(model, "") if fits(key)]
+    others = [key for group in originals().values() for each in group if fits(each.name) for key in each.keys]
+    return list(dict.fromkeys(own or others)) if len(name) > 1 else []
 
 
 def _renamed(name: str) -> str:
@@ -127,21 +144,80 @@ def _facts(model: type[BaseModel], dotted: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"key": dotted, "meaning": " ".join((field.description or "").split())}
     if models:
         return {**facts, "keys": _keys_by_kind(models)}
-    types = dict.fromkeys(_type(field.annotation) for field in fields)
-    facts["type"] = " | ".join(types).replace("typing.", "").replace("<class '", "").replace("'>", "")
-    defaults = dict.fromkeys("required" if field.is_required() else str(field.default) for field in fields)
-    facts["default"] = " | ".join(defaults) if len(defaults) > 1 or field.is_required() else field.default
+    facts["type"] = _type(fields)
+    defaults = dict.fromkeys("required" if field.is_required() else str(_default(field)) for field in fields)
+    facts["default"] = " or ".join(defaults) if len(defaults) > 1 or field.is_required() else _default(field)
     facts["role"] = role(field)
     return facts
 
 
-def _type(annotation: Any) -> str:
-    """A type in words; constraints on union members, such as at least 0, are left out."""
-    alternatives = get_args(annotation)
-    if not any(get_origin(one) is Annotated for one in alternatives):
-        return str(annotation)
-    plain = (get_args(one)[0] if get_origin(one) is Annotated else one for one in alternatives)
-    return " | ".join(str(one) for one in plain)
+def _type(fields: Sequence[FieldInfo]) -> str:
+    """The type of a key in words; with several kinds of its section, what any of them takes."""
+    alternatives = [each for field in fields for each in _alternatives(field.annotation)]
+    if all(get_origin(each) is Literal for each in alternatives):
+        return type_words(Literal[tuple(dict.fromkeys(chain(*map(get_args, alternatives))))])
+    return " or ".join(dict.fromkeys(type_words(field.annotation, field.metadata) for field in fields))
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """The types of a union but None; of any other type, the type itself."""
+    union = get_origin(annotation) in (Union, UnionType)
+    return [each for each in get_args(annotation) if each is not type(None)] if union else [annotation]
+
+
+def _default(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True, validated_data={})
+
+
+def type_words(annotation: Any, constraints: Sequence[Any] = ()) -> str:
+    """A type in the words of a person who writes a recipe: "a whole number, at least 0", "one of keep, drop".
+
+    None is not a value in TOML (a key that is absent has its default), so it is left out.
+    """
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_words(inside[0], inside[1:])
+    if origin in (Union, UnionType):
+        said = [type_words(each) for each in inside if each is not type(None) and each is not ...]
+        return " or ".join(dict.fromkeys(said)) + _limits(constraints)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inside))}" if len(inside) > 1 else str(inside[0])
+    if origin is tuple:
+        return _list_words(inside)
+    if origin is dict:
+        return "a table"
+    return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation))) + _limits(constraints)
+
+
+def _list_words(inside: Sequence[Any]) -> str:
+    """A list in words, from the types of its elements; with `...` last, it has any number of them."""
+    number = "" if inside[-1:] == (...,) else f"{len(inside)} "
+    elements = list(dict.fromkeys(type_words(each) for each in inside if each is not ...))
+    if len(elements) > 1:
+        return f"a list of {' and '.join(elements)}"
+    kind, comma, limits = elements[0].partition(", ")
+    if plural := _PLURAL.get(kind):
+        return f"a list of {number}{plural}" + (f", each {limits}" if comma else "")
+    return f"a list, each of them {elements[0]}"
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a path"}
+_PLURAL = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+
+
+def _limits(constraints: Sequence[Any]) -> str:
+    """What limits a value, as the end of its type; the constraints are those of a field of pydantic."""
+    found = [metadata for each in constraints for metadata in getattr(each, "metadata", [each])]
+    said = ["not empty" for each in found if getattr(each, "min_length", 0)]
+    for each in found:
+        bounds = {words: getattr(each, name, None) for name, words in _BOUNDS.items()}
+        said += [
+            f"{words} {int(bound) if bound == int(bound) else bound:,}"
+            for words, bound in bounds.items()
+            if bound is not None
+        ]
+    return "".join(f", {each}" for each in said)
 
 
 def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[type[BaseModel]]]:

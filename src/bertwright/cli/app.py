@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -91,8 +92,27 @@ def _load(name: str) -> Any:
         alone = typer.Typer(add_completion=False)
         alone.command(name)(verb)
         verb = alone
-    return typer.main.get_command(verb)
+    return _as_written(typer.main.get_command(verb))
 
+
+def _as_written(command: Any) -> Any:
+    """The command with a help that rich shows as it is written, `[hardware]` too, which is markup to it and would be
+    dropped; and without Python's names of types."""
+    for each in (command, *command.params):
+        if each.help and typer.core.HAS_RICH:
+            each.help = _MARKUP.sub(lambda found: f"{2 * found[1]}\\{found[2]}", each.help)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: None  # its name and its help say what to give
+        elif parameter.is_flag:
+            parameter.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _as_written(inner)
+    return command
+
+
+_MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^\[]*?\])")
+"""What rich takes for markup, as `rich.markup.escape` finds it, whose import would slow down every start."""
 
 app = typer.Typer(
     cls=Verbs,
@@ -100,6 +120,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -138,7 +159,7 @@ def main() -> None:
 def _parse_and_call() -> None:
     try:
         # With --json, usage errors are also JSON objects; without it they are shown with the usage.
-        sys.exit(app(standalone_mode=not _as_json()) or 0)
+        sys.exit(app(prog_name="bertwright", standalone_mode=not _as_json()) or 0)
     except _USAGE as error:
         where = f" Look at {error.ctx.command_path} --help." if error.ctx else ""
         _leave(" ".join(error.format_message().split()).rstrip(".") + "." + where, error.exit_code)

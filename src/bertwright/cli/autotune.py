@@ -30,12 +30,15 @@ HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s/step", "sequences/
 class Timing:
     """What to time."""
 
-    phase: Annotated[int, typer.Option(min=0, help="The phase to time, counted from 0.")] = 0
+    phase: Annotated[int, typer.Option(metavar="N", min=0, help="The phase to time, counted from 0.")] = 0
     ranks: Annotated[
-        int, typer.Option(min=1, help="Number of processes on this machine; each uses one GPU if there are GPUs.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of processes on this machine; each uses one GPU if there are GPUs."
+        ),
     ] = 1
-    steps: Annotated[int, typer.Option(min=1, help="Number of steps to time for each size.")] = 3
-    limit: Annotated[float, typer.Option(min=1, help="Time limit of each trial, in seconds.")] = 600
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of steps to time for each size.")] = 3
+    limit: Annotated[float, typer.Option(metavar="N", min=1, help="Time limit of each trial, in seconds.")] = 600
 
 
 @dataclass(frozen=True)

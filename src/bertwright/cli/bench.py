@@ -60,11 +60,16 @@ class Numbers:
             "processor has units for bfloat16, else fp32."
         ),
     ] = "auto"
-    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Dropout of hidden states, for all sides.")] = 0.1
+    dropout: Annotated[
+        float, typer.Option(metavar="N", min=0, max=0.9, help="Dropout of hidden states, for all sides.")
+    ] = 0.1
     attention_dropout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Dropout of attention weights, for all sides; the paper uses 0.1.")
+        float,
+        typer.Option(
+            metavar="N", min=0, max=0.9, help="Dropout of attention weights, for all sides; the paper uses 0.1."
+        ),
     ] = 0.0
-    threads: Annotated[int, typer.Option(min=1, help="Number of threads of each side.")] = 2
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Number of threads of each side.")] = 2
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,9 @@ class Blocks:
     """How much to measure."""
 
     rounds: Annotated[
-        int, typer.Option(min=1, help="Number of blocks of steps of each side; the sides take turns.")
+        int, typer.Option(metavar="N", min=1, help="Number of blocks of steps of each side; the sides take turns.")
     ] = 3
-    steps: Annotated[int, typer.Option(min=1, help="Number of steps in a block.")] = 5
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of steps in a block.")] = 5
 
 
 @verbs.command("train")

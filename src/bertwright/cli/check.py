@@ -25,7 +25,7 @@ from bertwright.train.phase_config import LENGTHS
 
 def recipes(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Print this one, so that you can copy and change it.")
+        str, typer.Argument(metavar="NAME", help="Print this one, so that you can copy and change it.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -35,7 +35,7 @@ def recipes(
 
 def places(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Print this one, so that you can copy and change it.")
+        str, typer.Argument(metavar="NAME", help="Print this one, so that you can copy and change it.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -88,7 +88,7 @@ def check(
     recipe: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RECIPE]", help="A TOML recipe, or the name of a listed one; if omitted, the machine is checked."
+            metavar="RECIPE", help="A TOML recipe, or the name of a listed one; if omitted, the machine is checked."
         ),
     ] = None,
     overrides: Overrides = None,

@@ -22,9 +22,11 @@ class Form:
     to: Annotated[
         str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron.")
     ]
-    length: Annotated[int | None, typer.Option(min=1, help="Tokens per padded row, if SRC does not define it.")] = None
+    length: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Tokens per padded row, if SRC does not define it.")
+    ] = None
     predictions: Annotated[
-        int | None, typer.Option(min=1, help="Predictions per padded row, if SRC does not define it.")
+        int | None, typer.Option(metavar="N", min=1, help="Predictions per padded row, if SRC does not define it.")
     ] = None
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress TFRecord files.")] = False
 
@@ -33,10 +35,15 @@ class Form:
 class Reading:
     """How to read the source, and how much of it."""
 
-    vocab: Annotated[Path | None, typer.Option(help="The vocab.txt, needed for the word pieces of LDDL.")] = None
-    files: Annotated[int, typer.Option(min=0, help="For a run: number of files per phase; 0: one per shard.")] = 0
+    vocab: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The vocab.txt, needed for the word pieces of LDDL.")
+    ] = None
+    files: Annotated[
+        int, typer.Option(metavar="N", min=0, help="For a run: number of files per phase; 0: one per shard.")
+    ] = 0
     heldout: Annotated[
-        int | None, typer.Option(min=1, help="For a run: maximum number of held-out examples, evenly spread.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="For a run: maximum number of held-out examples, evenly spread."),
     ] = None
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False
 

@@ -24,7 +24,9 @@ class Dropped:
     """Options for printing what was dropped."""
 
     dropped: Annotated[bool, typer.Option("--dropped", help="Print what was dropped, as JSON lines.")] = False
-    limit: Annotated[int | None, typer.Option(min=1, help="With --dropped: maximum number of documents.")] = None
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="With --dropped: maximum number of documents.")
+    ] = None
 
 
 @dataclass(frozen=True)

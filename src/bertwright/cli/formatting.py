@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -81,6 +82,16 @@ def progress_words(row: dict[str, Any]) -> str:
     if (speed := row.get("tflops_per_second")) is not None and speed >= 0.005:
         said.append(f"{speed:.3g} TFLOP/s")
     return ", ".join(said)
+
+
+def shortened(words: str, room: int) -> str:
+    """The text of a progress bar in at most `room` characters: without the range of the time left, and then without its
+    last parts, if they do not fit."""
+    if len(words) > room:
+        words = re.sub(r" left \([^)]*\)", " left", words)
+    while len(words) > room and ", " in words:
+        words = words.rpartition(", ")[0]
+    return words
 
 
 def _cell(cells: dict[str, Any], key: str, form: str) -> str:

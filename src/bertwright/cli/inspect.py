@@ -23,18 +23,21 @@ class Batch:
         int | None,
         typer.Option(metavar="STEP", help="Show the batch of this training step, from 1, as text (run folder)."),
     ] = None
-    phase: Annotated[int, typer.Option(help="The phase of --batch, from 0.")] = 0
+    phase: Annotated[int, typer.Option(metavar="N", help="The phase of --batch, from 0.")] = 0
 
 
 @dataclass(frozen=True)
 class MadeElsewhere:
     """Options for data made elsewhere."""
 
-    vocab: Annotated[Path | None, typer.Option(help="For data made elsewhere: its vocab.txt.")] = None
+    vocab: Annotated[Path | None, typer.Option(metavar="FILE", help="For data made elsewhere: its vocab.txt.")] = None
     limit: Annotated[
-        int | None, typer.Option(min=1, help="For such data: maximum number of examples to read from each file.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="For such data: maximum number of examples to read from each file."),
     ] = None
-    world: Annotated[int, typer.Option(min=1, help="For such data: number of ranks that will share the files.")] = 1
+    world: Annotated[
+        int, typer.Option(metavar="N", min=1, help="For such data: number of ranks that will share the files.")
+    ] = 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Other:
     """What to compare with."""
 
     diff: Annotated[
-        Path | None, typer.Option(help="Compare with this one: vocabularies, artifacts of one stage, recipes.")
+        Path | None,
+        typer.Option(metavar="PATH", help="Compare with this one: vocabularies, artifacts of one stage, recipes."),
     ] = None
     against: Annotated[str | None, typer.Option(hidden=True)] = None
     """The old name, kept hidden: scripts that use it are told the new one."""
@@ -50,7 +54,9 @@ class Other:
 
 @grouped
 def inspect(
-    path: Annotated[Path, typer.Argument(help="A run folder, artifact, checkpoint, model, dump, text or examples.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A run folder, artifact, checkpoint, model, dump, text or examples.")
+    ],
     shown: Batch,
     data: MadeElsewhere,
     other: Other,

@@ -34,7 +34,7 @@ class Place:
         typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists."),
     ] = ""
     nodes: Annotated[
-        int | None, typer.Option(min=1, help="Number of machines that train: short for --set nodes=N.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of machines that train: short for --set nodes=N.")
     ] = None
     settings: Annotated[
         list[str] | None,

@@ -30,10 +30,10 @@ RecipePath = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of one that `bertwright recipes` lists.")
 ]
 MaybeRecipe = Annotated[
-    Path | None, typer.Argument(metavar="[RECIPE]", help="A TOML recipe, or the name of a listed one.")
+    Path | None, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of a listed one.")
 ]
 Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Overrides, e.g. train.phases.0.steps=100.")
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, e.g. train.phases.0.steps=100.")
 ]
 _RUN_FOLDER = "The run folder; default: runs/<name of the recipe>"
 

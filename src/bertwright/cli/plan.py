@@ -31,7 +31,7 @@ class Where:
             "--place", metavar="FILE", help="A place with a section [hardware], or its name; default: this machine."
         ),
     ] = ""
-    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of such machines.")] = None
+    nodes: Annotated[int | None, typer.Option(metavar="N", min=1, max=100_000, help="Number of such machines.")] = None
     measure: Annotated[
         bool, typer.Option("--measure", help="First measure this machine with the recipe's network (about 20 seconds).")
     ] = False

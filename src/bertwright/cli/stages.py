@@ -32,7 +32,8 @@ from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
 
 Profile = Annotated[
-    int, typer.Option(min=0, max=1000, help="Number of training steps to profile: short for train.profile=N.")
+    int,
+    typer.Option(metavar="N", min=0, max=1000, help="Number of training steps to profile: short for train.profile=N."),
 ]
 
 
@@ -41,9 +42,14 @@ class Workers:
     """Which processes do the task lists of a stage."""
 
     rank: Annotated[
-        int, typer.Option(help="Number of this process, from 0, among the --world processes that share the stage.")
+        int,
+        typer.Option(
+            metavar="N", help="Number of this process, from 0, among the --world processes that share the stage."
+        ),
     ] = 0
-    world: Annotated[int, typer.Option(help="Number of processes, on all machines, that share the stage.")] = 1
+    world: Annotated[
+        int, typer.Option(metavar="N", help="Number of processes, on all machines, that share the stage.")
+    ] = 1
     dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="Scheduler of the Dask workers to use.")] = ""
 
     def given(self) -> dict[str, bool]:
@@ -120,7 +126,7 @@ def report(
         Path, typer.Argument(metavar="RECIPE|RUN", help="A recipe as for the other stages, or a run folder.")
     ],
     others: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE | RUN]...", help="Overrides, or more run folders.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE|RUN", help="Overrides, or more run folders.")
     ] = None,
     out: OutOrPage = None,
     as_json: Json = False,

@@ -6,13 +6,15 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, time_left, visible
+from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, shortened, time_left, visible
 
 if TYPE_CHECKING:  # loading rich takes longer than checking a recipe
     from rich.progress import TaskID
 
 _WINDOW = 30.0
 """Seconds over which rates are averaged."""
+_NAME, _BAR = 9, 12
+"""Columns of the name of a bar and of the bar: the least that leaves 80 columns enough for step, time left and loss."""
 
 
 class Throughput:
@@ -58,10 +60,11 @@ class Terminal:
 
         # Standard output is for results, which a pipe or --json may read.
         self._console = Console(stderr=True, highlight=False)
+        # Without markup: rich would take [...] in a name or a message for its own, and drop it.
         self._bars = Progress(
-            TextColumn("{task.description:>9}"),
-            BarColumn(bar_width=16),
-            TextColumn("{task.fields[words]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+            TextColumn("{task.description}", justify="right", markup=False, table_column=Column(width=_NAME)),
+            BarColumn(bar_width=_BAR),
+            TextColumn("{task.fields[words]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
@@ -110,7 +113,8 @@ class Terminal:
             return
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, words="", total=total or None)
-        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=of)
+        room = self._console.width - _NAME - _BAR - 3  # a space between columns, and one at the end
+        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=shortened(visible(of), room))
 
     def record(self, row: dict[str, Any]) -> None:
         """Update the training bar; a row with held-out scores also becomes a line of the table."""

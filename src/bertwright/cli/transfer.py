@@ -16,7 +16,7 @@ from bertwright.cli.terminal import Terminal
 Parts = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[PART]...",
+        metavar="PART",
         help="corpus, vocab, examples, checkpoints (the newest and the best), train, evaluate, export, report; without "
         "any: all that are finished.",
     ),

@@ -34,7 +34,7 @@ Script = Annotated[
 def translate(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND]", help="The command line, including the launcher that starts it."),
+        typer.Argument(metavar="-- COMMAND", help="The command line, including the launcher that starts it."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the recipe to this file.")] = None,
     place: Annotated[

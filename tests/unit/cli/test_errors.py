@@ -124,7 +124,7 @@ def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable
 def test_no_memory_left_is_one_sentence(
     error: Exception, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(standalone_mode: bool) -> None:
+    def fail(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(app, "app", fail)
@@ -153,7 +153,7 @@ TORCHS = (
 def test_a_gpu_without_memory_is_not_the_memory_of_the_process(
     text: str, said: str, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(standalone_mode: bool) -> None:
+    def fail(**_: object) -> None:
         raise RuntimeError(text)  # of which torch's own errors are subclasses
 
     monkeypatch.setattr(app, "app", fail)
@@ -193,7 +193,7 @@ def test_no_memory_to_load_the_program_is_the_same_sentence(
 def test_other_faults_keep_their_traceback(
     failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(standalone_mode: bool) -> None:
+    def fail(**_: object) -> None:
         raise RuntimeError("shapes differ")
 
     assert of_memory(RuntimeError("shapes differ")) is None
@@ -206,7 +206,7 @@ def test_other_faults_keep_their_traceback(
 def test_a_package_that_is_not_installed_is_named(
     failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(standalone_mode: bool) -> None:
+    def fail(**_: object) -> None:
         raise ModuleNotFoundError("No module named 'yaml'", name="yaml")
 
     monkeypatch.setattr(app, "app", fail)

@@ -89,6 +89,31 @@ def test_a_terminal_has_a_bar_with_rates(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "corpus: a remark\n" in text
 
 
+@pytest.mark.parametrize("step", [3, 1_234_567])
+def test_a_bar_fits_in_80_columns_with_step_time_left_and_loss(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, _ = shown(monkeypatch, force_terminal=True, width=80)
+    more = {"mlm_accuracy": 0.25, "remaining_low_seconds": 58.0, "remaining_high_seconds": 90061.0}
+    with terminal:
+        terminal.record({**ROW, **more, "step": step, "steps": 2_345_678, "remaining_seconds": 1_051_500})
+        terminal._bars.refresh()
+    lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed.getvalue()).replace("\r", "\n").splitlines()
+    bars = [line for line in lines if "phase 1" in line and "steps" in line]
+    assert bars and all(len(line) <= 80 and "…" not in line for line in bars)
+    assert re.match(
+        rf"  phase 1 [━╸╺]+ {step:,} of 2,345,678 steps, 12d 04:05 left, loss 2\.500(,.*tokens/s)?$", bars[-1]
+    )
+
+
+def test_a_name_in_brackets_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, _ = shown(monkeypatch, force_terminal=True, width=80)
+    with terminal:
+        terminal.progress("corpus", 3, 60, "parts of [bold]dump[/bold] [/x]")
+        terminal._bars.refresh()
+        terminal.say("read [hardware] and [/x]")
+    assert "3 of 60 parts of [bold]dump[/bold] [/x]" in printed.getvalue()
+    assert "read [hardware] and [/x]" in printed.getvalue()
+
+
 def test_a_sentence_is_cut_between_words_and_an_address_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, printed, _ = shown(monkeypatch, force_terminal=True, width=40)
     address = "https://ml.azure.com/runs/calm_sea?wsid=/subscriptions/1/workspaces/berts"
