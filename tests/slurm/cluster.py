@@ -16,8 +16,8 @@ from tests.slurm import accounts
 
 NODES = ("n1", "n2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
-GRACE = 60
-"""Seconds between a pre-emption and its kill."""
+GRACE = 180
+"""Seconds between a pre-emption and its kill: as long as a busy machine may take to save."""
 _CONF = """\
 ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
@@ -42,9 +42,9 @@ SelectTypeParameters=CR_CPU
 SchedulerParameters=bf_interval=1,sched_interval=2,batch_sched_delay=1,default_queue_depth=50
 JobAcctGatherType=jobacct_gather/none
 ReturnToService=2
-KillWait=20
+KillWait=180
 OverTimeLimit=0
-SlurmdTimeout=15
+SlurmdTimeout=300
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PropagateResourceLimits=NONE
@@ -62,7 +62,7 @@ class Cluster:
     environment: dict[str, str]
     servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def call(self, *command: str, timeout: float = 30) -> str:
+    def call(self, *command: str, timeout: float = 120) -> str:
         """What a command of Slurm prints."""
         done = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False
@@ -94,7 +94,7 @@ class Cluster:
         said = self.call("scontrol", "--oneliner", "show", "job", number).splitlines()[0]
         return dict(word.split("=", 1) for word in said.split() if "=" in word)
 
-    def wait(self, number: str, *states: str, seconds: float = 120) -> dict[str, str]:
+    def wait(self, number: str, *states: str, seconds: float = 600) -> dict[str, str]:
         """The job when it is in one of the states; a requeued one is begun soon."""
         until = time.monotonic() + seconds
         while True:
@@ -105,9 +105,8 @@ class Cluster:
                 raise AssertionError(
                     f"job {number} is {job['JobState']} ({job['Reason']}), not {states}\n{self.said()}"
                 )
-            if job["JobState"] == "PENDING" and job["Reason"] == "BeginTime":
-                # Slurm waits two minutes, in which the nodes end what is left of the start before; that long it is not.
-                time.sleep(5)
+            # Slurm waits two minutes, in which the nodes end what is left of the start before: it has ended sooner.
+            if job["JobState"] == "PENDING" and job["Reason"] == "BeginTime" and not processes_of(number):
                 subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], env=self.environment)
             time.sleep(0.5)
 
@@ -119,15 +118,15 @@ class Cluster:
     def end(self) -> None:
         """End all that was started."""
         if "slurmctld" in self.servers:
-            subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=30, check=False)
-            until = time.monotonic() + 30
+            subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=120, check=False)
+            until = time.monotonic() + 120
             while time.monotonic() < until and self.call("squeue", "--noheader"):
                 time.sleep(0.5)
         for server in reversed(self.servers.values()):
             server.terminate()
         for server in self.servers.values():
             try:
-                server.wait(10)
+                server.wait(60)
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
@@ -178,6 +177,19 @@ def missing() -> list[str]:
     return [name for name in PROGRAMS if shutil.which(name) is None]
 
 
+def processes_of(job: str) -> dict[int, list[bytes]]:
+    """The processes of a job on all nodes, each with its environment."""
+    found = dict[int, list[bytes]]()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "environ").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if f"SLURM_JOB_ID={job}".encode() in words:
+            found[int(folder.name)] = words
+    return found
+
+
 def _free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
@@ -191,7 +203,7 @@ def _answers(port: int) -> bool:
         return each.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _await(there: Callable[[], bool], seconds: float = 30) -> None:
+def _await(there: Callable[[], bool], seconds: float = 180) -> None:
     until = time.monotonic() + seconds
     while True:
         try:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import NODES, Cluster, processes_of
 
 from bertwright.core.files import sha256
 
@@ -34,11 +39,13 @@ cpus = 1
 memory = "2G"
 time = "10"
 """
+STEPS = 600
+"""Steps of the first phase: more than a test takes to see the first ones and to stop it there."""
 RECIPE = (
     "smoke",
     'corpus.source=["sample-small", {path="sample-small", name="again"}]',  # two pieces, for two elements of an array
-    "train.phases.0.steps=120",
-    "train.checkpoint_every=20",
+    f"train.phases.0.steps={STEPS}",
+    "train.checkpoint_every=100",
     "train.evaluate_every=1000",
     "train.log_every=5",
     "train.device=cpu",
@@ -71,7 +78,7 @@ class Launched:
             env=self.cluster.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
@@ -88,12 +95,20 @@ class Launched:
         self.cluster.call("scancel", jobs["finish"])
         return jobs["train"]
 
-    def wait_for_steps(self, steps: int, seconds: float = 120) -> None:
-        """Return when training has logged so many steps."""
-        metrics, until = self.out / "train" / "metrics.jsonl", time.monotonic() + seconds
+    def hold(self, job: str, steps: int) -> dict[str, list[int]]:
+        """Stop all ranks (SIGSTOP) once training has logged so many steps; returns them by node.
+
+        What a test does next thus happens in the middle of training, however long Slurm takes for it.
+        """
+        metrics, until = self.out / "train" / "metrics.jsonl", time.monotonic() + 600
         while not metrics.is_file() or self.rows()[-1]["total_steps"] < steps:
             assert time.monotonic() < until, f"no step {steps}\n{self.logs()}"
-            time.sleep(0.2)
+            time.sleep(0.05)
+        ranks = {node: ranks_on(job, node) for node in NODES}
+        for rank in itertools.chain(*ranks.values()):
+            os.kill(rank, signal.SIGSTOP)
+        assert all(ranks.values()) and self.rows()[-1]["total_steps"] < STEPS, f"{ranks}\n{self.logs()}"
+        return ranks
 
     def rows(self) -> list[dict[str, Any]]:
         """The metrics, without those that are being written; one that says 0 steps where there is none."""
@@ -106,7 +121,7 @@ class Launched:
         """All logs of the jobs."""
         return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.out.glob("launch/*.log")))
 
-    def ended(self, number: str, seconds: float = 240) -> dict[str, str]:
+    def ended(self, number: str, seconds: float = 900) -> dict[str, str]:
         """The job, which has to end well."""
         job = self.cluster.wait(number, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", seconds=seconds)
         assert job["JobState"] == "COMPLETED", f"{job}\n{self.logs()}"
@@ -121,3 +136,21 @@ class Launched:
         manifest = json.loads((self.out / "train" / "manifest.json").read_text(encoding="utf-8"))
         sessions: list[dict[str, Any]] = manifest["counts"].get("sessions") or manifest["sessions"]
         return sessions
+
+
+def ranks_on(job: str, node: str) -> list[int]:
+    """The ranks of a training on a node."""
+    found = []
+    for process, words in processes_of(job).items():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+            if {f"SLURMD_NODENAME={node}".encode(), b"WORLD_SIZE=2"} <= set(words) and b"bertwright" in command:
+                found.append(process)
+    return found
+
+
+def resume(ranks: Iterable[int]) -> None:
+    """Let stopped ranks go on, those that are still there."""
+    for rank in ranks:
+        with suppress(ProcessLookupError):
+            os.kill(rank, signal.SIGCONT)

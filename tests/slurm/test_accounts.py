@@ -10,7 +10,7 @@ from tests.slurm.launched import Launched
 pytestmark = pytest.mark.slow
 
 
-def forgotten(slurm: Cluster, jobs: dict[str, str], seconds: float = 240) -> None:
+def forgotten(slurm: Cluster, jobs: dict[str, str], seconds: float = 900) -> None:
     """Return when the queue has none of the jobs any more."""
     until = time.monotonic() + seconds
     while slurm.call("squeue", "--noheader", "--states=all"):
