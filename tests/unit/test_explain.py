@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -179,7 +180,7 @@ def test_keys_are_grouped_by_kind() -> None:
     keys = explain(Recipe, "optim")["keys"]
     assert list(keys)[:3] == ["lamb", "adamw", "muon"] and list(keys) == kinds_of(OptimConfig)
     assert "bias_correction" in keys["lamb"] and "bias_correction" not in keys["adamw"]
-    assert explain(Recipe, "optim.kind")["default"] == " | ".join(keys)
+    assert explain(Recipe, "optim.kind")["default"] == " or ".join(keys)
     assert explain(Recipe, "vocab")["keys"][:2] == ["size", "file"]
 
 
@@ -191,11 +192,51 @@ def test_a_section_that_every_kind_holds_is_no_choice() -> None:
 
 def test_a_key_has_type_default_and_role() -> None:
     facts = explain(Recipe, "train.keep_checkpoints")
-    assert (facts["type"], facts["default"], facts["role"]) == ("int", 3, "runtime_only")
-    either = explain(Recipe, "train.phases.micro_batch")["type"]
-    assert either == "int | Literal['auto']", "what is asked of the number is not said in words of a library"
+    assert (facts["type"], facts["default"], facts["role"]) == ("a whole number, at least 1", 3, "runtime_only")
+    assert explain(Recipe, "train.phases.micro_batch")["type"] == "a whole number, at least 0 or auto"
     assert explain(Recipe, "train.phases.0.length")["default"] == "required"
     assert explain(Recipe, "train.phases.0.steps")["role"] == "extendable"
+
+
+def test_types_are_said_in_words_of_no_program() -> None:
+    def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+        for name, field in model.model_fields.items():
+            sections = [each for each in members(field.annotation) if is_model(each)]
+            yield from (
+                (key for each in sections for key in leaves(each, f"{prefix}{name}."))
+                if sections
+                else ([f"{prefix}{name}"])
+            )
+
+    said = {key: explain(Recipe, key)["type"] for key in dict.fromkeys(leaves(Recipe))}
+    python = re.compile(
+        r"\b(?:int|str|float|bool|None|NoneType|Literal|Union|Optional|tuple|dict|Path|Annotated)\b|[|\[<]"
+    )
+    assert len(said) > 150 and not {key: words for key, words in said.items() if python.search(words)}
+    expected = {
+        "corpus.filter.languages": "a list of texts",
+        "optim.betas": "a list of 2 numbers, each at least 0, below 1",
+        "train.init_from": "a path",
+        "model.kind": "one of bert, modern, distilbert",
+        "model.size": "one of tiny, mini, small, medium, base, large",
+        "train.seed": "a whole number, at least 0, at most 9,223,372,036,854,775,807",
+        "train.attention": "one of auto, sequences, padded, varlen",
+    }
+    assert {key: said.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("short", "keys"),
+    [
+        ("lr", ["train.phases.0.learning_rate"]),
+        ("wd", ["optim.weight_decay", "optim.groups.0.weight_decay"]),
+        ("bs", ["train.phases.0.batch"]),
+        ("warm", ["train.phases.0.warmup", "train.phases.0.batch_warmup"]),
+    ],
+)
+def test_a_short_form_leads_to_the_keys_it_may_stand_for(short: str, keys: list[str]) -> None:
+    facts = explain(Recipe, short)
+    assert facts.get("key") == keys[0] or set(keys) <= facts.keys()
 
 
 def test_a_mistyped_key_is_an_error_with_the_nearest() -> None:

@@ -276,7 +276,9 @@ def test_an_old_name_in_python_or_at_the_wrong_place_is_refused_too(small_recipe
     masking: Callable[..., MaskingConfig] = MaskingConfig
     with pytest.raises(RecipeError, match=r"^MaskingConfig: frozen: unknown key 'frozen'; it is called static now\.$"):
         masking(frozen=True)
-    with pytest.raises(RecipeError, match=r"^command line: keep: .*; it is called train\.keep_checkpoints now\.$"):
-        Recipe.load(small_recipe, ["keep=3"])
-    with pytest.raises(RecipeError, match=r"it is called train\.keep_checkpoints now\.$"):
-        explain(Recipe, "keep")
+    with pytest.raises(
+        RecipeError, match=r"^command line: frozen: .*; it is called train\.phases\.0\.masking\.static now\."
+    ):
+        Recipe.load(small_recipe, ["frozen=true"])
+    with pytest.raises(RecipeError, match=r"it is called train\.phases\.0\.masking\.static now\.$"):
+        explain(Recipe, "frozen")

@@ -63,7 +63,7 @@ def test_a_run_that_has_begun_does_not_need_what_it_started_from(
     command = ("train", small_recipe, f"train.init_from={tmp_path / 'nowhere'}", "--out", tmp_path / "run")
     assert call(monkeypatch, *command) == 2
     assert "command line: train.init_from" in capsys.readouterr().err
-    (tmp_path / "run" / "train" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "run" / "train" / "checkpoints" / "step-00000001").mkdir(parents=True)
     assert call(monkeypatch, *command) == 0
 
 
