@@ -113,7 +113,7 @@ def _loading(architecture: str) -> Iterator[Element]:
         class_="python",
     )
     read = (": it reads ", code("tokenizer.json"), ", which normalises text as in training. ")
-    yield p("Use ", code("AutoTokenizer"), read, code("BertTokenizer"), " built from vocab.txt alone does not.")
+    yield p("Use ", code("AutoTokenizer"), read, code("BertTokenizer"), " does not, and refuses this folder.")
 
 
 def _fingerprints(inputs: Inputs) -> list[tuple[Content, ...]]:

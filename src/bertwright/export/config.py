@@ -9,7 +9,7 @@ from pydantic import Field
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
-VERSION = 6
+VERSION = 7
 """Incremented when the code of the stage changes its result."""
 
 

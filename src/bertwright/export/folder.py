@@ -13,6 +13,12 @@ from bertwright.model.saved import write_safetensors
 from bertwright.vocab.load import read_vocabulary
 from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
+REFUSED = "Load this tokenizer with AutoTokenizer. BertTokenizer would ignore the normalization in tokenizer.json."
+"""What `tokenizer_config.json` has in place of settings that only the classes with a normalization of their own read.
+
+BertTokenizer of transformers 5 has no NFC, so that 1 in 10 words of Bengali became [UNK], and the slow tokenizers (of
+transformers 4, and BertTokenizerLegacy) have other tables of punctuation and control characters, and a final sigma.
+They accept no value of this kind, so they raise an error where they would have given other ids."""
 SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 
 
@@ -53,6 +59,7 @@ def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[s
         # For programs that read only this file; tokenizer.json has the same settings.
         "do_lower_case": vocab.counts["lower_case"],
         "strip_accents": vocab.counts["strip_accents"],
-        "tokenize_chinese_chars": True,
+        "tokenize_chinese_chars": REFUSED,  # of these classes, read by BertTokenizer of transformers 5
+        "never_split": True,  # and by the slow ones, which expect a list
         **SPECIAL_TOKENS,
     }

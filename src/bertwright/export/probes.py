@@ -10,11 +10,14 @@ from bertwright.core import rng
 from bertwright.vocab.normalization import CLS, MASK, SEP
 from bertwright.vocab.tokenizer import Tokenizer
 
-# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a space before them.
+# Composed and decomposed accents, several scripts, no-break spaces, masks with and without a space before them; letters
+# that NFC takes apart, a final sigma, and punctuation that older tables lack.
 PROBES = (
     "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
     "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",
     "Zażółć gęślą jaźń; Київ, Ελλάδα, 東京 and naïve café.",
+    "\u09b8\u09ae\u09df, \u09ac\u09be\u09dc\u09bf, \u0958\u0932\u092e, \u05e9\ufb2a\u05dc\u05d5\u05b9\u05dd.",
+    "ΟΔΟΣ; a\u09fdb, a\u2e55b, \u212b and 5 k\u2126.",
     "It's 3.5 % of „something” - isn't it? \u00a0 (No.)",
     f"The {MASK} of a word, and{MASK}, {MASK}.",
 )

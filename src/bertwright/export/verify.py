@@ -29,31 +29,63 @@ _TOKENS_AT_ONCE = 8192
 """Maximum number of tokens, with padding, in a batch for transformers; a BERT with 512 positions needs 4608."""
 
 
+_TOKENIZERS = (
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "BertTokenizerLegacy",
+    "DistilBertTokenizer",
+    "DistilBertTokenizerFast",
+    "PreTrainedTokenizerFast",
+)
+"""The classes of transformers, of any version, that users may load the folder with in place of AutoTokenizer."""
+
+
 def compare_tokenizer(hf: Path, ours: Tokenizer, texts: Sequence[str], segments: bool = True) -> int:
-    """The number of texts, including probes with accents and [MASK], that got our ids; `ArtifactError` if any differs.
+    """The number of texts, including probes with accents and [MASK], that got our ids from every tokenizer of
+    transformers that loads the folder; `ArtifactError` if any differs.
 
     `segments`: whether the tokenizer must return segment ids, as for a BERT; if False it must not.
     """
-    from transformers import AutoTokenizer
+    import transformers
 
+    compared = [*PROBES, *texts]
     with _loading(hf):
-        exported = AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
+        exported = transformers.AutoTokenizer.from_pretrained(str(hf), local_files_only=True)
+    _compare(hf, exported, ours, compared, segments)
+    for name in _TOKENIZERS:
+        if other := _refusing(hf, getattr(transformers, name, None)):
+            _compare(hf, other, ours, compared, segments)
+    return len(compared)
+
+
+def _refusing(hf: Path, tokenizer: Any) -> Any:
+    """The tokenizer of a class of transformers, or None if it does not exist or refuses to load the folder."""
+    if tokenizer is None:
+        return None
+    with _loading(hf):
+        try:
+            return tokenizer.from_pretrained(str(hf), local_files_only=True)
+        except TypeError:
+            return None  # see `folder.REFUSED`
+
+
+def _compare(hf: Path, exported: Any, ours: Tokenizer, compared: Sequence[str], segments: bool) -> None:
+    """Raise `ArtifactError` if a tokenizer of transformers gives other ids than ours for a pair of texts."""
     if len(exported) != len(ours.vocabulary):
         raise _mismatch(hf, f"its tokenizer has {len(exported):,} entries, the vocabulary {len(ours.vocabulary):,}")
     for special in SPECIALS:
         if exported.convert_tokens_to_ids(special) != ours.ids(special):
             raise _mismatch(hf, f"its {special} is {exported.convert_tokens_to_ids(special)}, not {ours.ids(special)}")
-    compared = [*PROBES, *texts]
     # In pairs, because the separators and segment ids of the second segment can be wrong too.
     for a, b in zip(compared, [*compared[1:], compared[0]], strict=True):
         first, second = segments_of(ours, a, b)
         encoding = exported(a, b, verbose=False)  # a text longer than the model takes is no fault here
         if encoding["input_ids"] != first + second:
-            raise _mismatch(hf, f"its tokenizer gives different ids from ours for {a!r} with {b!r}")
+            name = type(exported).__name__
+            raise _mismatch(hf, f"its tokenizer ({name}) gives different ids from ours for {a!r} with {b!r}")
         expected = [0] * len(first) + [1] * len(second) if segments else None
         if encoding.get("token_type_ids") != expected:
             raise _mismatch(hf, f"its tokenizer gives wrong segments for {a!r} with {b!r}")
-    return len(compared)
 
 
 def compare_model(

@@ -1,11 +1,13 @@
 """The exported folder read back: any difference, also one that is no number, is an error that names it."""
 
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from bertwright.core.errors import ArtifactError
@@ -13,8 +15,12 @@ from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.probes import PROBES, rows_of
 from bertwright.export.verify import compare_model, compare_tokenizer
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
-from bertwright.vocab.normalization import MASK, SEP, UNK
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.normalization import MASK, SEP, SPECIALS, UNK
+from bertwright.vocab.run import run as make_vocab
 from bertwright.vocab.tokenizer import load_tokenizer
 
 Make = Callable[..., Any]
@@ -88,3 +94,48 @@ def test_rows_of_padding_leave_the_folder_and_the_numbers_stay(trained: Make, tm
     assert size["parameters"] == sum(tensor.numel() for tensor in tensors.values())
     difference = compare_model(tmp_path / "hf", model, load_tokenizer(made.vocab), ["A Duna."], 1e-4)
     assert torch.isfinite(torch.tensor(difference["mlm_difference"]))
+
+
+OTHERS = ("BertTokenizer", "BertTokenizerFast", "BertTokenizerLegacy", "DistilBertTokenizer", "DistilBertTokenizerFast")
+TEXTS = ("সময়, বাড়ি ও সময়।", "ΟΔΟΣ και οδος", "a৽b a؝b", "क़लम שּׁ", "Å 5 kΩ", "a\u0085b a\u2028b a\u00adb")
+
+
+@pytest.fixture(params=[False, True])
+def many_scripts(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Any]:
+    """An exported folder whose vocabulary has every character of `TEXTS` in NFC, and our tokenizer."""
+    written = "".join(text.lower() if request.param else text for text in TEXTS)
+    letters = sorted(set(unicodedata.normalize("NFC", written)) - {"\xad"})
+    pieces = [letter for letter in letters if not letter.isspace()]
+    entries = [*SPECIALS, *pieces, *(f"##{piece}" for piece in pieces), "সময"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
+    config = VocabConfig(file=tmp_path / "vocab.txt", size=None, lower_case=request.param)
+    vocab = make_vocab(config, None, tmp_path / "vocab")
+    network = BertConfig(
+        vocab_size=len(entries), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+    )
+    write_hf_folder(hf := make_folder(tmp_path / "hf"), PreTrainingModel(network), vocab)
+    return hf, load_tokenizer(vocab)
+
+
+def test_every_tokenizer_of_transformers_agrees_or_refuses(many_scripts: tuple[Path, Any]) -> None:
+    hf, ours = many_scripts
+    assert compare_tokenizer(hf, ours, TEXTS) == len(PROBES) + len(TEXTS)
+    classes = [getattr(transformers, name) for name in OTHERS if hasattr(transformers, name)]
+    refusals = 0
+    for each in classes:
+        try:
+            theirs = each.from_pretrained(str(hf), local_files_only=True)
+        except TypeError:
+            refusals += 1
+            continue
+        for text in TEXTS:
+            assert theirs(text, add_special_tokens=False)["input_ids"] == ours.encode_texts([text])[0].tolist()
+    assert refusals >= 2, "those with a normalization of their own"
+
+
+def test_a_tokenizer_that_loads_the_folder_and_gives_other_ids_is_an_error(many_scripts: tuple[Path, Any]) -> None:
+    hf, ours = many_scripts
+    settings = read_json(hf / "tokenizer_config.json")
+    write_json(hf / "tokenizer_config.json", {**settings, "never_split": None, "tokenize_chinese_chars": True})
+    with pytest.raises(ArtifactError, match=r"its tokenizer \(\w*Bert\w+\) gives different ids from ours"):
+        compare_tokenizer(hf, ours, TEXTS)
