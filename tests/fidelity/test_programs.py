@@ -67,6 +67,10 @@ DEFAULTS = {
     "intel_run_model": {"NNODES": 1},
     # huggingface/transformers, TrainingArguments
     "pretrain_glue": TRAINER,
+    # examples/pytorch/language-modeling/run_mlm.py, text-classification/run_glue.py, run_classification.py @005c23a
+    "run_mlm": TRAINER | {"mlm_probability": 0.15, "validation_split_percentage": 5},
+    "run_glue": TRAINER | {"max_seq_length": 128},
+    "run_classification": TRAINER | {"max_seq_length": 128},
 }
 
 

@@ -83,6 +83,7 @@ def test_the_options_of_the_programs_are_there() -> None:
 
 DENIALS = re.compile(r"\b(?:no|not|never|always|nobody|cannot)\b", re.IGNORECASE)
 DENIED = {
+    "adafactor": r"adafactor",
     "allreduce_post_accumulation": r"allreduce|accumulat",
     "CODEDIR": r"code_?dir",
     "dense_seq_output": r"dense",
@@ -91,11 +92,16 @@ DENIED = {
     "init_tf_checkpoint": r"tensorflow|_tf_",
     "label_smoothing_factor": r"smooth",
     "low_cpu_mem_usage": r"low_cpu|mem_usage",
+    "neftune_noise_alpha": r"neft|noise",
     "no_dense_sequence_output": r"dense",
+    "optim_args": r"^(optim_args|lion|sgd|adagrad)$",
+    "optim_target_modules": r"galore|apollo",
     "overwrite_cache": r"overwrite",
+    "parallelism_config": r"tensor_parallel|parallelism",
     "remove_unused_columns": r"columns",
     "streaming": r"stream",
     "token": r"^(hub_)?token$",
+    "tp_size": r"^tp_|tensor_parallel",
     "trust_remote_code": r"remote_code",
     "use_env": r"_env$",
     "use_fast_tokenizer": r"fast",

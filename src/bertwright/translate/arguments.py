@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
@@ -26,12 +28,16 @@ class Setting(NamedTuple):
     """The value as typed."""
 
 
-def settings(program: Program, words: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, Setting]:
-    """Return the setting of every option, by the option's name.
+def settings(
+    program: Program, words: tuple[str, ...], variables: Mapping[str, str], folder: Path = Path()
+) -> dict[str, Setting]:
+    """Return the setting of every option, by the option's name; files are looked for in `folder`.
 
     One `RecipeError` lists every mistake: unknown options, each with the nearest known one, invalid values, and missing
     required options.
     """
+    if program.parser == "transformers" and len(words) == 1 and words[0].endswith(".json"):
+        words = _words_of(folder / Path(words[0]).expanduser())
     said: dict[str, Setting] = {}
     mistakes: list[str] = []
     positions = iter(program.positions)
@@ -79,6 +85,8 @@ def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator
             raise RecipeError(f"{program.title} takes no argument {word!r}: its options begin with --.")
         return name, word if program.several == name else f"{name.split()[0]}={word}", word, at + 1
     typed, equals, value = word.partition("=")
+    if off := _opposite(program, typed):
+        return off, word, "false", at + 1
     name = _named(program, typed)
     if program.options[name].type == "flag":
         if equals:
@@ -88,6 +96,11 @@ def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator
         return name, word, value, at + 1
     if program.options[name].type == "switch" and not (at + 1 < len(words) and words[at + 1].lower() in _TRUE | _FALSE):
         return name, word, "true", at + 1
+    if program.options[name].type == "words":
+        end = next((n for n in range(at + 1, len(words)) if words[n].startswith("--")), len(words))
+        if end > at + 1:
+            value = " ".join(words[at + 1 : end])
+            return name, f"{typed} {value}", value, end
     # A value may begin with one dash, as -1 does; only with two, another option follows.
     if at + 1 == len(words) or (words[at + 1].startswith("--") and len(words[at + 1]) > 2):
         raise RecipeError(f"{typed} needs a value.")
@@ -99,6 +112,8 @@ def _named(program: Program, typed: str) -> str:
     plain = typed.lstrip("-")
     options = {name: name for name in program.options if name not in program.unnamed}
     options |= {option.short: name for name, option in program.options.items() if option.short}
+    if program.parser == "transformers":
+        plain = plain.replace("-", "_")
     if plain in options:
         return options[plain]
     begun = {name for other, name in options.items() if other.startswith(plain)}
@@ -112,6 +127,34 @@ def _named(program: Program, typed: str) -> str:
     near = difflib.get_close_matches(plain, options, n=1)
     hint = f"; did you mean {'--' if len(near[0]) > 1 else '-'}{near[0]}?" if near else ""
     raise RecipeError(f"{program.title} has no option {typed}{hint}")
+
+
+def _opposite(program: Program, typed: str) -> str:
+    """Return the switch that `--no_NAME` turns off; "" if this is no such option."""
+    name = typed.removeprefix("--").replace("-", "_").removeprefix("no_")
+    known = program.options.get(name)
+    off = program.parser == "transformers" and typed[2:5] in ("no_", "no-")
+    return name if off and known is not None and known.on else ""
+
+
+def _words_of(file: Path) -> tuple[str, ...]:
+    """Return the options of a JSON file as the words of a command; `RecipeError` if it has none."""
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError("it holds no object")
+    except (OSError, ValueError) as error:
+        raise RecipeError(
+            f"{file} cannot be read ({error}). Give the path of the JSON file, or the options themselves."
+        ) from error
+    words: list[str] = []
+    for name, value in values.items():
+        if isinstance(value, list):
+            words += [f"--{name}", *map(str, value)]
+        elif value is not None:
+            text = value if isinstance(value, str) else json.dumps(value)
+            words += [f"--{name}={text}"]
+    return tuple(words)
 
 
 def _value(option: Option, name: str, text: str) -> Value:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_events import unseen_events
 from bertwright.translate.command import ASSUMED, PHASE, Command, Key
-from bertwright.translate.conversions import networks, phases, running, texts
+from bertwright.translate.conversions import networks, phases, running, texts, trainer
 from bertwright.translate.deepspeed_file import contradictions, missing, unread
 
 Conversion = Callable[[Command, str], Iterator[Key]]
-MODULES = (phases, running, networks, texts)
+MODULES = (phases, running, networks, texts, trainer)
 OPEN_BATCH = "batch of the phase of length"
 """How the question for a batch begins that no command determines."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -17,8 +18,10 @@ from bertwright.explain import Original, originals
 class Option(Section):
     """One option, environment variable or positional argument."""
 
-    type: Literal["text", "int", "float", "switch", "flag"] = "text"
-    """`flag` takes no value; `switch` takes true or false (or 1 or 0)."""
+    type: Literal["text", "int", "float", "switch", "flag", "words"] = "text"
+    """`flag` takes no value; `switch` takes true or false (or 1 or 0); `words` takes all up to the next option."""
+    on: bool = False
+    """Whether a switch is on by default; transformers' parser then has its opposite, `--no_NAME`."""
     default: str | int | float | bool | None = None
     """The value that applies if the option is not given; None: no value."""
     required: bool = False
@@ -77,6 +80,8 @@ class Program(Section):
     """Options given as shell variables. For a script, all of them may be: that is an edited default."""
     starts: tuple[Start, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    parser: Literal["argparse", "transformers"] = "argparse"
+    """`transformers`: names may have hyphens in place of underscores, and a JSON file alone may hold all options."""
 
     @property
     def unnamed(self) -> set[str]:
@@ -95,9 +100,16 @@ def programs() -> dict[str, Program]:
     """Return every program by the name of its file."""
     folder = resources.files(__package__).joinpath("programs")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    return {
-        file.name.removesuffix(".toml"): Program(**tomllib.loads(file.read_text(encoding="utf-8"))) for file in files
-    }
+    return {file.name.removesuffix(".toml"): Program(**_with_shared(folder, file)) for file in files}
+
+
+def _with_shared(folder: Traversable, file: Traversable) -> dict[str, Any]:
+    """Return the values of a program's file, with the options that several programs have in common (`shares`)."""
+    values = tomllib.loads(file.read_text(encoding="utf-8"))
+    for name in values.pop("shares", ()):
+        shared = folder.joinpath("shared", f"{name}.toml").read_text(encoding="utf-8")
+        values["options"] |= tomllib.loads(shared)
+    return values
 
 
 def called(script: str) -> list[Program]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertwright.translate.command import Command
+from bertwright.translate.complete import UNSAID
 from bertwright.translate.draft import Draft
 from bertwright.translate.launcher_table import SRUN
 from bertwright.translate.launchers import Launch
@@ -43,6 +44,9 @@ def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[
             "checkpoint of one, or, with train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not "
             "read."
         )
+    language = draft.keys.get("corpus.language")
+    if language is not None and language.why == UNSAID:
+        yield f"corpus.language = {language.value}: no command says the language of the texts. Set its code."
     for name, key in (*draft.keys.items(), *(item for phase in draft.phases for item in phase.items())):
         if "$" in str(key.value):
             yield f"{name} = {key.value}: the variable is not set here. Write its value."

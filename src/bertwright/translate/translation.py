@@ -191,7 +191,11 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     for program in candidates:
         try:
             return Command(
-                program, settings(program, words[1:], shell.variables), launch, shlex.join(words), shell.folder
+                program,
+                settings(program, words[1:], shell.variables, shell.folder),
+                launch,
+                shlex.join(words),
+                shell.folder,
             )
         except RecipeError as error:
             errors.append(str(error))

@@ -38,8 +38,17 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("bert_config.json", "bert_configs/large.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(config)
+    for name in ("bert-base-cased", "bert-base-uncased"):
+        (tmp_path / "downloads" / name).mkdir(parents=True)
+        (tmp_path / "downloads" / name / "config.json").write_text(config)
+        (tmp_path / "downloads" / name / "vocab.txt").write_text("".join(f"{entry}\n" for entry in SPECIALS))
     google = "workspace/{}/data/download/google_pretrained_weights/uncased_L-24_H-1024_A-16/vocab.txt"
-    for name in ("downloads/google-uncased-vocab.txt", "vocab/vocab", *map(google.format, ("BERT", "bert"))):
+    for name in (
+        "downloads/google-uncased-vocab.txt",
+        "downloads/google-cased-vocab.txt",
+        "vocab/vocab",
+        *map(google.format, ("BERT", "bert")),
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("".join(f"{entry}\n" for entry in SPECIALS))
     return tmp_path

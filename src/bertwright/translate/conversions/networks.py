@@ -5,10 +5,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.command import Command, Key
+from bertwright.translate.command import PHASE, Command, Key
+
+_FAMILIES = {"bert": "bert", "distilbert": "distilbert", "modernbert": "modern"}
+"""`model.kind` by transformers' model type."""
+_OTHERS = re.compile(
+    r"roberta|albert|electra|deberta|camembert|xlm|xlnet|mpnet|funnel|bart|longformer|big-?bird|convbert|mobilebert"
+    r"|squeezebert|rembert|ernie|nezha|megatron|gpt|t5|eurobert|neobert",
+    re.IGNORECASE,
+)
+"""Names of published models of other families."""
+_OVERRIDES = {
+    "hidden_dropout_prob": "model.dropout",
+    "attention_probs_dropout_prob": "model.attention_dropout",
+    "dropout": "model.dropout",
+    "attention_dropout": "model.attention_dropout",
+    "max_position_embeddings": "model.max_positions",
+    "initializer_range": "model.initializer_range",
+}
+"""Keys of config_overrides that are keys of `[model]`."""
 
 
 def vocabulary(command: Command, name: str) -> Iterator[Key]:
@@ -88,3 +108,121 @@ def trainer(command: Command, name: str) -> Iterator[Key]:
 def characters(command: Command, name: str) -> Iterator[Key]:
     """Whether every character of the alphabet becomes an entry."""
     yield Key("vocab.trainer.add_characters", bool(command[name]), command.source(name))
+
+
+def pretrained(command: Command, name: str) -> Iterator[Key]:
+    """The folder of a published network, or the name that it is published under: its weights, shape and vocabulary."""
+    where, why = _folder_of(command, name)
+    kind = _family(command, name)
+    if kind != "bert":
+        yield Key("model.kind", kind, command.source(name))
+    if not command["config_name"]:
+        yield Key("model.config", f"{where}/config.json", why)
+    yield Key("train.init_from", where, why)
+    if not command["tokenizer_name"]:
+        yield from _vocabulary(command, name)
+    if not command["max_seq_length"] and (most := _config(command, name).get("max_position_embeddings")):
+        # Of a tokenizer whose length is not limited, or is larger, the original reads 1,024 tokens.
+        yield Key(f"{PHASE}length", min(int(most), 1024), f"{command.source(name)}: the length of its tokenizer")
+
+
+def configuration(command: Command, name: str) -> Iterator[Key]:
+    """A configuration: a file, a folder, or a published network."""
+    where, why = _folder_of(command, name)
+    if not command["model_name_or_path"] and (kind := _family(command, name)) != "bert":
+        yield Key("model.kind", kind, command.source(name))
+    yield Key("model.config", where if where.endswith(".json") else f"{where}/config.json", why)
+
+
+def tokenizer(command: Command, name: str) -> Iterator[Key]:
+    """A vocabulary: a file, a folder, or that of a published network."""
+    if not command.file(name).exists() and re.match(
+        r"(?:.*/)?bert-base-(multilingual-)?(un)?cased$", str(command[name])
+    ):
+        yield from vocabulary(command, name)
+    else:
+        yield from _vocabulary(command, name)
+
+
+def new_network(command: Command, name: str) -> Iterator[Key]:
+    """A network with random weights, of its family's base size."""
+    if command["model_name_or_path"] or command["config_name"]:
+        return
+    kind = _FAMILIES.get(str(command[name]))
+    if kind is None:
+        raise RecipeError(f"{command.source(name)}: networks here are {', '.join(_FAMILIES)}. Give one of these.")
+    if kind != "bert":
+        yield Key("model.kind", kind, command.source(name))
+    yield Key("model.size", "base", f"{command.source(name)}, by its default configuration")
+    if kind != "modern" and "attention" not in str(command["config_overrides"]):
+        yield Key("model.attention_dropout", 0.1, "the default configuration of that type")
+
+
+def overrides(command: Command, name: str) -> Iterator[Key]:
+    """Values of the configuration."""
+    for pair in str(command[name]).split(","):
+        key, _, value = pair.strip().partition("=")
+        if key not in _OVERRIDES:
+            raise RecipeError(
+                f"{command.source(name)}: {key} is no key of [model]. Write a config.json with it, and give that as "
+                "--config_name."
+            )
+        try:
+            yield Key(_OVERRIDES[key], json.loads(value), command.source(name))
+        except ValueError:
+            raise RecipeError(f"{command.source(name)}: {key} = {value!r} is not a number. Give one.") from None
+
+
+def _folder_of(command: Command, name: str) -> tuple[str, str]:
+    """Return the path of a network, and where it comes from: one that is published is to be downloaded first."""
+    text, source = str(command[name]).rstrip("/"), command.source(name)
+    if command.file(name).exists() or text.startswith((".", "/", "~", "$")) or text.count("/") > 1:
+        return text, source
+    where = f"downloads/{text.rpartition('/')[2]}"
+    return where, f"{source}; hf download {text} --local-dir {where}"
+
+
+def _config(command: Command, name: str) -> dict[str, Any]:
+    """Return the configuration that an option names, if it is a file or folder that is here."""
+    path = command.file(name)
+    with suppress(OSError, ValueError):
+        file = path if path.is_file() else path / "config.json"
+        values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return values
+    return {}
+
+
+def _family(command: Command, name: str) -> str:
+    """Return `model.kind`, from the configuration or else the name; raise `RecipeError` for other families."""
+    text = str(command[name])
+    found = str(_config(command, name).get("model_type", ""))
+    if not found and _OTHERS.search(text):
+        found = text
+    if not found:
+        found = next((each for each in ("distilbert", "modernbert") if each in text.lower()), "bert")
+    if found not in _FAMILIES:
+        raise RecipeError(
+            f"{command.source(name)}: it is no network of the families that are known here ({', '.join(_FAMILIES)}). "
+            "Give one of these; an encoder of another family cannot be started from."
+        )
+    return _FAMILIES[found]
+
+
+def _vocabulary(command: Command, name: str) -> Iterator[Key]:
+    """The vocabulary in a folder, with the treatment of case that its tokenizer has."""
+    where, why = _folder_of(command, name)
+    folder = command.file(name)
+    file = "" if where.endswith(".txt") else "/vocab.txt"
+    if (folder / "tokenizer.json").is_file() and not (folder / "vocab.txt").is_file():
+        file = "/tokenizer.json"
+    yield Key("vocab.file", f"{where}{file}", why)
+    values: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        values = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    named = "uncased" in str(command[name]).lower()
+    lower = values.get("do_lower_case", named)
+    source = f"do_lower_case of {where}/tokenizer_config.json" if values else f"{command.source(name)}, by its name"
+    yield Key("vocab.lower_case", bool(lower), source)
+    # BertTokenizer strips accents where it lower-cases, unless it is told otherwise.
+    strips = values.get("strip_accents")
+    yield Key("vocab.strip_accents", bool(lower if strips is None else strips), source)

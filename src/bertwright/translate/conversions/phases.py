@@ -139,8 +139,11 @@ def warmup_start(command: Command, name: str) -> Iterator[Key]:
 
 
 def trainer_warmup(command: Command, name: str) -> Iterator[Key]:
-    """The Trainer's warm-up: steps if given, where a value below 1 is a share; else the ratio."""
-    if steps := command.number("warmup_steps"):
+    """The Trainer's warm-up: steps if given, where a value below 1 is a share; else the ratio. Its schedule `constant`
+    has none."""
+    if command["lr_scheduler_type"] == "constant":
+        yield Key(f"{PHASE}warmup", 0, command.source("lr_scheduler_type"))
+    elif steps := command.number("warmup_steps"):
         yield Key(f"{PHASE}warmup", steps if steps < 1 else int(steps), command.source("warmup_steps"))
     else:
         yield Key(f"{PHASE}warmup", command.number("warmup_ratio"), command.source("warmup_ratio", "warmup_steps"))

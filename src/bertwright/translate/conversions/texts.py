@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
+from bertwright.core.errors import RecipeError
 from bertwright.translate.command import PHASE, Command, Key
 
 _DUMP = re.compile(r"(?:^|/)([a-z_]+)wiki[-.]|wikicorpus_([a-z]+)")
@@ -59,7 +63,7 @@ def each_language(command: Command, name: str) -> Iterator[Key]:
 
 def glue(command: Command, name: str) -> Iterator[Key]:
     """The labelled texts of a GLUE task, as in the Hugging Face data set."""
-    task = str(command[name])
+    task = str(command[name]).lower()  # as transformers reads it; pretrain_glue.py takes no other
     yield Key("train.objective", {"kind": "classification", "task": task}, command.source(name))
     # The two versions of MNLI differ only in the texts that they hold out.
     yield Key(f"{PHASE}data", f"glue/{task.removesuffix('-mm')}", f"{command.source(name)}, the files of that data set")
@@ -68,3 +72,60 @@ def glue(command: Command, name: str) -> Iterator[Key]:
 def no_templates(command: Command, name: str) -> Iterator[Key]:
     """Templates that are not expanded."""
     yield Key("corpus.wikitext.expand_templates", False, command.source(name))
+
+
+def running_text(command: Command, name: str) -> Iterator[Key]:
+    """A file of running text: lines, or JSON lines."""
+    path, source = str(command[name]), command.source(name)
+    if path.endswith(".csv"):
+        raise RecipeError(
+            f"{source}: running text is not read from CSV, where a line break may be part of a text. Convert the file "
+            'to JSON lines ({"text": ...}), and give that.'
+        )
+    if path.endswith((".json", ".jsonl")):
+        yield Key("corpus.source", {"path": path, "format": "jsonl", "text": _key_of_text(command.file(name))}, source)
+    else:
+        lines = "articles" if command["line_by_line"] else "paragraphs"
+        yield Key("corpus.source", {"path": path, "format": "text", "lines": lines}, source)
+
+
+def _key_of_text(file: Path) -> str:
+    """Return the key that the original reads: `text`, or else the first one."""
+    with suppress(OSError, ValueError):
+        with file.open(encoding="utf-8") as lines:
+            keys = list(json.loads(lines.readline()))
+        return "text" if "text" in keys else str(keys[0])
+    return "text"
+
+
+def saved_dataset(command: Command, name: str) -> Iterator[Key]:
+    """A data set of the hub, saved as a folder."""
+    names = [str(command[each]) for each in (name, "dataset_config_name") if command[each]]
+    where = f"downloads/{'-'.join(each.rpartition('/')[2] for each in names)}"
+    said = ", ".join(json.dumps(each) for each in names)
+    why = f"{command.source(name)}; datasets.load_dataset({said}).save_to_disk({json.dumps(where)})"
+    yield Key("corpus.source", {"path": f"{where}/train", "format": "datasets"}, why)
+
+
+def part_of_dataset(command: Command, name: str) -> Iterator[Key]:
+    """The configuration of a data set of the hub, which is a part of the folder's name."""
+    if command["dataset_name"]:
+        yield from saved_dataset(command, "dataset_name")
+
+
+def validation_share(command: Command, name: str) -> Iterator[Key]:
+    """The share of the texts that is held out."""
+    if not command["validation_file"]:
+        yield Key("examples.heldout", command.number(name) / 100, command.source(name))
+
+
+def workers(command: Command, name: str) -> Iterator[Key]:
+    """Processes that prepare the texts."""
+    for stage in ("corpus", "examples"):
+        yield Key(f"{stage}.workers", command[name], command.source(name))
+
+
+def line_by_line(command: Command, name: str) -> Iterator[Key]:
+    """Each line as a sequence of its own."""
+    if command[name]:
+        yield Key("examples.plan", "doc-sentences", f"{command.source(name)}: no sequence has texts of two lines")
