@@ -166,6 +166,15 @@ def test_intervals_count_as_their_strategies_say() -> None:
     assert intervals("--eval_strategy steps --logging_steps 20")["train.evaluate_every"] == 20
 
 
+def test_observers_get_the_keys_of_their_own() -> None:
+    options = "--report_to tensorboard trackio all --logging_dir logs --project mine --trackio_space_id me/space"
+    assert values(f"{MLM} {options}")["train.observers"] == [
+        {"kind": "tensorboard", "folder": "logs"},
+        {"kind": "trackio", "project": "mine", "space": "me/space"},
+    ]
+    assert "train.observers" not in values(f"{MLM} --report_to all --logging_dir logs")
+
+
 def folder_of(path: Path, **config: object) -> Path:
     """A folder as transformers writes it, without weights."""
     path.mkdir()

@@ -111,15 +111,19 @@ def scores(command: Command, name: str) -> Iterator[Key]:
 def observers(command: Command, name: str) -> Iterator[Key]:
     """The programs that rows of metrics are sent to, as far as there is an observer for them."""
     words = [word for word in str(command[name]).split() if word in _OBSERVERS]
-    folder = {"folder": str(command["logging_dir"])} if command["logging_dir"] else {}
-    made = [{"kind": word, **(folder if word == "tensorboard" else {})} for word in words]
+    keys = {"tensorboard": {"folder": "logging_dir"}, "trackio": {"project": "project", "space": "trackio_space_id"}}
+    made = [
+        {"kind": word, **{key: command[option] for key, option in keys.get(word, {}).items() if command[option]}}
+        for word in words
+    ]
     if made:
         yield Key("train.observers", made, command.source(name))
 
 
-def folder_of_events(command: Command, name: str) -> Iterator[Key]:
-    """The folder of TensorBoard's events, if these are asked for."""
-    if "tensorboard" in str(command["report_to"]).split():
+def part_of_observer(command: Command, name: str) -> Iterator[Key]:
+    """A key of the observer that reads the option, if rows of metrics are sent to it."""
+    reader = "tensorboard" if name == "logging_dir" else "trackio"
+    if reader in str(command["report_to"]).split():
         yield from observers(command, "report_to")
 
 
