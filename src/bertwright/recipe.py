@@ -24,8 +24,7 @@ from bertwright.contradictions.sections import (
     wrong_lengths,
 )
 from bertwright.core.config import Section, runtime_only
-from bertwright.core.errors import RecipeError
-from bertwright.core.files import read_bytes
+from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.redact import redact_credentials
 from bertwright.core.toml import validate
 from bertwright.corpus.config import CorpusConfig
@@ -39,7 +38,8 @@ from bertwright.recipe_file import Written, write_values
 from bertwright.report.config import ReportConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.unreached import unreached
-from bertwright.vocab.config import MAX_FILE, VocabConfig
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.entries import entries_of
 
 
 class Recipe(Section):
@@ -158,9 +158,8 @@ class Recipe(Section):
     def _model_mistakes(self, given: bool, unread: Container[str]) -> list[Mistake]:
         try:
             entries = 1 if "vocab.file" in unread else self._vocabulary_entries()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            return [("vocab.file", f"{self.vocab.file} cannot be read ({reason}); give the path of a vocab.txt")]
+        except DataError as error:
+            return [("vocab.file", str(error))]
         mistakes = [] if self.labels else list(pairs_unseen(self.model, self.examples))
         if "model.config" in unread:
             return mistakes
@@ -181,18 +180,16 @@ class Recipe(Section):
 
     def _other_network_mistakes(self, network: NetworkConfig) -> Iterator[Mistake]:
         # Reads folders of other programs, which most recipes do not name.
-        from bertwright.contradictions.networks import wrong_init_layers, wrong_pretrained, wrong_teacher
+        from bertwright.contradictions.networks import wrong_start, wrong_teacher
 
-        yield from wrong_pretrained(self.train, network, self.optim)
+        yield from wrong_start(self.train, network, self.optim, self.vocab)
         if not self.labels:
-            yield from wrong_init_layers(self.train, network)
             yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
 
     def _vocabulary_entries(self) -> int:
         """The maximum number of entries in the vocabulary (a small corpus may yield fewer)."""
         if self.vocab.file:
-            data = read_bytes(self.vocab.file, MAX_FILE)
-            return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+            return len(entries_of(self.vocab.file))
         return self.vocab.size or 0
 
     def network(self) -> NetworkConfig:

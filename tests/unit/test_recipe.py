@@ -27,8 +27,8 @@ def test_training_starts_only_from_what_is_finished(load: Load, trained: Path, t
     for path in (trained / "train", checkpoint):
         load(f"train.init_from={path}")
     for path, says in (
-        (tmp_path / "nowhere", "nowhere is not a finished artifact"),
-        (trained / "vocab", "was made by the stage 'vocab'; give a folder of train or checkpoint"),
+        (tmp_path / "nowhere", "nowhere is not a folder; give a finished train folder, or a folder in the format of"),
+        (trained / "vocab", "was made by the stage 'vocab'; give a finished train folder"),
     ):
         with pytest.raises(RecipeError, match=f"command line: train.init_from: .*{says}"):
             load(f"train.init_from={path}")
@@ -211,7 +211,7 @@ def test_a_batch_smaller_than_the_ranks_is_a_contradiction(load: Load) -> None:
 
 
 def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:
-    with pytest.raises(RecipeError, match=r"^command line: vocab.file: .*nowhere.txt cannot be read"):
+    with pytest.raises(RecipeError, match=r"^command line: vocab.file: cannot read vocab.file=nowhere.txt: No such"):
         load("vocab.size=", "vocab.alphabet_coverage=", "vocab.file=nowhere.txt")
     with pytest.raises(RecipeError, match=r"^command line: vocab: vocab.size and vocab.file exclude each other"):
         load("vocab.file=nowhere.txt")

@@ -71,10 +71,10 @@ def _windowed(recipe: Recipe) -> str:
         return "[model]"
     if not isinstance(recipe.train.objective, DistillationConfig):
         return ""
-    from bertwright.objectives.teacher_config import read_teacher  # reads folders of other programs
+    from bertwright.model.pretrained_config import read_pretrained  # reads folders of other programs
 
     try:
-        teacher = read_teacher(recipe.train.objective.teacher)
+        teacher = read_pretrained(recipe.train.objective.teacher)
     except BertwrightError:
         return ""  # another verdict reports it
     return "train.objective.teacher" if any(teacher.network.windows) else ""

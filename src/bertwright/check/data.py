@@ -162,7 +162,7 @@ def examples_of_another_run(recipe: Recipe, out: Path, stages: Sequence[str]) ->
             continue
         key = f"train.phases.{number}.data"
         try:
-            examples, ours = open_artifact(phase.data, "examples"), _trained_vocabulary(recipe, out)
+            examples, ours = open_artifact(phase.data, "examples"), trained_vocabulary(recipe, out)
         except BertwrightError as cause:
             yield raised(key, cause)
             continue
@@ -180,7 +180,7 @@ def examples_of_another_run(recipe: Recipe, out: Path, stages: Sequence[str]) ->
             yield ok(key, f"{phase.data} was made with the vocabulary of this run")
 
 
-def _trained_vocabulary(recipe: Recipe, out: Path) -> Artifact | None:
+def trained_vocabulary(recipe: Recipe, out: Path) -> Artifact | None:
     """The vocabulary in the run folder, unless it has to be trained, or trained again with other settings."""
     if not (out / "vocab" / MANIFEST).is_file():
         return None

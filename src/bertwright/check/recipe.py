@@ -58,10 +58,10 @@ def _verdicts(
     if "examples" in stages:
         yield from imported_data(recipe, entries)
     yield from examples_of_another_run(recipe, out, pending)
-    if isinstance(recipe.train.objective, DistillationConfig):
-        from bertwright.check.teacher import teacher  # reads folders of other programs
+    if recipe.train.init_from is not None or isinstance(recipe.train.objective, DistillationConfig):
+        from bertwright.check.pretrained import pretrained  # reads folders of other programs
 
-        yield from teacher(recipe, out, pending)
+        yield from pretrained(recipe, out, pending)
     yield from device(recipe, pending, at)
     yield from precision(recipe, pending, at)
     if at is None:

@@ -1,6 +1,7 @@
 """Check without torch whether the machine has the memory and the disk space that a run needs.
 
-Memory: for training see `train/sizes.py`, for a teacher `check.teacher`; other stages take 0.7 GB and 0.25 GB a worker.
+Memory: for training see `train/sizes.py`, for a teacher `check.pretrained`; other stages take 0.7 GB and 0.25 GB a
+worker.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and the same again during the build. A checkpoint has
@@ -92,7 +93,7 @@ def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences
     computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=room.gpu), recipe.train.phases
     needs = [_phase_bytes(bert, phase, computing, lengths.get(index)) for index, phase in enumerate(phases)]
     if isinstance(recipe.train.objective, DistillationConfig):
-        from bertwright.check.teacher import teacher_bytes  # reads folders of other programs
+        from bertwright.check.pretrained import teacher_bytes  # reads folders of other programs
 
         needs = [need + teacher_bytes(recipe, bert, phase, ranks) for need, phase in zip(needs, phases, strict=True)]
     # Phases run one after another, so the largest one decides.

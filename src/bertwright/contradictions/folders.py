@@ -1,4 +1,4 @@
-"""Contradictions between a recipe and the folders that training starts from or reads; `Recipe.check` runs these."""
+"""Contradictions between a recipe and the folders of examples that training reads; `Recipe.check` runs these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.examples.config import PAIRS, PlanSet
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
@@ -15,11 +15,8 @@ from bertwright.vocab.config import VocabConfig
 
 
 def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig, unread: Container[str] = ()) -> Iterator[Mistake]:
-    """Check that training starts from and reads finished folders of the right stage, task (`examples.plan`), length and
-    vocabulary. Data of a phase whose key is in `unread` need not exist."""
-    deeper = bool(train.init_layers)  # `wrong_init_layers` checks these
-    if train.init_from is not None and not deeper and (wrong := wrong_folder(train.init_from, "train", "checkpoint")):
-        yield "train.init_from", wrong
+    """Check that training reads finished folders of the right stage, task (`examples.plan`), length and vocabulary.
+    Data of a phase whose key is in `unread` need not exist."""
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}.data"
         if phase.data is None:
@@ -49,20 +46,13 @@ def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig, unread: Con
             yield key, f"{phase.data} was made with examples.plan={other}, but this recipe has {plan}; use the same"
 
 
-def wrong_folder(path: Path, *stages: str) -> str:
-    """Return why `path` is not the finished folder of one of `stages`; "" if it is."""
-    if not (path / MANIFEST).exists() and (path / "config.json").is_file():
-        wanted = " or ".join(stages)
-        read = "read only with train.init_layers" if "train" in stages else "not read"
-        return (
-            f"{path} is a Hugging Face folder, and its weights are {read}. Give a folder of {wanted} of a run; "
-            f"model.config={path / 'config.json'} uses only its architecture"
-        )
+def wrong_folder(path: Path, stage: str) -> str:
+    """Return why `path` is not the finished folder of a stage; "" if it is."""
     try:
-        stage = open_artifact(path).manifest["stage"]
+        made_by = open_artifact(path).manifest["stage"]
     except ArtifactError as error:
         return str(error)
-    return "" if stage in stages else f"{path} was made by the stage {stage!r}; give a folder of {' or '.join(stages)}"
+    return "" if made_by == stage else f"{path} was made by the stage {made_by!r}; give a folder of {stage}"
 
 
 def _misfit(examples: Path, phase: PhaseConfig, vocab: VocabConfig) -> str:
@@ -91,13 +81,12 @@ def _misfit(examples: Path, phase: PhaseConfig, vocab: VocabConfig) -> str:
 
 def _other_vocabulary(examples: Path, file: Path, vocab: VocabConfig) -> str:
     """Return why the ids of an examples folder are not those of the given `vocab.file`; "" if they are."""
-    # Reads folders of other programs too, which most recipes do not name.
-    from bertwright.objectives.teacher_config import entries_of
+    from bertwright.vocab.entries import entries_of
 
     try:
         if open_artifact(examples).counts["vocabulary"] == vocab.hash_of(entries_of(file)):
             return ""
-    except (OSError, RecipeError):
+    except DataError:
         return ""  # reported with the size of the vocabulary
     theirs = examples.parent / "vocab" / "vocab.txt"
     return (

@@ -7,57 +7,107 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bertwright.contradictions.folders import wrong_folder
 from bertwright.contradictions.sections import Mistake
-from bertwright.core.artifact import MANIFEST, open_artifact
+from bertwright.core.artifact import Artifact
 from bertwright.core.errors import BertwrightError
 from bertwright.model.config import NetworkConfig, network_of, varlen_heads
+from bertwright.model.pretrained_config import Pretrained, other_vocabulary, other_words, read_pretrained
+from bertwright.model.transfer_config import other_kinds, transfer
 from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.teacher_config import (
-    NO_HEAD,
-    entries_of,
-    misfits,
-    other_entries,
-    other_vocabulary,
-    read_teacher,
-)
+from bertwright.objectives.teacher_config import KEY, misfits
 from bertwright.optim.config import OptimConfig, other_moments
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.entries import entries_of
+
+_START, _LAYERS = "train.init_from", "train.init_layers"
 
 
-def wrong_init_layers(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """Yield `init_layers` that the network in `init_from` does not have, or that do not fit the one of `[model]`."""
-    if not train.init_layers or train.init_from is None:
+def wrong_start(
+    train: TrainConfig, network: NetworkConfig, optim: OptimConfig, vocab: VocabConfig
+) -> Iterator[Mistake]:
+    """Yield a network to start from that is invalid, differs from the one of `[model]`, has another vocabulary than
+    `vocab.file`, or has no moments for the optimizer; and layers of it that it does not have, or that do not fit."""
+    if train.init_from is None:
         return
     try:
-        given = read_teacher(train.init_from)
+        if (checkpoint := train.init_checkpoint()) is not None:
+            wrong = _wrong_checkpoint(train.init_from, checkpoint, network, optim, vocab)
+            yield from ((_START, text) for text in wrong)
+            return
+        given = read_pretrained(train.init_from)
+        if not network.labels and given.other_task:
+            yield _START, given.other_task
+            return
+        if not train.phases[0].restart_bias_correction:
+            text = f"false needs optimizer moments to continue from, but train.init_from {given.path} has only weights"
+            yield "train.phases.0.restart_bias_correction", f"{text}; give one of its checkpoints, or leave the key out"
+        if difference := other_vocabulary(given, vocab) if vocab.file else "":
+            yield _START, f"{given.path} {other_words(given, f'vocab.file {vocab.file}', difference)}"
+        found = list(_wrong_layers(train, network, given) if train.init_layers else _wrong_values(network, given))
+        yield from found
+        # A vocabulary that is not given is compared where it is known: rows say nothing about entries.
+        rows = {} if vocab.file and not difference else {"vocab_size": given.network.vocab_size}
+        like = network.model_copy(update=rows)
+        if not found and (faults := transfer(like, given, len(given.entries), train.init_layers).faults):
+            more = f" ({len(faults)} tensors differ)" if len(faults) > 1 else ""
+            text = f"{given.path} is another network: {faults[0]}{more}"
+            yield _START, f"{text}; set [model] to that network (model.config={given.folder / 'config.json'})"
     except BertwrightError as error:
-        yield "train.init_from", str(error)
+        yield _START, str(error)
+
+
+def _wrong_values(network: NetworkConfig, given: Pretrained) -> Iterator[Mistake]:
+    """Yield the first value of the configuration by which the two networks compute different functions."""
+    yield from _wrong_network(given.path, given.network, network, given.folder / "config.json")
+
+
+def _wrong_network(path: Path, other: NetworkConfig, network: NetworkConfig, file: Path | None) -> Iterator[Mistake]:
+    shape = f"model.config={file}" if file else "model.config to its config.json"
+    if other.family != network.family:
+        text = f"{path} is a {other.title} but [model] is a {network.title}; set model.kind={other.family}"
+        yield _START, f"{text} and {shape}" if file else text
         return
-    if given.is_classifier:
-        yield "train.init_from", f"{train.init_from} {NO_HEAD}"
-        return
-    deeper = given.network
-    own, depth, layers = network.num_hidden_layers, deeper.num_hidden_layers, train.init_layers
+    # The shapes of the weights do not reveal every difference: they would load, but compute another function.
+    for name in (each for each in type(network).model_fields if each not in network.may_differ):
+        theirs, own = getattr(other, name), getattr(network, name)
+        if theirs != own:
+            text = f"{name} is {theirs} in {path} but {own} in [model]"
+            yield _START, f"{text}; set the size of that network in the recipe, or set {shape}"
+            # One is enough: a network of another size differs in most of them.
+            return
+
+
+def _wrong_layers(train: TrainConfig, network: NetworkConfig, given: Pretrained) -> Iterator[Mistake]:
+    """Yield `init_layers` that the other network does not have, or that compute another function here."""
+    deeper, layers, where = given.network, train.init_layers, f"train.init_from ({given.path})"
+    own, depth = network.num_hidden_layers, deeper.num_hidden_layers
     if len(layers) != own or max(layers) > depth:
         text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
-        yield "train.init_layers", f"{text}, each a layer of train.init_from ({train.init_from})"
+        yield _LAYERS, f"{text}, each a layer of {where}"
+        return
     if deeper.hidden_size != network.hidden_size:
-        text = (
-            f"the layers of train.init_from ({train.init_from}) are {deeper.hidden_size} wide, but those of [model] are"
-        )
-        yield (
-            "train.init_layers",
-            f"{text} {network.hidden_size}; choose a model of the same width, or leave init_layers out",
-        )
-    elif deeper.num_attention_heads != network.num_attention_heads:
-        text = f"the layers of train.init_from ({train.init_from}) have {deeper.num_attention_heads} attention heads"
+        text = f"the layers of {where} are {deeper.hidden_size} wide, but those of [model] are {network.hidden_size}"
+        yield _LAYERS, f"{text}; choose a model of the same width, or leave init_layers out"
+        return
+    if deeper.num_attention_heads != network.num_attention_heads:
+        text = f"the layers of {where} have {deeper.num_attention_heads} attention heads"
         text += (
             f", but those of [model] have {network.num_attention_heads}, which would interpret the same weights "
             "differently"
         )
-        yield "train.init_layers", f"{text}; choose a model with the same number, or leave init_layers out"
+        yield _LAYERS, f"{text}; choose a model with the same number, or leave init_layers out"
+        return
+    if deeper.layer_norm_eps != network.layer_norm_eps:
+        text = f"the layer norms of {where} have an epsilon of {deeper.layer_norm_eps:g}, but those of [model]"
+        yield _LAYERS, f"{text} have {network.layer_norm_eps:g}; choose a model with the same, or leave init_layers out"
+    if deeper.family == network.family:
+        for name in (each for each in type(network).model_fields if each.endswith("_theta")):
+            if getattr(deeper, name) != getattr(network, name):
+                text = f"{name} is {getattr(deeper, name)} in {where} but {getattr(network, name)} in [model]"
+                yield _LAYERS, f"{text}; give [model] the same"
+        if wrong := other_kinds(network, deeper, layers):
+            yield _LAYERS, wrong
 
 
 def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig, pairs: bool) -> Iterator[Mistake]:
@@ -69,76 +119,48 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
             text = "auto considers only the network, but train.objective also has a teacher in memory"
             yield f"train.phases.{i}.micro_batch", f"{text}; give a number of sequences"
     try:
-        teacher = read_teacher(config.teacher)
-        difference = other_entries(teacher, entries_of(vocab.file)) if vocab.file else ""
+        teacher = read_pretrained(config.teacher)
+        difference = other_vocabulary(teacher, vocab) if vocab.file else ""
     except BertwrightError as error:
-        yield "train.objective.teacher", str(error)
+        yield KEY, str(error)
         return
     lengths = {f"train.phases.{i}.length": phase.length for i, phase in enumerate(train.phases)}
     # Imported data may hold pairs, whatever the plan of the recipe is.
     segments = 2 if pairs or train.imported_data() else 1
-    yield from misfits(config, teacher, network, lengths, segments)
+    try:
+        yield from misfits(config, teacher, network, lengths, segments)
+    except BertwrightError as error:
+        yield KEY, str(error)
     # The teacher computes with the network's kernel.
-    if train.attention == "varlen" and (text := varlen_heads(teacher.network, "train.objective.teacher")):
+    if train.attention == "varlen" and (text := varlen_heads(teacher.network, KEY)):
         yield "train.attention", f"varlen {text}"
     if difference:
-        yield "train.objective.teacher", other_vocabulary(teacher, f"vocab.file {vocab.file}", difference)
+        yield KEY, f"{teacher.path} {other_words(teacher, f'vocab.file {vocab.file}', difference)}"
 
 
-def wrong_pretrained(train: TrainConfig, network: NetworkConfig, optim: OptimConfig) -> Iterator[Mistake]:
-    """Yield a network to start from that is invalid, differs from the one of `[model]`, or has no moments for the
-    optimizer."""
-    if train.init_from is None or train.init_layers:
-        return
-    if not network.labels and wrong_folder(train.init_from, "train", "checkpoint"):
-        return  # `wrong_folders` reports it
-    try:
-        checkpoint = _checkpoint_in(train.init_from)
-        if wrong := _wrong_start(train.init_from, checkpoint, network, optim):
-            yield "train.init_from", wrong
-            return
-        other = read_teacher(train.init_from).network if checkpoint is None else network_of(checkpoint)
-    except BertwrightError as error:
-        yield "train.init_from", str(error)
-        return
-    if other.family != network.family:
-        text = f"{train.init_from} is a {other.title} but [model] is a {network.title}"
-        yield "train.init_from", f"{text}; set model.kind={other.family}"
-        return
-    # The shapes of the weights do not reveal every difference: they would load, but compute another function.
-    for name in (each for each in type(network).model_fields if each not in network.may_differ):
-        theirs, own = getattr(other, name), getattr(network, name)
-        if theirs != own:
-            text = f"{name} is {theirs} in {train.init_from} but {own} in [model]"
-            yield (
-                "train.init_from",
-                f"{text}; set the size of that network in the recipe, or set model.config to its config.json",
-            )
-            # One is enough: a network of another size differs in most of them.
-            return
-
-
-def _checkpoint_in(path: Path) -> Mapping[str, Any] | None:
-    """Return the sections that a checkpoint was trained with; None if `path` is not a checkpoint."""
-    if not (path / MANIFEST).is_file() or (artifact := open_artifact(path)).manifest["stage"] != "checkpoint":
-        return None
-    sections: Mapping[str, Any] = artifact.manifest["config"]
-    return sections
-
-
-def _wrong_start(path: Path, checkpoint: Mapping[str, Any] | None, network: NetworkConfig, optim: OptimConfig) -> str:
-    """Return why training cannot start from `path`, whose sections are `checkpoint` if it is one; "" if it can."""
-    if network.labels and checkpoint is not None:
-        return (
+def _wrong_checkpoint(
+    path: Path, checkpoint: Artifact, network: NetworkConfig, optim: OptimConfig, vocab: VocabConfig
+) -> Iterator[str]:
+    """Yield why training cannot start from a checkpoint."""
+    sections: Mapping[str, Any] = checkpoint.manifest["config"]
+    if network.labels:
+        yield (
             f"{path} is a checkpoint, but a classifier starts from a finished model; give the train folder of that "
             "training once it is finished, or the folder that bertwright export makes of it, also before"
         )
-    if network.labels:
-        return ""
-    if checkpoint is None:
-        return f"{path} {NO_HEAD}" if read_teacher(path).is_classifier else ""
-    # Older checkpoints may lack sections, and then nothing is known of them.
-    if checkpoint.get("train", {}).get("objective", {}).get("kind") == "classification":
-        return f"{path} {NO_HEAD}"
-    wrong = other_moments(optim.kind, checkpoint.get("optim", {}).get("kind", optim.kind))
-    return f"{path} {wrong}" if wrong else ""
+    elif sections.get("train", {}).get("objective", {}).get("kind") == "classification":
+        yield (
+            f"{path} is a checkpoint of a classifier, without the head that predicts masked tokens; give one of a "
+            "pre-training, such as the one that it started from"
+        )
+    elif wrong := other_moments(optim.kind, sections.get("optim", {}).get("kind", optim.kind)):
+        yield f"{path} {wrong}"
+    elif (
+        vocab.file is not None and vocab.hash_of(entries_of(vocab.file)) != checkpoint.manifest["inputs"]["vocabulary"]
+    ):
+        yield (
+            f"{path} was trained with another vocabulary than vocab.file {vocab.file}, or with other text settings: "
+            "its embeddings belong to other words; set vocab.file to the vocabulary of that training"
+        )
+    else:
+        yield from (text for _, text in _wrong_network(path, network_of(sections), network, None))

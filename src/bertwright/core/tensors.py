@@ -1,4 +1,4 @@
-"""Checks the header of a safetensors file before the library opens the file.
+"""Reads and checks the header of a safetensors file, without the library.
 
 The format (https://huggingface.co/docs/safetensors): 8 bytes with the header size, the header as JSON, the tensors.
 """
@@ -26,10 +26,13 @@ _SHAPE = TypeAdapter(Annotated[list[Size], Field(max_length=8)])
 _PLACE = TypeAdapter(tuple[Size, Size])
 
 
-def check_tensors(path: Path) -> None:
-    """Raise `ArtifactError` unless `path` is a safetensors file that its tensors fill without gaps or overlaps."""
+def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor by name, from the header alone.
+
+    Raises `ArtifactError` unless `path` is a safetensors file that its tensors fill without gaps or overlaps.
+    """
     try:
-        _check(path)
+        return _shapes(path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         malformed = isinstance(error, ValidationError) or not isinstance(error, ValueError)
         reason = "its header is malformed" if malformed else error
@@ -38,7 +41,7 @@ def check_tensors(path: Path) -> None:
         ) from error
 
 
-def _check(path: Path) -> None:
+def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
     size = path.stat().st_size
     with naming(path), path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
@@ -46,11 +49,10 @@ def _check(path: Path) -> None:
         if size < 8 or length > min(MAX_HEAD, size - 8):
             raise ValueError(f"its header should have {length:,} bytes, but the file has {size:,}")
         head = parse_json(handle.read(length))
-    entries = [_ENTRY.validate_python(entry) for name, entry in head.items() if name != "__metadata__"]
-    end = 0
-    for first, stop, entry in sorted((*_PLACE.validate_python(e["data_offsets"]), i) for i, e in enumerate(entries)):
-        tensor = entries[entry]
-        needed = math.prod(_SHAPE.validate_python(tensor["shape"])) * _SIZES[tensor["dtype"]]
+    entries = {name: _ENTRY.validate_python(entry) for name, entry in head.items() if name != "__metadata__"}
+    shapes, end = {name: tuple(_SHAPE.validate_python(entry["shape"])) for name, entry in entries.items()}, 0
+    for first, stop, name in sorted((*_PLACE.validate_python(e["data_offsets"]), name) for name, e in entries.items()):
+        needed = math.prod(shapes[name]) * _SIZES[entries[name]["dtype"]]
         if first != end or stop - first != needed:
             raise ValueError(
                 f"a tensor is at bytes {first:,} to {stop:,}, but it needs {needed:,} bytes from byte {end:,} on"
@@ -58,3 +60,4 @@ def _check(path: Path) -> None:
         end = stop
     if 8 + length + end != size:
         raise ValueError(f"its tensors end at byte {8 + length + end:,}, but the file ends at byte {size:,}")
+    return shapes

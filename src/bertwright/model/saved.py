@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import atomic_file, cannot_write, make_folder, write_atomic, write_json
-from bertwright.core.tensors import check_tensors
+from bertwright.core.tensors import tensor_shapes
 from bertwright.model.choice import shown
 from bertwright.model.config import Kernel, NetworkConfig, read_network_config
 from bertwright.model.model import Model, build_model
@@ -82,7 +82,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file. The file is memory-mapped: tensors are read on access and take no
     memory of their own. Raises `ArtifactError`, which names the file, if it is absent or damaged."""
     try:
-        check_tensors(path)
+        tensor_shapes(path)
         tensors: dict[str, Tensor] = load_file(path)
     except (FileNotFoundError, SafetensorError) as error:
         raise ArtifactError(f"cannot load {path}: {error}. Restore it from a copy, or make it again.") from error

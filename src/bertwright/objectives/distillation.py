@@ -15,12 +15,12 @@ from torch import nn
 from bertwright.core.errors import RecipeError
 from bertwright.model.batch import PackedBatch
 from bertwright.model.layer_states import layer_states
+from bertwright.model.pretrained_config import read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.objectives.soft import HiddenTerm, SoftTerm
 from bertwright.objectives.teacher import load_teacher
-from bertwright.objectives.teacher_config import read_teacher
 from bertwright.objectives.term import Counted, Summed
 
 
@@ -78,7 +78,7 @@ def distillation(config: DistillationConfig, model: PreTrainingModel, pair_task:
     Raises `ArtifactError` if the files are corrupt or do not match the teacher's configuration, and `RecipeError` if
     hidden states of an encoder that applies one layer repeatedly would have to be compared.
     """
-    teacher, network = read_teacher(config.teacher), model.config
+    teacher, network = read_pretrained(config.teacher), model.config
     layers = config.compared(network.num_hidden_layers, teacher.network.num_hidden_layers)
     pretraining = PreTraining(network.next_sentence, pair_task)
     weights = load_teacher(teacher, model)

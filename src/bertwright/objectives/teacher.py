@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertwright.model.interop.stock import load_stock
+from bertwright.model.pretrained_config import Pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, model_from
-from bertwright.objectives.teacher_config import Teacher
 
 
-def load_teacher(teacher: Teacher, like: PreTrainingModel) -> PreTrainingModel:
+def load_teacher(teacher: Pretrained, like: PreTrainingModel) -> PreTrainingModel:
     """The teacher's network with only the masked-token head, without dropout and gradients.
 
     Has the device, dtype and attention kernel of `like`. Draws no numbers from torch's random generator.
@@ -21,7 +21,7 @@ def load_teacher(teacher: Teacher, like: PreTrainingModel) -> PreTrainingModel:
     return model.to(weight.device, weight.dtype).eval().requires_grad_(False)
 
 
-def load_weights(teacher: Teacher) -> PreTrainingModel:
+def load_weights(teacher: Pretrained) -> PreTrainingModel:
     """The network in the teacher's folder with all its heads, on the CPU; the files of an artifact are verified."""
     if teacher.artifact is not None:
         prefix = Path(teacher.folder).relative_to(teacher.path).as_posix()

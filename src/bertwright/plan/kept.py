@@ -76,11 +76,11 @@ def _teacher(recipe: Recipe) -> list[Any]:
     objective = recipe.train.objective
     if not isinstance(objective, DistillationConfig):
         return []
-    from bertwright.objectives.teacher_config import read_teacher  # reads the folders of other programs
+    from bertwright.model.pretrained_config import read_pretrained  # reads the folders of other programs
 
     taught = [objective.model_dump(mode="json")]
     with suppress(BertwrightError):  # `check` and the training report it
-        taught.append(read_teacher(objective.teacher).network.model_dump(mode="json"))
+        taught.append(read_pretrained(objective.teacher).network.model_dump(mode="json"))
     return taught
 
 

@@ -19,8 +19,8 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
+from bertwright.model.pretrained_config import read_pretrained
 from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.teacher_config import read_teacher
 from bertwright.plan.kept import Measured, key_of, today
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
@@ -39,7 +39,7 @@ _LEAST = 3
 def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: float = SECONDS) -> dict[str, Measured]:
     """Measure the passes of each phase on one device, as one of `ranks` ranks; results are keyed by `key_of`.
 
-    Raises `RecipeError` if this machine does not support the recipe's settings, and as `read_teacher` does.
+    Raises `RecipeError` if this machine does not support the recipe's settings, and as `read_pretrained` does.
     """
     with torch_set_for(recipe.train):
         trained = _trained(recipe)
@@ -121,7 +121,7 @@ def _entries(recipe: Recipe) -> int:
     own, objective = recipe.network().vocab_size, recipe.train.objective
     if not isinstance(objective, DistillationConfig):
         return own
-    return min(own, read_teacher(objective.teacher).network.vocab_size)
+    return min(own, read_pretrained(objective.teacher).network.vocab_size)
 
 
 def lengths_like(mean: float, longest: int, sequences: int) -> NDArray[np.int64]:

@@ -68,7 +68,7 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
 def _teacher(recipe: Recipe, work: PhaseWork, ranks: int) -> float:
     if not isinstance(recipe.train.objective, DistillationConfig):
         return 0.0
-    from bertwright.check.teacher import teacher_bytes  # reads the folders of other programs
+    from bertwright.check.pretrained import teacher_bytes  # reads the folders of other programs
 
     return float(teacher_bytes(recipe, recipe.network(), work.phase, ranks))
 

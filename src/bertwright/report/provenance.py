@@ -39,7 +39,11 @@ def model(facts: Facts) -> Content:
 
 
 def _init(init: Mapping[str, str] | None) -> str:
-    return "random weights" if init is None else f"{init['folder']} (fingerprint {init['fingerprint'][:12]})"
+    if init is None:
+        return "random weights"
+    drawn = f"; random weights for {init['drawn']}" if "drawn" in init else ""
+    left_out = f"; without its {init['left_out']}" if "left_out" in init else ""
+    return f"{init['folder']} (fingerprint {init['fingerprint'][:12]}){drawn}{left_out}"
 
 
 def _averaging(found: Mapping[str, Any] | None) -> list[Element]:

@@ -70,6 +70,7 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
 
         phases = sized_phases(job, state, device, ranks, log)
     facts = session_facts(state, device, network.kernel, ranks, job.config, phases)
+    facts |= {"init": start.init} if start.init else {}
     state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
     meter = build_meter(model, precision, phases[state.phase].loader.settings, ranks)
     return Built(trained, averaging, phases, meter, state)

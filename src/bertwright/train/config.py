@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from bertwright.core.address import check_address
-from bertwright.core.artifact import MANIFEST
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
@@ -34,11 +34,12 @@ class TrainConfig(Section):
     objective: ObjectiveConfig = PreTrainingConfig()
     """The training objective."""
     init_from: UserPath | None = known_by_content(None)
-    """Checkpoint or finished `train` folder to start from; from a checkpoint, the optimizer's moments are loaded
-    too."""
+    """The network to start from, with the same vocabulary: a finished `train` or `export` folder, a folder that
+    transformers saved (config.json, model.safetensors, and vocab.txt or tokenizer.json), or a checkpoint, from which
+    the optimizer's moments are loaded too. Heads that it does not have get random weights."""
     init_layers: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Layers of a deeper network to start from, numbered from 1, for example every second one (Sanh et al. 2019).
-    `init_from` must then be a finished training of the same width, or a folder in the transformers format. Empty: the
+    The network in `init_from` must then have the same width, and each layer the same kind of attention. Empty: the
     network in `init_from` has the same layers as this one."""
     init_embeddings: Literal["random", "text"] = "random"
     """Initial token embeddings: `random`, drawn like all other weights; or `text`, computed from which entries are
@@ -207,6 +208,14 @@ class TrainConfig(Section):
                 f"{self.init_from} has embeddings of its own; set init_embeddings = random, or leave init_from out"
             )
         return self
+
+    def init_checkpoint(self) -> Artifact | None:
+        """Return the checkpoint in `init_from`, whose moments are read too; None if it is a network without moments.
+        Raises `ArtifactError` if its manifest is damaged."""
+        if self.init_from is None or self.init_layers or not (self.init_from / MANIFEST).is_file():
+            return None
+        given = open_artifact(self.init_from)
+        return given if given.manifest["stage"] == "checkpoint" else None
 
     def saves_beside(self, gpu: bool) -> bool:
         """Whether a thread writes checkpoints from a copy while training continues: as `save_async` says; `auto`: on a

@@ -70,7 +70,7 @@ def counts(
         "parameters": network.parameters,
         # The names that all families share, in addition to the family's own.
         "network": {**shown(network), **{name: getattr(network, name) for name in NETWORK}},
-        "init": {name: str(value) for name, value in init.items()} if init["folder"] is not None else None,
+        "init": _init(state, init) if init["folder"] is not None else None,
         "steps": state.total_steps,
         "sequences_seen": state.sequences_seen,
         "tokens_seen": state.tokens_seen,
@@ -89,6 +89,12 @@ def counts(
         "peak_memory_bytes": peak_memory(),
         **{key: state.sessions[-1][key] for key in ("device", "ranks", "threads", "torch")},
     }
+
+
+def _init(state: State, init: Mapping[str, Any]) -> dict[str, str]:
+    """Describe what training started from, with the parts that were drawn or left out at its first start."""
+    parts = state.sessions[0].get("init", {}) if state.sessions else {}
+    return {**{name: str(value) for name, value in init.items()}, **parts}
 
 
 def peak_memory() -> int:

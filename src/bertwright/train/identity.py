@@ -159,7 +159,7 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
         return _of_checkpoint(given, key, out) if given.manifest["stage"] == "checkpoint" else given.fingerprint
     if key in ("train.objective.teacher", "train.init_from"):
         # Most trainings start from random weights and need no code that reads model folders.
-        from bertwright.objectives.teacher_config import content_of, missing_of
+        from bertwright.model.pretrained_config import content_of, missing_of
 
         if not missing_of(path):
             return content_of(path)

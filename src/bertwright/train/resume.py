@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
-from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, CheckpointError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.model.model import Model
-from bertwright.model.saved import load_model
 from bertwright.optim.config import other_moments
 from bertwright.train import checkpoint as checkpoints
 from bertwright.train.agreement import assert_equal
@@ -32,6 +31,8 @@ class Start:
     state: State
     moments: Mapping[str, torch.Tensor]
     """The complete optimizer state by name (`optim.state`)."""
+    init: Mapping[str, str] = field(default_factory=dict)
+    """At step 0, what the network that training starts from and this one do not have in common, as recorded."""
 
 
 def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
@@ -52,7 +53,7 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
             f"{out / 'metrics.jsonl'} lists checkpoints, but {out / CHECKPOINTS} has none. Restore them to continue, "
             f"or move {out} away to start again from step 0."
         )
-    return Start(State(), _begun(job, model, log))
+    return _begun(job, model, log)
 
 
 def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | None, log: Log) -> Start:
@@ -70,58 +71,38 @@ def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | No
     return Start(state, moments)
 
 
-def _begun(job: Job, model: Model, log: Log) -> Mapping[str, torch.Tensor]:
-    """Return the optimizer state at step 0, after loading the weights of `train.init_from`, if the recipe has one."""
+def _begun(job: Job, model: Model, log: Log) -> Start:
+    """Return the state at step 0, after loading the weights of `train.init_from`, if the recipe has one."""
     config = job.config
-    fresh: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
+    moments: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
     if config.init_from is None:
-        return fresh
+        return Start(State(), moments)
     # Not imported by a training that starts from random weights.
-    from bertwright.model.classifier import SequenceClassifier
+    from bertwright.train.init_from import start_from
 
-    if isinstance(model, SequenceClassifier):
-        from bertwright.train.pretrained import start_from_pretrained
-
-        start_from_pretrained(model, config.init_from, job.vocab, log)
-    elif config.init_layers:
-        from bertwright.train.init_layers import start_from_layers
-
-        start_from_layers(model, config.init_from, config.init_layers, job.vocab)
-    else:
-        fresh = _load_init(open_artifact(config.init_from), job, model) or fresh
-    log.say(f"train: starting from {config.init_from}")
-    return fresh
+    if (checkpoint := config.init_checkpoint()) is not None:
+        log.say(f"train: starting from {config.init_from}")
+        return Start(State(), _load_checkpoint(checkpoint, job, model))
+    return Start(State(), moments, start_from(model, config.init_from, config, job.vocab, log))
 
 
-def _load_init(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """Load the weights of another training with the same vocabulary and network, and return the moments if `given` is a
-    checkpoint."""
+def _load_checkpoint(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:
+    """Load the weights of another training's checkpoint with the same vocabulary and network, and return the
+    moments."""
     given.verify()
-    from_checkpoint = given.manifest["stage"] == "checkpoint"
-    words = given.manifest["inputs"]["vocabulary"] if from_checkpoint else given.counts["vocabulary"]
-    ours = job.checkpoint.inputs["vocabulary"]
+    words, ours = given.manifest["inputs"]["vocabulary"], job.checkpoint.inputs["vocabulary"]
     if words != ours:
         raise ArtifactError(
             f"train.init_from {given.path} was trained with another vocabulary ({words[:12]} instead of {ours[:12]}): "
             "its embeddings would belong to other words. Set vocab.file to the vocabulary of that training."
         )
-    if from_checkpoint:
-        if wrong := other_moments(
-            job.optim.kind, given.manifest["config"].get("optim", {}).get("kind", job.optim.kind)
-        ):
-            raise ArtifactError(f"train.init_from {given.path} {wrong}.")
-        _, weights, moments = checkpoints.load(given)
-        _load_weights(model, weights, f"train.init_from {given.path}")
-        # The moments fit these weights, but the update count belongs to a schedule that this training may not continue.
-        restart = job.config.phases[0].restart_bias_correction
-        return moments | {"step": torch.tensor(0)} if restart else moments
-    if not job.config.phases[0].restart_bias_correction:
-        raise ArtifactError(
-            f"train.phases.0.restart_bias_correction false needs optimizer moments, but train.init_from {given.path} "
-            "is a finished training, which has none. Give one of its checkpoints, or leave the key out."
-        )
-    _load_weights(model, load_model(given.path / "model").state_dict(), f"train.init_from {given.path}")
-    return {}
+    if wrong := other_moments(job.optim.kind, given.manifest["config"].get("optim", {}).get("kind", job.optim.kind)):
+        raise ArtifactError(f"train.init_from {given.path} {wrong}.")
+    _, weights, moments = checkpoints.load(given)
+    _load_weights(model, weights, f"train.init_from {given.path}")
+    # The moments fit these weights, but the update count belongs to a schedule that this training may not continue.
+    restart = job.config.phases[0].restart_bias_correction
+    return moments | {"step": torch.tensor(0)} if restart else moments
 
 
 def _load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor], source: str) -> None:

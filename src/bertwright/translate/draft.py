@@ -117,7 +117,7 @@ class Draft:
             name = key.key.removeprefix(PHASE)
             phase[name] = key._replace(key=name)
             return
-        if key.key in ("train.init_from", "train.init_layers") and self.phases:
+        if key.key == "train.init_from" and self.phases:
             return  # weights from an earlier command, which phases pass on by themselves
         before = self.keys.get(key.key)
         if before and before.value != key.value and self.phases and key.key.startswith(("train.", "optim.")):

@@ -41,8 +41,7 @@ def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[
     if (start := draft.value("train.init_from")) and not Path(start).is_dir():
         yield (
             f"train.init_from = {start} is not a folder on this machine. Give the train folder of a run, a "
-            "checkpoint of one, or, with train.init_layers, a folder of Hugging Face; pickles (.pt, .bin) are not "
-            "read."
+            "checkpoint of one, or a folder of Hugging Face; pickles (.pt, .bin) are not read."
         )
     language = draft.keys.get("corpus.language")
     if language is not None and language.why == UNSAID:

@@ -64,8 +64,8 @@ class VocabConfig(Section):
     SentencePiece, size - unused - 1 pieces are requested: 32,101 with 100 unused gives sent2wordpiece's 32,000."""
 
     file: UserPath | None = known_by_content(None)
-    """A finished vocab.txt (UTF-8, one entry per line) to use instead of training one. It excludes the settings that
-    control training."""
+    """A finished vocab.txt (UTF-8, one entry per line), or a tokenizer.json with a WordPiece vocabulary, to use instead
+    of training one. It excludes the settings that control training."""
 
     lower_case: bool = False
     """Whether to lower-case the text; does not affect accents."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.files import read_bytes
-from bertwright.vocab.config import MAX_FILE, MOST_UNKNOWN, VocabConfig
+from bertwright.vocab.config import MOST_UNKNOWN, VocabConfig
+from bertwright.vocab.entries import entries_of
 from bertwright.vocab.normalization import CONTINUATION, SPECIALS, bert_splitter, normalizer
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
@@ -17,19 +17,9 @@ _AT_ONCE = 256
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The entries of a vocab.txt: UTF-8, one per line; `DataError` for empty, duplicate or missing special entries."""
-    try:
-        # utf-8-sig, because a byte-order mark would become part of [PAD].
-        text = read_bytes(path, MAX_FILE).decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not UTF-8 (byte {error.start:,}). Convert it to UTF-8, with one entry per line."
-        ) from error
-    except ValueError as error:
-        raise DataError(f"cannot read vocab.file={path}: {error}. Give the path of a vocab.txt.") from error
-    entries = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    """The entries of a vocabulary file (`entries.entries_of`); `DataError` also for empty, duplicate or missing special
+    entries."""
+    entries = entries_of(path)
     if entries == [""]:
         raise DataError(f"{path} is empty. A vocab.txt has one entry per line, {', '.join(SPECIALS)} among them.")
     seen: dict[str, int] = {}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
+from torch import zeros
 
 from bertwright import Recipe, run
 from bertwright.check import computing as computing_module
@@ -255,7 +257,8 @@ def test_windows_on_a_gpu_need_a_newer_torch(
     teacher.mkdir()
     (teacher / "config.json").write_text(json.dumps({**modern, "vocab_size": 160, "model_type": "modernbert"}))
     (teacher / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) + "\n")
-    (teacher / "model.safetensors").touch()
+    tensors = {"model.embeddings.tok_embeddings.weight": zeros(160, 16), "head.dense.weight": zeros(16, 16)}
+    save_file(tensors, teacher / "model.safetensors")
     keys = ["train.attention=varlen", "train.precision=bf16", "train.device=auto", "examples.plan=full-sentences"]
     if whose == "[model]":
         keys += ["model={kind='modern', size='tiny'}"]

@@ -1,4 +1,4 @@
-"""The folders that training starts from or reads: which are accepted, and the key of each that is not."""
+"""The folders of examples that training reads: which are accepted, and the key of each that is not."""
 
 from pathlib import Path
 from typing import Any
@@ -141,24 +141,8 @@ def test_examples_of_another_run_have_the_given_vocabulary(tmp_path: Path) -> No
         assert key == "train.phases.0.data" and f"set vocab.file={theirs} and the text settings" in text
 
 
-def test_training_starts_from_a_training_or_a_checkpoint(tmp_path: Path) -> None:
-    for stage, accepted in (("train", True), ("checkpoint", True), ("examples", False), ("export", False)):
-        folder = artifact(tmp_path / stage, stage)
-        assert keys(found(train(init_from=folder), SINGLE)) == ([] if accepted else ["train.init_from"])
-        assert keys(found(train(init_from=folder, init_layers=(1,)), SINGLE)) == [], "a teacher's folder"
-
-
 def test_why_a_folder_will_not_do(tmp_path: Path) -> None:
     corpus = artifact(tmp_path / "corpus", "corpus")
-    assert wrong_folder(corpus, "corpus") == wrong_folder(corpus, "vocab", "corpus") == ""
-    assert "'corpus'" in wrong_folder(corpus, "vocab", "train")
-    assert MANIFEST in wrong_folder(tmp_path / "gone", "train")
-    stock = tmp_path / "stock"
-    stock.mkdir()
-    (stock / "config.json").write_text("{}")
-    for stages, there in (("train", "checkpoint"), True), (("examples",), False):
-        text = wrong_folder(stock, *stages)
-        assert f"model.config={stock / 'config.json'}" in text and ("train.init_layers" in text) == there
-    # A folder of ours may hold a config.json, too.
-    (corpus / "config.json").write_text("{}")
     assert wrong_folder(corpus, "corpus") == ""
+    assert "'corpus'" in wrong_folder(corpus, "examples")
+    assert MANIFEST in wrong_folder(tmp_path / "gone", "examples")

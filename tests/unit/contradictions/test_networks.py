@@ -1,6 +1,6 @@
 """Another network to start from or to learn from: which are accepted, and the key of each that is not.
 
-The folders hold what `transformers` writes, but for the weights, which no check reads.
+The folders hold what `transformers` writes; of the weights only names and shapes are read.
 """
 
 import json
@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from tests.unit.contradictions.test_folders import artifact
 from tests.unit.contradictions.test_sections import keys, optim, train
 
-from bertwright.contradictions.networks import wrong_init_layers, wrong_teacher
-from bertwright.contradictions.networks import wrong_pretrained as wrong_start
+from bertwright.contradictions.networks import wrong_start, wrong_teacher
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import seal
 from bertwright.core.config import Identity
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
+from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
+from bertwright.model.stock_config import read_stock_config
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 
@@ -36,10 +39,13 @@ ENTRIES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a")
 
 
 def stock(folder: Path, entries: tuple[str, ...] = ENTRIES, **changes: Any) -> Path:
+    """A folder with tensors of these shapes, without values."""
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", **BERT, **changes}))
     (folder / "vocab.txt").write_text("\n".join(entries) + "\n")
-    (folder / "model.safetensors").touch()
+    config = read_stock_config(folder / "config.json")
+    zeros = {name: torch.zeros(shape) for name, shape in config.tensors.items()}
+    save_file(peer_of(config).names.to_theirs(zeros), folder / "model.safetensors")
     return folder
 
 
@@ -50,7 +56,7 @@ def checkpoint(folder: Path, sections: dict[str, Any] | None = None, **changes: 
 
 
 def wrong_pretrained(train: TrainConfig, network: NetworkConfig, kind: str = "adamw") -> Iterator[Mistake]:
-    return wrong_start(train, network, optim(kind=kind))
+    return wrong_start(train, network, optim(kind=kind), VocabConfig())
 
 
 def finished(folder: Path, network: BertConfig) -> Path:
@@ -97,7 +103,7 @@ def test_a_classifier_may_start_from_a_folder_of_transformers(tmp_path: Path) ->
     assert keys(wrong_pretrained(train(init_from=same), classifier())) == []
     assert keys(wrong_pretrained(train(init_from=other), classifier())) == ["train.init_from"]
     assert keys(wrong_pretrained(train(init_from=tmp_path / "gone"), classifier())) == ["train.init_from"]
-    assert keys(wrong_pretrained(train(init_from=other), BertConfig(**BERT))) == [], "`wrong_folders` refuses it"
+    assert keys(wrong_pretrained(train(init_from=other), BertConfig(**BERT))) == ["train.init_from"]
 
 
 def test_another_family_is_refused_naming_the_kind_to_set(tmp_path: Path) -> None:
@@ -126,11 +132,52 @@ def test_a_modernbert_reads_other_lengths_than_it_learnt_but_attends_alike(tmp_p
         assert text.startswith(f"{name} is ")
 
 
-def test_nothing_is_compared_without_a_start_or_with_chosen_layers(tmp_path: Path) -> None:
-    other, network = checkpoint(tmp_path / "other", hidden_size=12), BertConfig(**BERT)
+def test_nothing_is_compared_without_a_start_and_a_checkpoint_has_no_layers_to_choose(tmp_path: Path) -> None:
+    other, network = checkpoint(tmp_path / "other"), BertConfig(**BERT)
     assert keys(wrong_pretrained(train(), network)) == []
-    assert keys(wrong_pretrained(train(init_from=other, init_layers=(1, 2)), network)) == []
-    assert keys(wrong_init_layers(train(), network)) == keys(wrong_init_layers(train(init_from=other), network)) == []
+    ((key, text),) = wrong_pretrained(train(init_from=other, init_layers=(1, 2)), network)
+    assert key == "train.init_from" and "was made by the stage 'checkpoint'; give a finished train folder" in text
+
+
+def test_the_given_vocabulary_is_that_of_the_network_to_start_from(tmp_path: Path) -> None:
+    network, folder, other = BertConfig(**BERT), stock(tmp_path / "stock"), tmp_path / "vocab.txt"
+    other.write_text("\n".join((*ENTRIES[:-1], "b")) + "\n")
+    for file, wrong in ((folder / "vocab.txt", []), (other, ["train.init_from"])):
+        found = list(wrong_start(train(init_from=folder), network, optim(kind="adamw"), VocabConfig(file=file)))
+        assert keys(found) == wrong
+        assert not wrong or f"set vocab.file={folder / 'vocab.txt'} with the text".casefold() in found[0][1].casefold()
+    step = tmp_path / "step"
+    step.mkdir()
+    sections = {"model": {"config": "bert.json"}, "network": BertConfig(**BERT).model_dump(mode="json")}
+    hash_ = VocabConfig().hash_of(ENTRIES)
+    seal(step, Identity("checkpoint", 1, sections, {"vocabulary": hash_}), {}, 0.0)
+    same = VocabConfig(file=folder / "vocab.txt")
+    assert keys(wrong_start(train(init_from=step), network, optim(kind="adamw"), same)) == []
+    ((key, text),) = wrong_start(train(init_from=step), network, optim(kind="adamw"), VocabConfig(file=other))
+    assert key == "train.init_from" and f"was trained with another vocabulary than vocab.file {other}" in text
+
+
+def test_weights_without_moments_continue_no_count_of_updates(tmp_path: Path) -> None:
+    start = train({"restart_bias_correction": False}, init_from=stock(tmp_path / "stock"))
+    assert keys(wrong_pretrained(start, BertConfig(**BERT))) == ["train.phases.0.restart_bias_correction"]
+
+
+def test_a_damaged_weight_file_is_refused(tmp_path: Path) -> None:
+    folder = stock(tmp_path / "stock")
+    (folder / "model.safetensors").write_bytes(b"")
+    ((_, text),) = wrong_pretrained(train(init_from=folder), BertConfig(**BERT))
+    assert "is not a complete safetensors file" in text
+
+
+def test_layers_of_another_kind_are_refused_with_a_choice_that_fits(tmp_path: Path) -> None:
+    folder = stock(tmp_path / "modern", **{**MODERN, "num_hidden_layers": 6})
+    network = ModernConfig(**{key: value for key, value in MODERN.items() if key != "model_type"})
+    assert keys(wrong_pretrained(train(init_from=folder, init_layers=(1, 6)), network)) == []
+    ((key, text),) = wrong_pretrained(train(init_from=folder, init_layers=(2, 4)), network)
+    assert key == "train.init_layers" and text.endswith("; choose [1, 6]")
+    other = network.model_copy(update={"global_rope_theta": 20_000.0})
+    ((key, text),) = wrong_pretrained(train(init_from=folder, init_layers=(1, 6)), other)
+    assert key == "train.init_layers" and text.startswith("global_rope_theta is 160000.0 in")
 
 
 def test_a_classifier_starts_from_no_checkpoint(tmp_path: Path) -> None:
@@ -151,11 +198,12 @@ def test_a_pre_training_neither_starts_from_a_classifier_nor_learns_from_one(tmp
     objective = {"objective": {"kind": "classification", "labels": ["poor", "fine"]}}
     step = checkpoint(tmp_path / "step-000000003", {"train": objective}, labels=("poor", "fine"))
     said = "is a classifier, without the head that predicts masked tokens; give the folder of a pre-training, such as"
-    for path in (tuned, step):
+    of_step = "is a checkpoint of a classifier, without the head that predicts masked tokens; give one of"
+    for path, text_ in ((tuned, said), (step, of_step)):
         ((key, text),) = wrong_pretrained(train(init_from=path), network)
-        assert key == "train.init_from" and text.startswith(f"{path} {said}")
+        assert key == "train.init_from" and text.startswith(f"{path} {text_}")
     for path in (tuned, other):
-        ((key, text),) = wrong_init_layers(train(init_from=path, init_layers=(1, 2)), network)
+        ((key, text),) = wrong_pretrained(train(init_from=path, init_layers=(1, 2)), network)
         assert key == "train.init_from" and text.startswith(f"{path} {said}")
         ((key, text),) = wrong_teacher(learning(path), network, VocabConfig(), pairs=True)
         assert key == "train.objective.teacher" and text.startswith(f"{path} {said}")
@@ -188,7 +236,7 @@ def test_as_many_layers_are_chosen_as_the_network_has_among_those_there_are(
     layers: tuple[int, ...], fits: bool, tmp_path: Path
 ) -> None:
     folder = stock(tmp_path / "deep", num_hidden_layers=4)
-    found = list(wrong_init_layers(train(init_from=folder, init_layers=layers), BertConfig(**BERT)))
+    found = list(wrong_pretrained(train(init_from=folder, init_layers=layers), BertConfig(**BERT)))
     assert keys(found) == ([] if fits else ["train.init_layers"])
     assert all("2 numbers from 1 to 4" in text for _, text in found)
 
@@ -196,12 +244,12 @@ def test_as_many_layers_are_chosen_as_the_network_has_among_those_there_are(
 def test_chosen_layers_are_as_wide_and_have_as_many_heads(tmp_path: Path) -> None:
     folder = stock(tmp_path / "deep", num_hidden_layers=4)
     chosen = train(init_from=folder, init_layers=(1, 4))
-    ((key, width),) = wrong_init_layers(chosen, BertConfig(**{**BERT, "hidden_size": 12}))
+    ((key, width),) = wrong_pretrained(chosen, BertConfig(**{**BERT, "hidden_size": 12}))
     assert key == "train.init_layers" and "are 24 wide" in width and "12" in width
-    ((key, heads),) = wrong_init_layers(chosen, BertConfig(**{**BERT, "num_attention_heads": 6}))
+    ((key, heads),) = wrong_pretrained(chosen, BertConfig(**{**BERT, "num_attention_heads": 6}))
     assert key == "train.init_layers" and "have 3 attention heads" in heads and "[model] have 6" in heads
     chosen = train(init_from=tmp_path / "gone", init_layers=(1, 4))
-    assert keys(wrong_init_layers(chosen, BertConfig(**BERT))) == ["train.init_from"]
+    assert keys(wrong_pretrained(chosen, BertConfig(**BERT))) == ["train.init_from"]
 
 
 def learning(teacher: Path, *phases: dict[str, Any], **keys_: Any) -> TrainConfig:

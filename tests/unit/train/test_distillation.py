@@ -16,8 +16,9 @@ from tests.unit.train.test_run import Notes, flip_a_bit, metric_lines, same, wei
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
-from bertwright.objectives.teacher_config import check_vocabulary, read_teacher
+from bertwright.model.pretrained_config import check_vocabulary, read_pretrained
 
+KEY = "train.objective.teacher"
 Train = Callable[..., Artifact]
 
 
@@ -138,18 +139,18 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(
 
 def test_a_training_of_ours_is_compared_by_the_hash_with_the_text_settings(teacher: Path, prepared: Prepared) -> None:
     """The same entries, read with other text settings, are another vocabulary."""
-    check_vocabulary(read_teacher(teacher), prepared.vocab)
+    check_vocabulary(read_pretrained(teacher), prepared.vocab, KEY)
     counts = {**prepared.vocab.counts, "vocabulary": "f" * 64}
     other = replace(prepared.vocab, manifest={**prepared.vocab.manifest, "counts": counts})
     text = f"train.objective.teacher {teacher} has another vocabulary than {other.path} ("
     with pytest.raises(ArtifactError, match=re.escape(text) + "[0-9a-f]{12} instead of f{12}"):
-        check_vocabulary(read_teacher(teacher), other)
+        check_vocabulary(read_pretrained(teacher), other, KEY)
 
 
 def test_a_checkpoint_is_no_teacher(teacher: Path) -> None:
     checkpoint = max((teacher / "checkpoints").iterdir())
     with pytest.raises(RecipeError, match=r"was made by the stage 'checkpoint'; give a finished train folder"):
-        read_teacher(checkpoint)
+        read_pretrained(checkpoint)
 
 
 def test_a_damaged_teacher_is_told(train: Train, teacher: Path) -> None:

@@ -37,6 +37,7 @@ NAMES = Names(
         ("mlm", "cls.predictions"),
         ("nsp.classifier", "cls.seq_relationship"),
     ),
+    base="bert",
     embedding="bert.embeddings.token.weight",
     tied={
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -48,6 +49,7 @@ NAMES = Names(
 CLASSIFIER = Names(
     what="a BERT with a classifier of sequences",
     pairs=(*_ENCODER, ("classification.classifier", "classifier")),
+    base="bert",
     embedding=NAMES.embedding,
     made_anew=NAMES.made_anew,
 )

@@ -30,6 +30,7 @@ NAMES = Names(
         ("mlm.norm", "vocab_layer_norm"),
         ("mlm", "vocab_projector"),
     ),
+    base="distilbert",
     embedding="distilbert.embeddings.token.weight",
     tied={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
 )
@@ -40,6 +41,7 @@ CLASSIFIER = Names(
         ("classification.transform", "pre_classifier"),
         ("classification.classifier", "classifier"),
     ),
+    base="distilbert",
     embedding=NAMES.embedding,
 )
 

@@ -28,6 +28,7 @@ NAMES = Names(
         ("mlm.norm", "head.norm"),
         ("mlm", "decoder"),
     ),
+    base="model",
     embedding="modern.embeddings.token.weight",
     tied={"decoder.weight": "model.embeddings.tok_embeddings.weight"},
 )
@@ -39,6 +40,7 @@ CLASSIFIER = Names(
         ("classification.norm", "head.norm"),
         ("classification.classifier", "classifier"),
     ),
+    base="model",
     embedding=NAMES.embedding,
 )
 

@@ -1,15 +1,19 @@
-"""Conversion of tensor names to and from another program, for networks whose tensors are otherwise the same."""
+"""Conversion of tensor names to and from another program, for networks whose tensors are otherwise the same.
+
+Imports torch only to convert tensors: names alone are matched when a recipe is checked.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from bertwright.core.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _BIAS = "mlm.bias"
 
@@ -22,6 +26,9 @@ class Names:
     """Description of the networks that convert, for messages."""
     pairs: tuple[tuple[str, str], ...]
     """(ours, theirs), each the part of a name before its last dot; {} is a layer's number."""
+    base: str
+    """The first part of the names of the encoder's tensors in transformers' files; absent from the files of an encoder
+    that was saved without a head."""
     embedding: str
     """This project's name of the token embedding."""
     tied: Mapping[str, str] = field(default_factory=dict)
@@ -42,37 +49,59 @@ class Names:
                 f"the model has {rows} vocabulary rows, not {vocab_size}; give the vocabulary of that model"
             )
         theirs = dict(self.pairs)
-        return {
-            self._renamed(name, theirs): tensor[:vocab_size].clone() if name in (self.embedding, _BIAS) else tensor
-            for name, tensor in state.items()
-        }
+        renamed: dict[str, Tensor] = {}
+        for name, tensor in state.items():
+            if (there := _translated(name, theirs)) is None:
+                raise ArtifactError(f"tensor {name!r} is not part of {self.what}; only such a model can be converted")
+            renamed[there] = tensor[:vocab_size].clone() if name in (self.embedding, _BIAS) else tensor
+        return renamed
+
+    def our_names(self, names: Iterable[str]) -> dict[str, str | None]:
+        """Map the names in a file of transformers to this project's names; None: not part of this network.
+
+        Also reads the `gamma` and `beta` of files converted from TensorFlow, and files of an encoder alone. Copies of
+        tied tensors, and tensors that hold no weights, are left out.
+        """
+        ours, dropped = {theirs: ours for ours, theirs in self.pairs}, {*self.tied, *self.made_anew}
+        complete = self._completed(names)
+        return {name: _translated(full, ours) for name, full in complete.items() if full not in dropped}
 
     def to_ours(self, tensors: Mapping[str, Tensor], vocab_size: int | None = None) -> dict[str, Tensor]:
-        """Return transformers' tensors under this project's names.
+        """Return transformers' tensors under this project's names, as `our_names` maps them.
 
-        Also reads the `gamma` and `beta` of files converted from TensorFlow. Copies of tied tensors are dropped if they
-        are equal; an untied decoder raises `ArtifactError`, as does a name of another network. `vocab_size` pads the
-        vocabulary to that size with zero embeddings, whose bias of -10000 gives them no probability.
+        A copy of a tied tensor that differs from it raises `ArtifactError`, as does a name of another network.
+        `vocab_size` pads the vocabulary to that size with zero embeddings, whose bias of -10000 gives them no
+        probability.
         """
-        today = {_today(name): tensor for name, tensor in tensors.items()}
+        import torch
+
+        complete = {full: tensors[name] for name, full in self._completed(tensors).items()}
         for copy, original in self.tied.items():
-            if copy in today and not torch.equal(today[copy], today[original]):
+            if copy in complete and not torch.equal(complete[copy], complete[original]):
                 raise ArtifactError(
                     f"{copy} differs from {original}; only a model with a tied decoder can be converted"
                 )
-        dropped, ours = {*self.tied, *self.made_anew}, {theirs: ours for ours, theirs in self.pairs}
-        state = {self._renamed(name, ours): tensor for name, tensor in today.items() if name not in dropped}
+        state: dict[str, Tensor] = {}
+        for name, ours in self.our_names(tensors).items():
+            if ours is None:
+                raise ArtifactError(f"tensor {name!r} is not part of {self.what}; only such a model can be converted")
+            state[ours] = tensors[name]
         return state if vocab_size is None else self._padded(state, vocab_size)
 
-    def _renamed(self, name: str, names: Mapping[str, str]) -> str:
-        module, _, parameter = name.rpartition(".")
-        layer = re.search(r"\.(\d+)\.", module)
-        pattern = module.replace(layer[0], ".{}.") if layer else module
-        if pattern not in names:
-            raise ArtifactError(f"tensor {name!r} is not part of {self.what}; only such a model can be converted")
-        return f"{names[pattern].format(layer[1] if layer else '')}.{parameter}"
+    def _completed(self, names: Iterable[str]) -> dict[str, str]:
+        """Map each name in a file to its present form, with the part that the files of an encoder alone leave out."""
+        present = {name: _today(name) for name in names}
+        if any(name.startswith(f"{self.base}.") for name in present.values()):
+            return present
+        encoder = {
+            theirs.removeprefix(f"{self.base}.") for _, theirs in self.pairs if theirs.startswith(f"{self.base}.")
+        }
+        encoder |= {name.removeprefix(f"{self.base}.").rpartition(".")[0] for name in self.made_anew}
+        return {name: f"{self.base}.{full}" if _pattern(full)[0] in encoder else full for name, full in present.items()}
 
     def _padded(self, state: dict[str, Tensor], vocab_size: int) -> dict[str, Tensor]:
+        import torch
+
         embeddings = state[self.embedding]
         rows = vocab_size - len(embeddings)
         if rows < 0:
@@ -90,3 +119,15 @@ class Names:
 
 def _today(name: str) -> str:
     return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name))
+
+
+def _translated(name: str, names: Mapping[str, str]) -> str | None:
+    pattern, layer, parameter = _pattern(name)
+    return f"{names[pattern].format(layer)}.{parameter}" if pattern in names else None
+
+
+def _pattern(name: str) -> tuple[str, str, str]:
+    """Split a name into the module's pattern, with {} for a layer's number; that number; and the parameter."""
+    module, _, parameter = name.rpartition(".")
+    layer = re.search(r"\.(\d+)\.", module)
+    return (module.replace(layer[0], ".{}."), layer[1], parameter) if layer else (module, "", parameter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -57,6 +57,14 @@ def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
             return Peer(distilbert.hf_config(config, vocab_size), _names(config, distilbert), _PAD, segments=False)
         case _:
             raise AssertionError(f"PEERS names {config.family}, which has no case here")
+
+
+def names_of(config: NetworkConfig, task: str) -> Names:
+    """Return the names of a family's tensors with the heads that a file may have, given the `task` by which
+    transformers' class is named; "" for pre-training."""
+    family = {"bert": bert, "modern": modern, "distilbert": distilbert}[config.family]
+    pairs = family.CLASSIFIER.pairs if task == "SequenceClassification" else family.NAMES.pairs
+    return replace(family.NAMES, what=f"a {config.title}", pairs=pairs)
 
 
 def _names(config: NetworkConfig, family: ModuleType) -> Names:

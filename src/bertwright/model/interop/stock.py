@@ -1,4 +1,4 @@
-"""Reads a model folder written by transformers into a network of this project."""
+"""Reads the weights of a network trained before: of this project's folders, or of one written by transformers."""
 
 from __future__ import annotations
 
@@ -8,45 +8,47 @@ from torch import Tensor
 
 from bertwright.core.errors import ArtifactError
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.choice import Labels
 from bertwright.model.config import NetworkConfig
-from bertwright.model.config_file import read_config_file
 from bertwright.model.interop.peer import peer_of
+from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import model_from, read_tensors
-from bertwright.model.stock_config import read_stock_config
+from bertwright.model.saved import load_network, model_from, read_tensors
 
 
 def load_stock(folder: Path) -> PreTrainingModel:
-    """Load the network of a folder with config.json and model.safetensors, in float32 on the CPU, in training mode.
+    """Load the network of a folder in the format of transformers, in float32 on the CPU, in training mode.
 
     Includes the next-sentence head if the file has one. Tensors that are missing or belong to another network raise
     `ArtifactError`, which names them.
     """
-    config = read_stock_config(folder / "config.json")
-    config, tensors = _with_its_heads(config, _renamed(folder, config, read_tensors(folder / "model.safetensors")))
-    return model_from(config, tensors, source=str(folder))
-
-
-def stock_tensors(folder: Path) -> tuple[dict[str, Tensor], Labels]:
-    """Return the tensors of a folder with pre-training heads or a sequence classifier, under this project's names and
-    in float32, and the classes of the classifier. Raises as `load_stock` does."""
-    path = folder / "config.json"
-    config, theirs = read_stock_config(path), read_tensors(folder / "model.safetensors")
-    if "classifier.weight" in theirs:
-        names = read_config_file(path).get("id2label") or {}
-        labels = tuple(str(names.get(str(n), f"LABEL_{n}")) for n in range(len(theirs["classifier.weight"])))
-        config = config.model_copy(update={"labels": labels})
-    return _renamed(folder, config, theirs), config.labels
-
-
-def _renamed(folder: Path, config: NetworkConfig, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    given = read_pretrained(folder)
+    names = peer_of(given.network).names
     try:
-        tensors = peer_of(config).names.to_ours(theirs)
+        tensors = names.to_ours(_stored(given))
     except ArtifactError as error:
         raise ArtifactError(f"cannot read the weights in {folder}: {error}") from error
+    config, tensors = _with_its_heads(given.network, tensors)
+    return model_from(config, {name: tensor.float() for name, tensor in tensors.items()}, source=str(folder))
+
+
+def load_tensors(given: Pretrained) -> dict[str, Tensor]:
+    """Return the tensors of a network trained before under this project's names, in float32 on the CPU, without those
+    of heads that this project does not have. The files of an artifact are verified first."""
+    if given.artifact is not None:
+        prefix = given.folder.relative_to(given.path).as_posix()
+        for name in given.artifact.names(f"{prefix}/"):
+            given.artifact.file(name)
+    if not given.stock:
+        return load_network(given.folder).state_dict()
+    left_out = set(given.unknown)
+    kept = {name: tensor for name, tensor in _stored(given).items() if name not in left_out}
     # Some published files are in half precision; this project uses float32 or the precision of the run.
-    return {name: tensor.float() for name, tensor in tensors.items()}
+    return {name: tensor.float() for name, tensor in given.names.to_ours(kept).items()}
+
+
+def _stored(given: Pretrained) -> dict[str, Tensor]:
+    files = dict.fromkeys(stored.file for stored in given.stored.values())
+    return {name: tensor for file in files for name, tensor in read_tensors(file).items()}
 
 
 def _with_its_heads(config: NetworkConfig, tensors: dict[str, Tensor]) -> tuple[NetworkConfig, dict[str, Tensor]]:

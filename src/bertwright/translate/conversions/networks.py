@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -72,16 +71,8 @@ def start_from(command: Command, name: str) -> Iterator[Key]:
         ours = next((place for place in near if (place / "manifest.json").is_file()), folder)
         yield Key("train.init_from", str(ours), command.source(name))
         return
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        layers = int(config["num_hidden_layers"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise RecipeError(
-            f"{folder / 'config.json'} does not state num_hidden_layers ({error!r}). Correct it."
-        ) from error
     yield Key("model.config", str(folder / "config.json"), command.source(name))
     yield Key("train.init_from", str(folder), command.source(name))
-    yield Key("train.init_layers", list(range(1, layers + 1)), "all layers: it is a folder of Hugging Face")
 
 
 def lower_case(command: Command, name: str) -> Iterator[Key]:

@@ -1,0 +1,160 @@
+"""Matches the tensors of a network with those of one that was trained before, from which it starts.
+
+Only names and shapes are compared, so that `check` knows what training will find. Does not import torch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bertwright.model.config import NetworkConfig
+from bertwright.model.pretrained_config import Pretrained
+
+_LAYER = re.compile(r"^layers\.(\d+)\.")
+_ROWS = ("embeddings.token.weight", "mlm.bias")
+"""Ends of the names of tensors with a row for each entry of the vocabulary."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Which tensors a network takes from one that was trained before; names are this project's."""
+
+    taken: Mapping[str, str]
+    """For each tensor that is taken, its name in the other network."""
+    drawn: tuple[str, ...]
+    """Parts of heads that keep their random weights, because the other network has none for them."""
+    unused: tuple[str, ...]
+    """Parts of the other network that this one does not have."""
+    faults: tuple[str, ...]
+    """Why the network cannot start from the other one, a phrase for each tensor; empty if it can."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not taken over, in words."""
+        drawn = [f"random weights for {', '.join(self.drawn)}, which it does not have"] if self.drawn else []
+        return [*drawn, *([f"its {', '.join(self.unused)} left out"] if self.unused else [])]
+
+
+def transfer(own: NetworkConfig, given: Pretrained, entries: int | None = None, layers: Sequence[int] = ()) -> Transfer:
+    """Match the tensors of `own` with those of the network in `given`, of which it has the `layers`, counted from 1, or
+    all of them.
+
+    Heads may be absent on either side. Embeddings may have other rows beyond the `entries` of the vocabulary.
+    """
+    theirs, taken, drawn, faults = given.tensors, dict[str, str](), list[str](), list[str]()
+    rest = {name for name in theirs if not _unchosen(name, given.network.family, layers)}
+    for name, shape in own.tensors.items():
+        source = next((there for there in _sources(name, own, given, layers) if there in theirs), None)
+        rest -= {source}
+        if source is not None and (theirs[source] == shape or _same_entries(name, theirs[source], shape, entries)):
+            taken[name] = source
+        elif source is None and _in_head(name, own.family):
+            drawn.append(name)
+        else:
+            there = "absent" if source is None else str(theirs[source])
+            faults.append(f"{name} is {shape} here and {there} there")
+    others = [name for name in theirs if name in rest]
+    for name in others:
+        if not _in_head(name, given.network.family) and not (own.segments == 0 and ".embeddings.segment." in name):
+            faults.append(f"{name} is absent here and {theirs[name]} there")
+    # A head is outside the encoder and has no layers.
+    faults += [f"{name} is no part of {own.title}" for name in given.unknown if _in_encoder(name, given.names.base)]
+    return Transfer(taken, _modules(drawn), _modules([*others, *given.unknown]), tuple(faults))
+
+
+def _sources(name: str, own: NetworkConfig, given: Pretrained, layers: Sequence[int]) -> Iterator[str]:
+    """Yield the names that a tensor may have in the other network."""
+    head, _, rest = name.partition(".")
+    if head == own.family:
+        chosen = _LAYER.sub(lambda found: f"layers.{layers[int(found[1])] - 1}.", rest) if layers else rest
+        yield f"{given.network.family}.{chosen}"
+    elif head != "classification" or not name.startswith("classification.classifier.") or own.labels == given.labels:
+        yield name
+        if own.shares_transform and head == "classification":
+            yield f"mlm.{rest}"  # as in transformers
+
+
+def _unchosen(name: str, family: str, layers: Sequence[int]) -> bool:
+    found = _LAYER.match(name.removeprefix(f"{family}."))
+    return bool(layers and found and int(found[1]) + 1 not in layers)
+
+
+def _in_head(name: str, family: str) -> bool:
+    return not name.startswith(f"{family}.") or name.startswith(f"{family}.pooler.")
+
+
+def _in_encoder(name: str, base: str) -> bool:
+    """Whether a tensor that is not known is part of the encoder, judged by its name in a file of transformers."""
+    return name.startswith(f"{base}.") or re.search(r"\.\d+\.", name) is not None
+
+
+def _same_entries(name: str, there: tuple[int, ...], here: tuple[int, ...], entries: int | None) -> bool:
+    """Whether two tensors differ only in rows that pad the vocabulary."""
+    return name.endswith(_ROWS) and there[1:] == here[1:] and entries is not None and entries <= min(there[0], here[0])
+
+
+def _modules(names: Sequence[str]) -> tuple[str, ...]:
+    """The modules of tensors, each once, in order; a parameter outside a module by itself."""
+    modules = (name.rpartition(".")[0] if name.count(".") > 1 else name for name in names)
+    return tuple(dict.fromkeys(modules))
+
+
+def other_kinds(own: NetworkConfig, given: NetworkConfig, layers: Sequence[int]) -> str:
+    """Return which of the `layers`, counted from 1, is of another kind than the layer of `own` that starts from it, and
+    what to choose instead; "" if none.
+
+    Layers of one kind have the same tensors and the same attention window: a layer that was trained with local
+    attention computes another function with global attention, and a ModernBERT's first layer has no norm.
+    """
+    kinds, theirs = _kinds(own), _kinds(given)
+    for number, (kind, layer) in enumerate(zip(kinds, layers, strict=True), 1):
+        if kind != (other := theirs[layer - 1]):
+            text = f"layer {number} of [model] {_described(kind)}, but layer {layer} of the other network"
+            choice = _spread(kinds, theirs)
+            remedy = f"choose {choice}" if choice else "it has too few layers of each kind; choose another [model]"
+            return f"{text} {_described(other)}; {remedy}"
+    return ""
+
+
+_Kind = tuple[int | None, frozenset[str]]
+"""The attention window of a layer, and the names of its tensors."""
+
+
+def _kinds(network: NetworkConfig) -> list[_Kind]:
+    names: list[set[str]] = [set() for _ in network.windows]
+    for name in network.tensors:
+        inner = name.removeprefix(f"{network.family}.")
+        if found := _LAYER.match(inner):
+            names[int(found[1])].add(inner[found.end() :])
+    return [(window, frozenset(own)) for window, own in zip(network.windows, names, strict=True)]
+
+
+def _described(kind: _Kind) -> str:
+    window, names = kind
+    attention = "has global attention" if window is None else f"has local attention (a window of {window} tokens)"
+    return attention if "attention.norm.weight" in names else f"{attention} and no norm before it"
+
+
+def _spread(kinds: Sequence[_Kind], theirs: Sequence[_Kind]) -> list[int]:
+    """Return for each of `kinds` the number of a layer of the same kind, in order and about evenly spread; [] if there
+    are too few."""
+    chosen: list[int] = []
+    for place, kind in enumerate(kinds):
+        even = round(place * (len(theirs) - 1) / max(len(kinds) - 1, 1))
+        fits = [
+            layer
+            for layer in range(chosen[-1] if chosen else 0, len(theirs))
+            if theirs[layer] == kind and _contains(theirs[layer + 1 :], kinds[place + 1 :])
+        ]
+        if not fits:
+            return []
+        chosen.append(1 + min(fits, key=lambda layer: abs(layer - even)))
+    return chosen
+
+
+def _contains(there: Sequence[_Kind], wanted: Sequence[_Kind]) -> bool:
+    """Whether `wanted` occurs in `there` in this order, with gaps."""
+    rest = iter(there)
+    return all(any(kind == other for other in rest) for kind in wanted)
