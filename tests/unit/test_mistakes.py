@@ -205,14 +205,14 @@ def test_a_home_folder_that_is_not_known_is_told_with_its_key(small_recipe: Path
     )
 
 
-def test_a_folder_of_hugging_face_is_no_start(small_recipe: Path, tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_no_start(small_recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [f"train.init_from={tmp_path}"])
     assert str(caught.value) == (
-        f"command line: train.init_from: {tmp_path} is a Hugging Face folder, and its weights are read only with "
-        "train.init_layers. Give a "
-        f"folder of train or checkpoint of a run; model.config={tmp_path}/config.json uses only its architecture"
+        f"command line: train.init_from: {tmp_path} has no model.safetensors and no vocab.txt or tokenizer.json; give "
+        "a finished train folder, or a folder in the format of transformers (config.json, model.safetensors, and "
+        "vocab.txt or tokenizer.json)"
     )
 
 

@@ -54,11 +54,11 @@ def transfer(own: NetworkConfig, given: Pretrained, entries: int | None = None, 
             drawn.append(name)
         else:
             there = "absent" if source is None else str(theirs[source])
-            faults.append(f"{name} is {shape} here and {there} there")
+            faults.append(f"{name} is {there} there and {shape} here")
     others = [name for name in theirs if name in rest]
     for name in others:
         if not _in_head(name, given.network.family) and not (own.segments == 0 and ".embeddings.segment." in name):
-            faults.append(f"{name} is absent here and {theirs[name]} there")
+            faults.append(f"{name} is {theirs[name]} there and absent here")
     # A head is outside the encoder and has no layers.
     faults += [f"{name} is no part of {own.title}" for name in given.unknown if _in_encoder(name, given.names.base)]
     return Transfer(taken, _modules(drawn), _modules([*others, *given.unknown]), tuple(faults))

@@ -60,7 +60,7 @@ def test_no_part_of_an_encoder_is_lost_in_silence(tmp_path: Path) -> None:
     found = transfer(distilbert(2), given)
     assert found.unused == ("bert.embeddings.segment",) and not found.faults
     assert transfer(bert(2), read_pretrained(write_stock(tmp_path / "d", network(distilbert(2), 1)))).faults == (
-        "bert.embeddings.segment.weight is (2, 24) here and absent there",
+        "bert.embeddings.segment.weight is absent there and (2, 24) here",
     )
     # Shaw et al.'s relative positions, as transformers can add them to a BERT.
     added = {"bert.encoder.layer.0.attention.self.distance_embedding.weight": torch.zeros(3, 8), "extra.weight": one()}
