@@ -108,9 +108,9 @@ def test_a_spike_is_dropped_and_counted(train: Train) -> None:
     assert rows[-1]["optimizer_step"] == 30 - sum(row["skipped"] for row in rows)
 
 
-@pytest.mark.parametrize("averaging", ["none", "ema"])
+@pytest.mark.parametrize("averaging", ["none", {"kind": "ema", "keep": "average"}])
 def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
-    train: Train, spoil: Spoil, averaging: str
+    train: Train, spoil: Spoil, averaging: Any
 ) -> None:
     """As a training does in which all batches since the checkpoint are dropped, where their updates do nothing."""
     spoil(range(4, 8))
@@ -126,6 +126,29 @@ def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
         in line
         for line in lines.said
     )
+
+
+def test_a_return_undoes_everything_but_the_batches_drawn(train: Train, spoil: Spoil) -> None:
+    """After four updates, one that is undone, and three that are dropped: the norms, the losses, the count of updates
+    and the loss scale, which has grown since, are those of the checkpoint."""
+    spoil(range(5, 8))
+    guard = GUARD | {"spike": 1e9, "loss_spike": 1e9, "window": 10}
+    precision = {"kind": "fp16", "allow_slow": True, "initial_scale": 8.0, "growth_interval": 5}
+    done = train(guard=guard, precision=precision, keep_checkpoints=9)
+    folder = done.path / "checkpoints"
+    before, after = (state_of(open_artifact(folder / f"step-{step:09d}")) for step in (4, 8))
+    assert (before.optimizer_step, before.data_step, len(before.norms)) == (4, 4, 4)
+    assert before.scale is not None and (before.scale.factor, before.scale.applied) == (8.0, 4)
+    undone = {"optimizer_step", "norms", "losses", "scale", "skipped_in_a_row"}
+    assert {name: getattr(after, name) for name in undone} == {name: getattr(before, name) for name in undone}
+    assert (after.data_step, after.total_steps) == (8, 8) and len(after.left_out) == 1
+    tensors = [
+        load_file(folder / f"step-{step:09d}" / f"{part}.safetensors")
+        for part in ("model", "optimizer")
+        for step in (4, 8)
+    ]
+    for one, other in (tensors[:2], tensors[2:]):
+        assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(train: Train, spoil: Spoil) -> None:
@@ -372,6 +395,18 @@ def test_a_window_without_a_limit_is_refused() -> None:
     with pytest.raises(RecipeError, match=says):
         GuardConfig(window=20)
     assert GuardConfig(window=20, spike=2).window == GuardConfig(window=20, loss_spike=2).window == 20
+
+
+@pytest.mark.parametrize("row", [6, 9])
+def test_judged_by_norms_it_does_the_same_when_stopped_and_continued(train: Train, row: int) -> None:
+    """About half of the updates are dropped by a limit that follows from the norms before the stop."""
+    settings = {"phases": [PHASES[0] | {"steps": 24}], "guard": {"spike": 1.0, "window": 10}}
+    undisturbed = train("undisturbed", **settings)
+    with pytest.raises(Interrupted):
+        train("disturbed", log=Lines(row), **settings)
+    assert same(train("disturbed", **settings), undisturbed)
+    (state,) = (json.loads(p.read_bytes()) for p in undisturbed.path.glob("checkpoints/step-000000024/state.json"))
+    assert state["optimizer_step"] < 22
 
 
 @pytest.mark.parametrize("row", [4, 7])

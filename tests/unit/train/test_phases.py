@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from tests.conftest import Prepared
+from tests.reference.unions import sections_of
 
 from bertwright.core.errors import RecipeError
+from bertwright.optim.config import ScheduleConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.phases import Phase, resolve_phases, samples_of_epochs
 
@@ -43,6 +45,19 @@ def test_epochs_reuse_the_passes_in_turn() -> None:
 
 def test_warm_up_is_a_share_of_the_phase(prepared: Prepared) -> None:
     assert resolved(prepared, {"steps": 30, "warmup": 0.25}).warmup_steps == 7.5
+
+
+@pytest.mark.parametrize("schedule", sections_of(ScheduleConfig), ids=lambda kind: kind.model_fields["kind"].default)
+@pytest.mark.parametrize("length", [{"steps": 30}, {"samples": 240}, {"epochs": 0.3}])
+def test_an_early_end_changes_neither_rates_nor_intervals(
+    prepared: Prepared, schedule: Any, length: dict[str, Any]
+) -> None:
+    given = {**length, "warmup": 0.25, "schedule": {"kind": schedule.model_fields["kind"].default}}
+    whole, early = resolved(prepared, given), resolved(prepared, given | {"end_after": 10})
+    assert early.steps == 10 < whole.steps == early.schedule_steps
+    assert early.warmup_steps == whole.warmup_steps == pytest.approx(0.25 * whole.steps)
+    assert [early.rate(step, 0.0) for step in range(10)] == [whole.rate(step, 0.0) for step in range(10)]
+    assert (early.evaluate_every, early.checkpoint_every) == (whole.evaluate_every, whole.checkpoint_every)
 
 
 def test_intervals_that_the_recipe_leaves_out_are_tenths_of_the_phase(prepared: Prepared) -> None:

@@ -183,6 +183,25 @@ def test_the_scale_follows_the_rule() -> None:
     assert scale_after(config, LossScale(2.0**31, 1), finite=True) == LossScale(2.0**31)
 
 
+@pytest.mark.parametrize(
+    ("finite", "expected"),
+    [
+        # An overflow after two updates: from then on three more are needed, not one.
+        ("++-+++", [(8, 1), (8, 2), (4, 0), (4, 1), (4, 2), (8, 0)]),
+        ("++++++", [(8, 1), (8, 2), (16, 0), (16, 1), (16, 2), (32, 0)]),
+        ("--+--+", [(4, 0), (2, 0), (2, 1), (2, 0), (2, 0), (2, 1)]),
+    ],
+)
+def test_updates_are_counted_from_the_last_change_or_overflow(finite: str, expected: list[tuple[float, int]]) -> None:
+    config = Fp16Config(initial_scale=8, growth_interval=3, min_scale=2)
+    scale, found = scale_from(config, None), []
+    for each in finite:
+        scale = scale_after(config, scale, each == "+")
+        assert scale is not None
+        found.append((scale.factor, scale.applied))
+    assert found == expected
+
+
 def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RecipeError, match=r"tf32, but a CPU has no tensor cores .* Set train\.precision"):
         build_precision(Tf32Config(), CPU)

@@ -116,6 +116,25 @@ def test_a_hand_over_restarts_the_bias_correction_or_goes_on(train: Train, resta
     assert updates(done, 18) == expected
 
 
+@pytest.mark.parametrize(("restart", "expected"), [(True, 6), (False, 18)])
+def test_a_start_from_a_checkpoint_restarts_the_bias_correction_or_goes_on(
+    train: Train, restart: bool, expected: int
+) -> None:
+    """With its moments in both cases; the rates are those of the phase."""
+    first = train("first", phases=[PHASE])
+    phase = {**PHASES[1], "restart_bias_correction": restart}
+    done = train("next", phases=[phase], init_from=first.path / "checkpoints" / "step-000000012", keep_checkpoints=9)
+    assert updates(done, 6) == expected
+    # What the first phase handed over in one training is what the checkpoint hands over to another.
+    assert rates(done) == rates(train("both", phases=[PHASE, phase]))[-3:]
+
+
+def test_a_start_from_a_finished_training_has_no_updates(train: Train) -> None:
+    first = train("first", phases=[PHASE])
+    assert updates(train("next", phases=[PHASES[1]], init_from=first.path), 6) == 6
+    assert updates(train("layers", phases=[PHASES[1]], init_from=first.path, init_layers=[1]), 6) == 6
+
+
 def test_a_phase_that_goes_on_counting_is_continued_to_the_bit(train: Train) -> None:
     phases = [PHASE, {**PHASES[1], "restart_bias_correction": False}]
     undisturbed = train("undisturbed", phases=phases)
