@@ -110,7 +110,8 @@ def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator
 def _named(program: Program, typed: str) -> str:
     """Return the option of a typed name; as with `argparse`, an unambiguous prefix is enough."""
     plain = typed.lstrip("-")
-    options = {name: name for name in program.options if name not in program.unnamed}
+    # SentencePiece's own program has a name for what its wrapper takes as further arguments (--input).
+    options = {name: name for name in program.options if name not in program.unnamed or name == program.several}
     options |= {option.short: name for name, option in program.options.items() if option.short}
     if program.parser == "transformers":
         plain = plain.replace("-", "_")

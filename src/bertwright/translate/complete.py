@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertwright.translate.command import ASSUMED, PHASE, Key
-from bertwright.translate.draft import Draft
+from bertwright.translate.draft import OPEN_SOURCE, Draft
 
 UNSAID = "not set by the commands"
 # NVIDIA's published phases (configurations.yml): length to batch, learning rate, share of warm-up and steps.
@@ -25,6 +25,13 @@ DROPPED = {
 def complete(draft: Draft) -> None:
     """Complete the draft: one corpus or data for each phase, a vocabulary, a network, phases."""
     _vocabulary(draft)
+    # Steps between the text and the training read what an earlier command wrote.
+    if "corpus.source" not in draft.keys and not any("data" in phase for phase in draft.phases):
+        draft.open.append(
+            f"{OPEN_SOURCE}: no command names the text that the first one reads. Write it in place of TEXT above, or "
+            "in the recipe: a dump, a text file, or another source (bertwright check --explain corpus.source)."
+        )
+        _set(draft, "corpus.language", "en")
     if "corpus.source" in draft.keys:
         _set(draft, "corpus.language", "en")
         for phase in draft.phases:
@@ -99,10 +106,11 @@ def _phases(draft: Draft) -> None:
             why = f"{UNSAID}: NVIDIA's at {nearest}"
             made |= {name: Key(name, value, why) for name, value in zip(names, PUBLISHED[nearest], strict=True)}
             made["schedule"] = Key("schedule", "poly_nvidia", why)
+            made["micro_batch"] = Key("micro_batch", "auto", f"{UNSAID}: as many as fit in memory")
             draft.phases.append(made)
     if not draft.phases:
         batch, rate, warmup, steps = PUBLISHED[128]
-        values = {"length": 128, "batch": batch, "learning_rate": rate, "warmup": warmup, "steps": steps}
-        draft.phases.append({name: Key(name, value, UNSAID) for name, value in values.items()})
+        values = {"length": 128, "batch": batch, "micro_batch": "auto", "learning_rate": rate, "warmup": warmup}
+        draft.phases.append({name: Key(name, value, UNSAID) for name, value in {**values, "steps": steps}.items()})
     # Lengths are prepared in any order; phases on files are trained in that of their commands, which sorting keeps.
     draft.phases.sort(key=lambda phase: phase["length"].value if "data" not in phase else 0)

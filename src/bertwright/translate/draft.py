@@ -16,6 +16,8 @@ Conversion = Callable[[Command, str], Iterator[Key]]
 MODULES = (phases, running, networks, texts, trainer)
 OPEN_BATCH = "batch of the phase of length"
 """How the question for a batch begins that no command determines."""
+OPEN_SOURCE = "corpus.source"
+"""How the question for a text begins that no command names."""
 
 
 class Account(NamedTuple):

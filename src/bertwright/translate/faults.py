@@ -20,7 +20,9 @@ def faults(draft: Draft, ranks: int | None) -> Iterator[str]:
 
 def _rate_falls_at_once(number: int, phase: Mapping[str, Key]) -> Iterator[str]:
     warmup = phase["warmup"].value if "warmup" in phase else 0.0
-    if "schedule" in phase and phase["schedule"].value == "poly_nvidia" and 0 < warmup < 1:
+    schedule = phase.get("schedule")
+    chosen = schedule is not None and not schedule.why.startswith(UNSAID)
+    if schedule is not None and chosen and schedule.value == "poly_nvidia" and 0 < warmup < 1:
         drop = 1 - (1 - warmup) ** 0.5
         yield (
             f"train.phases.{number}: NVIDIA's schedule drops by {drop:.1%} at the end of the warm-up, and its last "

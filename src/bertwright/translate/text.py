@@ -67,7 +67,8 @@ def start_line(translation: Translation, recipe: str, place: str = "") -> str:
     steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
     # If no command gives a number of steps, none of them trains.
     data_alone = steps and all(why.startswith(UNSAID) for why in steps)
-    return f"bertwright run {shlex.quote(recipe)}{out}{' --until examples' if data_alone else ''}"
+    text = " corpus.source=TEXT" if translation.lacks_text else ""
+    return f"bertwright run {shlex.quote(recipe)}{text}{out}{' --until examples' if data_alone else ''}"
 
 
 def _typed(value: Any) -> str:

@@ -15,7 +15,7 @@ from bertwright.translate.azure_cli import unfollowed
 from bertwright.translate.azure_job import within
 from bertwright.translate.command import Command, Key
 from bertwright.translate.complete import complete
-from bertwright.translate.draft import OPEN_BATCH, Account, Draft, merged
+from bertwright.translate.draft import OPEN_BATCH, OPEN_SOURCE, Account, Draft, merged
 from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import open_keys, place_of, unplaced
@@ -64,13 +64,20 @@ class Translation:
 
     @property
     def filled_recipe(self) -> dict[str, Any]:
-        """The recipe with the smallest possible batch in place of each that is left open, so that all else in it can
-        be checked."""
+        """The recipe with the smallest possible batch in place of each that is left open, and a text, so that all else
+        in it can be checked."""
         recipe = self.recipe
+        if self.lacks_text:
+            recipe["corpus"]["source"] = "sample"
         if any(question.startswith(OPEN_BATCH) for question in self.open):
             for phase in recipe["train"]["phases"]:
                 phase.setdefault("batch", phase.get("micro_batch") or 1)
         return recipe
+
+    @property
+    def lacks_text(self) -> bool:
+        """Whether no command names the text to begin with."""
+        return any(question.startswith(f"{OPEN_SOURCE}:") for question in self.open)
 
     @property
     def place_keys(self) -> dict[str, Key]:

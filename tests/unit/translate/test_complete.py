@@ -9,10 +9,10 @@ from bertwright.translate.complete import complete
 from bertwright.translate.draft import Account, Draft
 
 PUBLISHED = {
-    128: {"batch": 65536, "learning_rate": 6e-3, "warmup": 0.2843, "steps": 7038},
-    512: {"batch": 32768, "learning_rate": 4e-3, "warmup": 0.128, "steps": 1563},
+    128: {"batch": 65536, "micro_batch": "auto", "learning_rate": 6e-3, "warmup": 0.2843, "steps": 7038},
+    512: {"batch": 32768, "micro_batch": "auto", "learning_rate": 4e-3, "warmup": 0.128, "steps": 1563},
 }
-"""NVIDIA's two phases (DeepLearningExamples, BERT, configurations.yml)."""
+"""NVIDIA's two phases (DeepLearningExamples, BERT, configurations.yml), in passes as large as the memory."""
 
 
 def phase(**values: Any) -> dict[str, Key]:
@@ -33,7 +33,9 @@ def values(keys: dict[str, Key]) -> dict[str, Any]:
 def test_without_any_phase_it_is_the_first_one_that_was_published() -> None:
     made = completed({"vocab.file": "v.txt"})
     assert [values(each) for each in made.phases] == [{"length": 128, **PUBLISHED[128]}]
-    assert values(made.keys) == {"vocab.file": "v.txt", "model.size": "large", "optim.kind": "lamb"}
+    language = {"corpus.language": "en"}
+    assert values(made.keys) == {"vocab.file": "v.txt", **language, "model.size": "large", "optim.kind": "lamb"}
+    assert made.open and made.open[0].startswith("corpus.source: no command names the text")
     assert all(key.why.startswith("not set") for key in made.phases[0].values())
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
+from bertwright.recipe import Recipe
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
 from bertwright.translate.secrets import without_secrets
@@ -276,6 +277,37 @@ def test_a_command_of_any_program_is_translated_or_refused(name: str, every: boo
     except RecipeError:
         return
     assert text(translation) and start_line(translation, "r.toml") and translation.recipe
+
+
+ALONE = [name for name, program in programs().items() if program.phase == "data" and name != "formatting"]
+"""Steps of the data that say something of the run; formatting.py says nothing, which is an error."""
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_the_command_for_a_step_of_the_data_alone_works(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a text in place of TEXT, if no option names it, and the vocabulary that an option names."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vocab").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    (tmp_path / "text.txt").write_text("Egy mondat.\nMég egy.\n")
+    program, words = programs()[name], list[str]()
+    for option, known in program.options.items():
+        if option == "vocab_file" or (known.required and option not in program.unnamed):
+            values = {"vocab_file": "vocab", "action": "create_hdf5_files", "input_file": "text.txt"}
+            values["dataset"] = "wikicorpus_en"
+            words += [f"--{option}", values.get(option, {"int": "8", "float": "0.5"}.get(known.type, "x"))]
+    places = [place for place in (*program.positions, program.several) if place]
+    given = ["text.txt" for place in places if any(program.options[n].required for n in place.split())]
+    translation = translated(" ".join([program.scripts[0], *words, *given]))
+    verb, start = start_line(translation, "r.toml").split()[1:3]
+    (tmp_path / "r.toml").write_text(text(translation), encoding="utf-8")
+    overrides = [word for word in start_line(translation, "r.toml").split()[3:] if "=" in word]
+    assert (verb, start) == ("run", "r.toml") and start_line(translation, "r.toml").endswith("--until examples")
+    assert overrides == (["corpus.source=TEXT"] if translation.lacks_text else [])
+    recipe = Recipe.load("r.toml", [word.replace("TEXT", "text.txt") for word in overrides])
+    (phase,) = recipe.train.phases
+    assert recipe.corpus is not None and phase.micro_batch == "auto", "no machine has memory for the published batch"
 
 
 def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
