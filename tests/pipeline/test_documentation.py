@@ -46,6 +46,7 @@ from bertwright.plan.measure import measure
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
 from bertwright.vocab import download as vocabularies
+from bertwright.vocab.normalization import build_tokenizer
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -170,7 +171,15 @@ def options_of_dask(what: str) -> set[str]:
 def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """The same command on the small sample, offline: of a run only the first stage, of training only a check."""
     verb, *rest = arguments
-    if rest and rest[0] == "distil.toml":
+    if rest and rest[0] == "continue.toml":
+        (recipe,) = (block for _, block in every("toml") if 'init_from = "published"' in block)
+        piece = completed(tomllib.loads(recipe))
+        Path("texts").mkdir()
+        Path("texts", "one.txt").write_text("The old mill is by the river.\n", encoding="utf-8")
+        Path("continue.toml").write_text(tomli_w.dumps(piece), encoding="utf-8")
+        until = ["--until", "corpus"] if verb == "run" else []
+        yield [verb, *rest[:1], "corpus.filter.enabled=false", "corpus.workers=1", *until, *rest[1:]]
+    elif rest and rest[0] == "distil.toml":
         (recipe,) = (block for _, block in every("toml") if "distillation" in block)
         Path("distil.toml").write_text(tomli_w.dumps(completed(tomllib.loads(recipe))), encoding="utf-8")
         yield [verb, *rest[:1], *CHEAP, "--until", "corpus", *rest[1:]]
@@ -355,6 +364,8 @@ def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: 
 
 def completed(piece: dict[str, Any]) -> dict[str, Any]:
     """The recipe `smoke` with the sections of the excerpt; the vocabulary and the teacher it names are put in place."""
+    if "config" in piece.get("model", {}):
+        return {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **published(piece)}
     vocabulary = Path(piece.get("vocab", {}).get("file", "unused"))
     vocabulary.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.write_text("".join(f"{entry}\n" for entry in SPECIALS))
@@ -369,6 +380,16 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
         write_stock(Path(piece["train"]["init_from"]), network)
     unread = ("examples", "evaluate", *(("corpus",) if "vocab" in piece else ()))
     return {name: section for name, section in whole.items() if name not in unread}
+
+
+def published(piece: dict[str, Any]) -> dict[str, Any]:
+    """The recipe, with the published network that it names in place, as transformers 5 saves it."""
+    folder = Path(piece["train"]["init_from"])
+    write_stock(folder, PreTrainingModel(BertModelConfig(size="tiny").resolve(len(SPECIALS), False)))
+    (folder / "vocab.txt").unlink()
+    text = {name: piece["vocab"][name] for name in ("lower_case", "strip_accents")}
+    build_tokenizer(list(SPECIALS), **text).save(str(folder / "tokenizer.json"))
+    return piece
 
 
 def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
