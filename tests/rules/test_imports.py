@@ -77,12 +77,15 @@ MAY_IMPORT = {
     },
 }
 MAY_READ = {
-    "evaluate": {"train"},
+    "evaluate": {"train", "corpus"},
     "export": {"train", "evaluate"},
     "report": {"train", "evaluate", "plan"},
 }
 """Stages whose `shapes.py` a stage may also import: the types of the JSON it reads, its only knowledge of the writer.
 So each field is defined once, at the stage that writes it, and the reader needs no other code of that stage."""
+ALSO_READ = {"bertwright.corpus.wikis", "bertwright.evaluate.verdict"}
+"""Modules that `evaluate`, `export` and `report` also import: names of languages, and what is said of a model on its
+card and its page. They import no code of a stage."""
 BY_A_NAME_FROM_ELSEWHERE = {
     "cli/app.py": "the module of a verb, from the table in the same file",
     "pipeline/stage.py": "the function of a stage, from the rows in the same file, which count as imports here",
@@ -175,6 +178,8 @@ def test_a_stage_imports_only_what_the_table_allows(name: str) -> None:
         parts = module.split(".")
         if name and parts[0] == "bertwright":
             assert len(parts) > 1, f"{path} imports the package: its public names are for users"
+            if name in {"evaluate", "export", "report"} and module in ALSO_READ:
+                continue
             shapes = MAY_READ.get(name, set()) if parts[2:] == ["shapes"] else set()
             assert parts[1] in {name, "_version", *MAY_IMPORT[name], *shapes}, f"{path} imports {module}"
         if parts[0] == "torch":

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.reference.teachers import SPECIALS, write_stock
+from tests.unit.export.conftest import run_card
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright import Recipe, run
@@ -69,7 +70,9 @@ def recipe(folder: Path, objective: str, rows: list[dict[str, Any]]) -> Recipe:
     return Recipe.load(folder / "recipe.toml")
 
 
-def test_classes_are_learnt_and_stock_transformers_tells_them_apart(tmp_path: Path) -> None:
+def test_classes_are_learnt_and_stock_transformers_tells_them_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
     rows = [{**row, "text": f"{row['text']} [SEP] zebra"} for row in texts()]
     wanted = recipe(tmp_path, 'labels = ["poor", "fine"]', rows)
@@ -90,11 +93,48 @@ def test_classes_are_learnt_and_stock_transformers_tells_them_apart(tmp_path: Pa
         "fine",
         "poor",
     ]
+    monkeypatch.chdir(out / "export" / "hf")
+    assert "'label': " in run_card(out / "export" / "hf", capsys)[0]
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "Matthews&#x27; correlation" in page and "always “poor”: 50" in page and "Loss of masked" not in page
+    assert "Matthews' correlation" in page and "always “poor”: 50" in page and "Loss of masked" not in page
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     run(wanted, out)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+
+
+def log(notes: Notes) -> str:
+    return " ".join(notes.lines).replace("\u00a0", " ")
+
+
+def test_a_classifier_that_always_answers_one_class_is_said_to_have_learned_nothing(tmp_path: Path) -> None:
+    """In the terminal, on the page, in the summary and on the card."""
+    pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
+    recipe(tmp_path, 'labels = ["poor", "fine"]', [{**row, "label": int(n > 3)} for n, row in enumerate(texts())])
+    still = Recipe.load(tmp_path / "recipe.toml", ["train.phases.0.learning_rate=1e-12"])
+    out, notes = tmp_path / "run", Notes()
+    run(still, out, log=notes)
+    summary = read_json(out / "summary.json")
+    assert summary["matthews"] is None and sorted(summary["answered"].values()) == [0, 12]
+    wanted = "The model has learned nothing: it answers “"
+    said = summary["verdict"].replace("\u00a0", " ")
+    assert said.startswith(wanted) and "no second class is predicted" in said
+    assert "where always answering “fine” would be right for 66.7 %" in said
+    assert summary["majority"] == pytest.approx(8 / 12) and summary["majority_f1"] == pytest.approx(0.8)
+    assert "always answering 'fine' has an accuracy of 66.7%" in log(notes)
+    assert f"evaluate: {wanted}" in log(notes) and "Matthews' correlation undefined" in log(notes)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert f'<p class="verdict warning">{wanted}' in page and "<p>no second class is predicted</p>" in page
+    assert f"> **Untrained.** {wanted}" in (out / "export/hf/README.md").read_text(encoding="utf-8")
+
+
+def test_numbers_that_are_all_the_same_are_said_to_be(tmp_path: Path) -> None:
+    rows = [{**row, "label": 3.5 if row["label"] else -1.5} for row in texts()]
+    recipe(tmp_path, 'labels = ["score"]', rows)
+    still = Recipe.load(tmp_path / "recipe.toml", ["train.phases.0.learning_rate=1e-12", "model.dropout=0"])
+    notes = Notes()
+    run(still, tmp_path / "run", UNTIL_EVALUATE, log=notes)
+    assert "always answering the mean has a squared error of 6.250" in log(notes)
+    assert "has learned nothing" in log(notes) and "(constant answer 6.2500)" in log(notes)
 
 
 def test_a_page_on_the_way_invents_no_baseline() -> None:

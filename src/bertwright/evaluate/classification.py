@@ -40,15 +40,19 @@ def answers(model: SequenceClassifier, batches: Sequence[MicroBatch], log: Log) 
 
 
 def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
-    """The scores of logits [N, C] against the labels `right` [N], with baselines from the training labels; accuracies
-    and correlations are None if any logit is not finite."""
-    counted: dict[str, Any] = {"sequences": len(right)}
+    """The scores of logits [N, C] against the labels `right` [N], with baselines from the training labels.
+
+    Also how often each class was answered, or the lowest and highest number. Accuracies and correlations are None, and
+    answers to classes missing, if any logit is not finite.
+    """
+    counted: dict[str, Any] = {"sequences": len(right), "repeated": examples.counts["heldout"]["repeated"]}
     finite = np.isfinite(logits).all()
     if logits.shape[1] == 1:
         numbers, wanted = logits[:, 0], right.astype(np.float64)
         seen = LabelledSet.open(examples, "train").arrays.labels.mean(dtype=np.float64)
         constant = float(np.square(wanted - seen).mean())
         losses = {"regression_loss": float(np.square(numbers - wanted).mean()), "constant_loss": constant}
+        losses |= {"lowest": float(numbers.min()), "highest": float(numbers.max())}
         scores = of_numbers(numbers, wanted)
         return {**losses, **(scores if finite else dict.fromkeys(scores)), **counted}
     classes = right.astype(np.int64)
@@ -56,12 +60,20 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
     log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
     loss = -float(log_p[np.arange(len(classes)), classes].mean())
     # From the training labels: a guesser does not know the most common held-out class.
-    commonest = int(np.argmax(examples.counts["train"]["classes"]))
+    labels, trained = examples.counts["labels"], np.array(examples.counts["train"]["classes"])
+    commonest, frequencies = int(trained.argmax()), (trained + 1) / (trained + 1).sum()
+    always = of_classes(np.full_like(classes, commonest), classes, len(labels))
     baseline = {
-        "majority": float((classes == commonest).mean()),
-        "majority_label": examples.counts["labels"][commonest],
+        "majority": always["accuracy"],
+        "majority_label": labels[commonest],
+        "majority_f1": always["f1"],
+        # One is added to every count, so that a class without training texts has a probability.
+        "frequency_loss": -float(np.log(frequencies)[classes].mean()),
     }
-    found = of_classes(logits.argmax(1), classes, logits.shape[1])
+    found = of_classes(logits.argmax(1), classes, len(labels))
+    if finite:
+        answered = np.bincount(logits.argmax(1), minlength=len(labels)).tolist()
+        counted["answered"] = dict(zip(labels, answered, strict=True))
     # The argmax of NaN logits is the first class, which is sometimes correct.
     found = found if finite else dict.fromkeys(found)
     return {"classification_loss": loss, **found, **baseline, **counted}

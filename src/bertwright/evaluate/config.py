@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 
-VERSION = 6
+VERSION = 7
 """Incremented when the code of the stage changes its result."""
 
 GAP = re.compile(r"\[MASK(?:=([^\]]+))?\]")

@@ -20,7 +20,8 @@ from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.evaluate.classification import answers, scores_of, shown
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.evaluate.predictions import answer, cloze_question, heldout_questions
-from bertwright.evaluate.shapes import CLASSIFIER_SCORES, untrained
+from bertwright.evaluate.shapes import BASELINES, CLASSIFIER_SCORES, by_chance, untrained
+from bertwright.evaluate.verdict import verdict
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import training_counts
@@ -80,14 +81,15 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     scores["untrained"] = untrained(scores["mlm_loss"], scores["unigram_loss"])
     labels = np.concatenate([batch.labels for batch in batches])
     scores["bits_per_character"] = bits_per_character(scores["mlm_loss"], labels, entry_lengths(tokenizer.vocabulary))
-    # Copied here: readers of the scores alone must see that the training is unfinished.
+    # Copied here: readers of the scores alone must see how much of the text was repeated, and what is unfinished.
+    scores["overlap"] = examples.counts["heldout_contamination"]
     if note := train.counts.get("unfinished"):
         scores["unfinished"] = note
     write_json(draft / "scores.json", scores)
     write_json(draft / "predictions.json", answer(model, questions, tokenizer))
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
-    said = ": the model has not learned to use the context" if scores["untrained"] else ""
-    log.say(f"evaluate: loss {loss} (unigram {scores['unigram_loss']:.3f}){said}")
+    log.say(f"evaluate: loss {loss} (unigram {scores['unigram_loss']:.3f})")
+    log.say(f"evaluate: {verdict(scores)}")
     return scores
 
 
@@ -103,14 +105,23 @@ def _classified(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path
     right = np.concatenate([batch.sequence_labels for batch in batches])
     scores = scores_of(answers(model, batches, log), right, examples)
     scores = {name: _finite(value) if isinstance(value, float) else value for name, value in scores.items()}
+    scores["untrained"] = by_chance(scores)
     if note := train.counts.get("unfinished"):
         scores["unfinished"] = note
     write_json(draft / "scores.json", scores)
     heldout = LabelledSet.open(examples, "heldout", vocab)
     write_json(draft / "predictions.json", list(shown(model, heldout, length, config.samples, load_tokenizer(vocab))))
-    told = [f"{name} {value:.4f}" for name in CLASSIFIER_SCORES if (value := scores.get(name)) is not None]
-    log.say(f"evaluate: {', '.join(told) or 'no score is a number'} on {scores['sequences']:,} held-out texts")
+    log.say(f"evaluate: {', '.join(_beside_baselines(scores))} on {scores['sequences']:,} held-out texts")
+    log.say(f"evaluate: {verdict(scores)}")
     return scores
+
+
+def _beside_baselines(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Each score of a classifier, with that of a constant answer."""
+    for name, title in {**CLASSIFIER_SCORES, "regression_loss": "squared error"}.items():
+        if name in scores:
+            value, baseline = scores[name], scores.get(BASELINES.get(name, ""), 0.0)
+            yield f"{title} {'undefined' if value is None else f'{value:.4f}'} (constant answer {baseline:.4f})"
 
 
 def _verify(artifact: Artifact, prefix: str) -> None:

@@ -35,6 +35,9 @@ class _Split(TypedDict, total=False):
     classes: list[Count]
     files: list[Text]
     repeated: Count
+    majority: Score
+    majority_label: Text
+    constant_loss: Score
     documents: Count
     sentences: Count
     tokens: Count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,14 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
 from bertwright.core.markup import Content, Element, b, code, element, markdown, p
 from bertwright.core.stage_context import STAGE_NAMES
-from bertwright.evaluate.shapes import CLASSIFIER_SCORES
+from bertwright.corpus.wikis import wikis
+from bertwright.evaluate.shapes import BASELINES, CLASSIFIER_SCORES
+from bertwright.evaluate.verdict import model_title, verdict
+from bertwright.examples.labelled.tasks import glue
 from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, table
 from bertwright.export.shapes import largest_difference
+from bertwright.vocab.normalization import MASK
 
 _BERT, _ONE_HEAD = "A BERT (Devlin et al. 2019)", "The folder holds the encoder with the masked-token head"
 _USE = {
@@ -37,28 +41,36 @@ _WHAT = {
 }
 _WHAT |= {name.replace("MaskedLM", "SequenceClassification"): what for name, what in _WHAT.items()}
 """The tag of each architecture, and its description."""
+_BASE = 110_000_000
+"""Parameters of BERT-base (Devlin et al. 2019)."""
 
 
-def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any]) -> None:
-    """Write the card of the model `name` to `path`; `export` has the counts of the export stage."""
-    texts: Content = ("text in the language ", code(origin.language)) if origin.language else "examples"
-    labels = inputs.train.counts.get("network", {}).get("labels", [])
+def model_card(
+    path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any], texts: Sequence[str]
+) -> None:
+    """Write the card of the model `name` to `path`; `export` has the counts of the export stage, `texts` are held-out
+    texts for the example of use."""
+    train, counts = inputs.train, inputs.evaluate.counts
+    labels = train.counts.get("network", {}).get("labels", [])
     tag, what = _WHAT[export["architecture"]]
-    use = "text-classification" if labels else "fill-mask"
-    pairs, measured = export["architecture"] == "BertForPreTraining", inputs.train.counts.get("heldout", {})
-    counts = inputs.evaluate.counts
-    scores = _of_classifier(counts) if labels else _scores(counts, pairs, measured)
+    pairs, measured = export["architecture"] == "BertForPreTraining", train.counts.get("heldout", {})
+    trained: Content = ("text in the language ", code(origin.language)) if origin.language else "examples"
     blocks = [
-        element("h1", name),
-        p(what, " trained on ", "labelled texts" if labels else texts, ". ", _use(export["architecture"], inputs)),
+        element("h1", model_title(train.manifest, origin.language, labels)),
         # Warnings come first: users of a copied model read the beginning of its card.
-        *_warnings(inputs.train.counts.get("unfinished"), inputs.evaluate.counts.get("untrained", False)),
-        element("h2", "How to load it"),
-        *_loading(export["architecture"]),
-        element("h2", "Size and training"),
-        table(_training(origin, inputs.train, export)),
+        *_warnings(train.counts.get("unfinished"), counts),
+        p(
+            (b(name), ": ", what[0].lower(), what[1:], " trained on ", "labelled texts" if labels else trained, ". "),
+            _use(export["architecture"], inputs),
+        ),
+        element("h2", "Use"),
+        *_example(inputs, labels, texts),
+        element("h2", "Limits"),
+        element("ul", [element("li", limit) for limit in _limits(origin, inputs, labels)]),
         element("h2", f"Scores on held-out {origin.unit}"),
-        *scores,
+        *(_of_classifier(counts) if labels else _scores(counts, pairs, measured)),
+        element("h2", "Size and training"),
+        table(_training(origin, train, export)),
         element("h2", "Text"),
         *origin.text,
         element("h2", "Text normalisation"),
@@ -67,6 +79,7 @@ def model_card(path: Path, name: str, origin: Origin, inputs: Inputs, export: Ma
         p("Fingerprints (SHA-256 of settings, code version and inputs of each stage):"),
         table(_fingerprints(inputs)),
     ]
+    use = "text-classification" if labels else "fill-mask"
     about = {"language": origin.language, "library_name": "transformers", "pipeline_tag": use, "tags": [tag]}
     # Values as JSON, which is YAML: Norwegian's `no` would mean false, and a line of a value could end the block.
     lines = [f"{key}: {json.dumps(value)}" for key, value in about.items() if value]
@@ -86,8 +99,8 @@ def _use(architecture: str, inputs: Inputs) -> Content:
     return f"{said.rstrip()} {_DISTILLED}" if distilled else said
 
 
-def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator[Element]:
-    """Warnings that users must read before using the model."""
+def _warnings(unfinished: Mapping[str, Any] | None, scores: Mapping[str, Any]) -> Iterator[Element]:
+    """What users must read before using the model, ending with how good it is."""
     if unfinished is not None:
         yield element(
             "blockquote",
@@ -95,25 +108,53 @@ def _warnings(unfinished: Mapping[str, Any] | None, untrained: bool) -> Iterator
             f" of a training run that has not ended: step {unfinished['step']:,} of {unfinished['steps']:,}. The "
             "finished model will differ.",
         )
-    if untrained:
-        yield element(
-            "blockquote",
-            b("Untrained."),
-            " The held-out loss is that of word frequencies: the model has not learned to use the context, and is not "
-            "useful for other tasks.",
-        )
+    if scores.get("untrained"):
+        yield element("blockquote", b("Untrained."), f" {verdict(scores)} It is not useful for other tasks.")
+    else:
+        yield p(verdict(scores))
 
 
-def _loading(architecture: str) -> Iterator[Element]:
-    yield element(
-        "pre",
-        f"from transformers import AutoTokenizer, {architecture}\n\n"
-        'tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")\n'
-        f'model = {architecture}.from_pretrained("path/to/this/folder")',
-        class_="python",
-    )
-    read = (": it reads ", code("tokenizer.json"), ", which normalises text as in training. ")
-    yield p("Use ", code("AutoTokenizer"), read, code("BertTokenizer"), " does not, and refuses this folder.")
+def _example(inputs: Inputs, labels: Sequence[str], texts: Sequence[str]) -> Iterator[Element]:
+    """What the model is for, and a program that uses it."""
+    if labels:
+        about, task = "To classify texts like those that it was trained on.", "text-classification"
+        text = next(iter(texts), "a text")
+        first, _, second = text.partition(" | ") if _pairs(inputs) else (text, "", "")
+        given = f"{{'text': {first!r}, 'text_pair': {second!r}}}" if _pairs(inputs) else f"[{first!r}]"
+        # Without it, some versions apply a sigmoid to a number.
+        given += ', function_to_apply="none"' if len(labels) == 1 else ""
+        lines = [f"print(model({given}, truncation=True))"]
+    else:
+        about, task = "To fill in masked words, and to start from for a task of your own.", "fill-mask"
+        masked = next((text for text in texts if text.count(MASK) == 1), MASK)
+        lines = [f"for guess in model({masked!r}):", "    print(guess['token_str'], guess['score'])"]
+    yield p(f"{about} A program for the folder of this card:")
+    program = ["from transformers import pipeline", "", f'model = pipeline("{task}", model=".")', *lines]
+    yield element("pre", "\n".join(program), class_="python")
+    read = (" reads ", code("tokenizer.json"), ", which normalises text as in training. ")
+    yield p(code("AutoTokenizer"), read, code("BertTokenizer"), " does not, and refuses this folder.")
+
+
+def _pairs(inputs: Inputs) -> bool:
+    """Whether a classifier reads two texts at a time."""
+    objective = inputs.train.manifest["config"]["train"]["objective"]
+    return bool(objective.get("pair")) or bool(objective.get("task") and glue(objective["task"]).pairs)
+
+
+def _limits(origin: Origin, inputs: Inputs, labels: Sequence[str]) -> Iterator[Content]:
+    """What the model cannot do, for people who consider using it."""
+    counts = inputs.train.counts
+    if positions := counts.get("network", {}).get("max_position_embeddings"):
+        words = int(positions / max(origin.fertility, 1))
+        yield f"It reads at most {positions:,} tokens at a time, about {words:,} words."
+    language = f" in {wikis()[origin.language]}" if origin.language in wikis() else ""
+    yield f"It knows only texts like those below{language}. On other kinds of text it was not tested."
+    if counts.get("parameters", _BASE) < _BASE / 2:
+        yield f"It is small: it has {counts['parameters']:,} weights, a BERT-base about {_BASE:,}."
+    if len(labels) > 1:
+        yield "It answers one of its classes to every text, also to a text that belongs to none of them."
+    else:
+        yield "Its answers are likely, not true, and repeat the errors and prejudices of its texts."
 
 
 def _fingerprints(inputs: Inputs) -> list[tuple[Content, ...]]:
@@ -161,15 +202,17 @@ def _scores(scores: Mapping[str, Any], next_sentence: bool, trained: Mapping[str
 
 def _of_classifier(scores: Mapping[str, Any]) -> Iterator[Element]:
     """A row for each score, with the score of a constant answer."""
-    baselines = {"accuracy": "majority", "regression_loss": "constant_loss"}
-    names, rows = CLASSIFIER_SCORES | {"regression_loss": "mean squared error"}, []
-    for name, title in names.items():
+    losses = {"classification_loss": "loss (nats)", "regression_loss": "mean squared error"}
+    rows = []
+    for name, title in {**CLASSIFIER_SCORES, **losses}.items():
         if name in scores:
-            value, baseline = scores[name], scores.get(baselines.get(name, ""))
-            shown = ["–" if number is None else f"{number:.4f}" for number in (value, baseline)]
-            rows.append((title, *shown))
-    yield p(f"{scores['sequences']:,} texts that training never saw.")
+            value, baseline = scores[name], scores.get(BASELINES.get(name, ""), 0.0)
+            rows.append((title, "undefined" if value is None else f"{value:.4f}", f"{baseline:.4f}"))
+    yield p(f"{scores['sequences']:,} texts that training never saw. The baseline is a constant answer.")
     yield table(rows, ("score", "model", "baseline"))
+    if answered := scores.get("answered"):
+        yield p("How often each class was answered:")
+        yield table([(code(label), f"{count:,}") for label, count in answered.items()], ("class", "texts"))
 
 
 def _normalisation(vocab: Artifact) -> str:

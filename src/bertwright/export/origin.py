@@ -25,7 +25,7 @@ class Origin:
     fertility: float
     """Tokens per word."""
     unit: str
-    """What the held-out set consists of: documents or examples."""
+    """What the held-out set consists of: documents, examples or texts."""
     text: list[Element]
     """The section about the text."""
 

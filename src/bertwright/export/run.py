@@ -70,5 +70,5 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
     # Last, because the card reports the difference between the reloaded and the trained model.
-    model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts)
+    model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts, lines)
     return counts

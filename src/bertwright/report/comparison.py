@@ -82,7 +82,7 @@ def comparison(runs: Sequence[Run], written: str) -> str:
         ("settings", "Settings that differ", _settings(runs)),
     ]
     names = [(", " if index else "", b(run.name)) for index, run in enumerate(runs)]
-    introduction = (f"{len(runs)} runs of bertwright: ", names, ". Written ", time_of(written), ".")
+    introduction = p(f"{len(runs)} runs of bertwright: ", names, ". Written ", time_of(written), ".")
     return document("Runs compared", introduction, sections, list(warnings(runs)))
 
 
@@ -116,6 +116,8 @@ _TITLES = {
     "regression_loss": "mean squared error",
     **CLASSIFIER_SCORES,
     "majority": "accuracy of the commonest class",
+    "majority_f1": "F1 of the commonest class",
+    "frequency_loss": "loss of class frequencies alone (nats)",
     "constant_loss": "squared error of training's mean",
     "tflops_done": "operations of the model",
     "hours": "time over all starts",

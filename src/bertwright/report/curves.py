@@ -29,7 +29,7 @@ class _Line(NamedTuple):
     """Whether the chart is drawn even if no row has the value."""
 
 
-_LINES = (
+_OF_TRAINING = (
     _Line(
         "grad_norm",
         "Gradient norm",
@@ -53,6 +53,8 @@ _LINES = (
         lambda y: f"{y:,.0f}",
         always=False,
     ),
+)
+_OF_THE_MACHINE = (
     _Line(
         "tokens_per_second",
         "Speed",
@@ -98,22 +100,31 @@ _LINES = (
 
 
 def curves(facts: Facts) -> list[Chart]:
-    """Loss, accuracy, gradient norm, learning rate, speed and memory over the optimizer steps of all phases."""
-    rows, scores = facts.metrics, facts.scores
-    boundaries = [float(before["total_steps"]) for before, after in pairwise(rows) if after["phase"] != before["phase"]]
+    """Loss, accuracy, gradient norm and learning rate over the optimizer steps of all phases."""
+    rows, scores, boundaries = facts.metrics, facts.scores, _boundaries(facts.metrics)
     if facts.labels:
-        return [*classified.curves(rows, boundaries), *_single_lines(rows, boundaries)]
+        return [*classified.curves(rows, scores, boundaries), *_single_lines(_OF_TRAINING, rows)]
     return [
         _loss(rows, scores["unigram_loss"], boundaries),
         _accuracy(rows, scores, boundaries),
         *further_terms(rows, boundaries),
-        *_single_lines(rows, boundaries),
+        *_single_lines(_OF_TRAINING, rows),
     ]
 
 
-def _single_lines(rows: Rows, boundaries: Sequence[float]) -> Iterator[Chart]:
-    """A chart for each of `_LINES`, except those whose optional value this training does not have."""
-    for line in _LINES:
+def machine_curves(facts: Facts) -> list[Chart]:
+    """Speed, computing, waiting and memory over the optimizer steps of all phases."""
+    return list(_single_lines(_OF_THE_MACHINE, facts.metrics))
+
+
+def _boundaries(rows: Rows) -> list[float]:
+    return [float(before["total_steps"]) for before, after in pairwise(rows) if after["phase"] != before["phase"]]
+
+
+def _single_lines(lines: Sequence[_Line], rows: Rows) -> Iterator[Chart]:
+    """A chart for each of `lines`, except those whose optional value this training does not have."""
+    boundaries = _boundaries(rows)
+    for line in lines:
         points = _points(rows, line.key)
         if points or line.always:
             series = [Series(line.title.lower(), points, "train")]

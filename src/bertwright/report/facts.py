@@ -12,6 +12,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS, untrained
+from bertwright.evaluate.verdict import model_title, verdict
 from bertwright.plan.shapes import PLAN, Plan
 from bertwright.train.shapes import row_type
 
@@ -43,8 +44,10 @@ TAKEN_OF_CLASSES = {
 class Facts:
     """One run, finished or still training."""
 
+    name: str
+    """The name of the run."""
     title: str
-    """Heading of the page."""
+    """Heading of the page, if the recipe gives one."""
     stages: Mapping[str, Artifact]
     """The artifact of each stage, in travel order; an unfinished run may lack `evaluate` and `export`."""
     metrics: tuple[Mapping[str, Any], ...]
@@ -92,6 +95,16 @@ class Facts:
         return str(export.manifest["config"]["texts"]["language"]) if export else ""
 
     @property
+    def model_title(self) -> str:
+        """What the model is, in a line."""
+        return model_title(self.stages["train"].manifest, self.language, self.labels)
+
+    @property
+    def verdict(self) -> str:
+        """How good the model is, in a sentence or two."""
+        return verdict(self.scores)
+
+    @property
     def heldout_unit(self) -> str:
         """The unit of the held-out set: documents, or imported examples."""
         phases = self.counts("examples")["heldout"].get("phases", {}).values()
@@ -121,7 +134,8 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
     metrics = tuple(_rows(rows))
     predictions = read_typed(evaluate.file("predictions.json"), PREDICTIONS) if evaluate else []
     return Facts(
-        title=title or folder.resolve().name,
+        name=folder.resolve().name,
+        title=title,
         stages=stages,
         metrics=metrics,
         predictions=tuple(dict(line) for line in predictions),
@@ -151,6 +165,7 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
     # Scores that only the stage evaluate takes are None, so the page need not distinguish the two sources.
     scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
     scores["unigram_loss"] = unigram = stages["examples"].counts["heldout"]["unigram_loss"]
+    scores["overlap"] = stages["examples"].counts["heldout_contamination"]
     scores["untrained"] = bool(row) and untrained(row["heldout_mlm_loss"], unigram)
     return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
 
@@ -158,7 +173,9 @@ def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Ar
 def _of_classifier(metrics: tuple[Mapping[str, Any], ...], examples: Artifact) -> Mapping[str, Any]:
     """The last held-out loss and accuracy taken during training."""
     row, scores = last_of_classifier(metrics)
-    scored = {"sequences": examples.counts["heldout"]["examples"]}
+    heldout = examples.counts["heldout"]
+    baselines = {name: heldout[name] for name in ("majority", "majority_label", "constant_loss") if name in heldout}
+    scored = {"sequences": heldout["examples"], "repeated": heldout["repeated"], **(baselines if scores else {})}
     return {**scores, **scored, "step": row.get("total_steps"), "phase": row.get("phase", 0)}
 
 

@@ -10,7 +10,7 @@ from bertwright.core.markup import Content, Element, b, div, element, html, p
 from bertwright.report import classified
 from bertwright.report.chart import figure
 from bertwright.report.corpus import corpus
-from bertwright.report.curves import curves
+from bertwright.report.curves import curves, machine_curves
 from bertwright.report.data import examples, vocabulary
 from bertwright.report.facts import Facts
 from bertwright.report.forecast import forecast
@@ -22,19 +22,26 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
     """The complete page of a run; `numbers` is its summary, `written` the current time (ISO, UTC)."""
     sections: list[Section] = [
         ("results", "Results", headline(numbers, facts)),
-        ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
         ("predictions", "What the model guesses", predictions(facts)),
+        ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
         ("examples", "Examples", classified.examples(facts) if facts.labels else examples(facts)),
         ("model", "Model and phases", model(facts)),
         ("stages", "Stages", stages(facts, numbers["seconds"])),
-        ("machine", "Machine", machine(facts)),
+        ("machine", "Machine", (machine(facts), div(map(figure, machine_curves(facts)), class_="charts"))),
         *([("forecast", "Forecast", forecast(facts))] if facts.forecast else []),
         ("recipe", "Recipe", (p("Every setting of this run, defaults included."), _scrolling(facts.recipe))),
     ]
-    introduction = ("A BERT trained by bertwright on ", _texts(facts), ". Written ", time_of(written), ".")
-    return document(facts.title, introduction, sections, warnings(facts))
+    made = ("Run ", b(facts.name), " of bertwright, from ", _texts(facts), ". Written ", time_of(written), ".")
+    # A verdict on a model that has learned nothing is a warning.
+    style = "verdict warning" if facts.scores.get("untrained") else "verdict"
+    introduction = [
+        p(f"{facts.model_title}.") if facts.title else (),
+        p(facts.verdict, class_=style),
+        p(made),
+    ]
+    return document(facts.title or facts.model_title, introduction, sections, warnings(facts))
 
 
 Section = tuple[str, str, Content]
@@ -42,7 +49,7 @@ Section = tuple[str, str, Content]
 
 
 def document(title: str, introduction: Content, sections: Sequence[Section], warned: Sequence[Content] = ()) -> str:
-    """A complete page; what is `warned` of stands before the sections."""
+    """A complete page; what is `warned` of stands before the sections, the paragraphs of the introduction above it."""
     meta = {"viewport": "width=device-width, initial-scale=1", "color-scheme": "light dark"}
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
     notes = [p(text, class_="warning", role="note") for text in warned]
@@ -53,7 +60,7 @@ def document(title: str, introduction: Content, sections: Sequence[Section], war
         [element("meta", name=name, content=value) for name, value in meta.items()],
         element("title", title),
     )
-    top = element("header", element("h1", title), p(introduction), element("nav", links))
+    top = element("header", element("h1", title), introduction, element("nav", links))
     page = element("html", head, element("body", top, element("main", notes, body)), lang="en")
     # Inlined in the page: it must look the same when mailed or opened without a network.
     return html(page, files("bertwright.report").joinpath("style.css").read_text(encoding="utf-8"))

@@ -67,6 +67,8 @@ def _write(path: Path, text: str) -> bool:
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     """The content of summary.json: losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
 
+    `model` is what the model is, `verdict` how good it is, in sentences. `heldout_overlap` is the share of the longer
+    held-out sentences that share a run of words with the training text.
     The training ledger covers all starts: tokens, 10^12 operations of the model, hours including scoring and saving.
     `nsp_accuracy` and `nsp_majority` are null if next-sentence prediction was not trained; `sop_accuracy` and
     `sop_majority` exist if sentence order was. A classifier has its classes, `labels`, and its own scores instead.
@@ -89,7 +91,9 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     # The page is not an artifact, so its fingerprint is computed here.
     report = Identity("report", VERSION, sections(config), inputs)
     return {
-        "title": facts.title,
+        "title": facts.title or facts.name,
+        "model": facts.model_title,
+        "verdict": facts.verdict,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
         **(_of_classifier(facts) if facts.labels else _of_pretraining(facts)),
         "parameters": train["parameters"],
@@ -114,11 +118,12 @@ def _of_pretraining(facts: Facts) -> dict[str, Any]:
         # Older scores do not have it.
         "bits_per_character": facts.scores.get("bits_per_character"),
         **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
+        "heldout_overlap": facts.scores.get("overlap", {}).get("share"),
     }
 
 
 def _of_classifier(facts: Facts) -> dict[str, Any]:
-    return {"labels": list(facts.labels), **{n: facts.scores[n] for n in classified.SCORES if n in facts.scores}}
+    return {"labels": list(facts.labels), **{n: facts.scores[n] for n in classified.SUMMARY if n in facts.scores}}
 
 
 def _graded(facts: Facts) -> dict[str, dict[str, float | None]]:

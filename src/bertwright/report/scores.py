@@ -14,7 +14,7 @@ MASK = "[MASK]"
 
 
 def warnings(facts: Facts) -> list[Content]:
-    """Warnings to read before any number: that the run is unfinished, failed, or learnt nothing."""
+    """Warnings to read before any number: that the run is unfinished or has failed."""
     warned: list[Content] = []
     # Comes first: readers must know which checkpoint the numbers are of.
     if (state := facts.unfinished) is not None:
@@ -27,13 +27,6 @@ def warnings(facts: Facts) -> list[Content]:
         )
         if facts.metrics and (why := facts.metrics[-1].get("stopped")):
             warned.append((b("Training has stopped:"), f" {why}"))
-    if facts.scores.get("untrained"):
-        loss, unigram = facts.scores["mlm_loss"], facts.scores["unigram_loss"]
-        about = (
-            f" Its held-out loss, {_nats(loss)}, is not clearly below {unigram:.2f}, the loss of word frequencies "
-            "alone: its guesses are those of an untrained model."
-        )
-        warned.append((b("The model has not learned to use the context."), about))
     return warned + [
         (b("Outside of what the recipe expects."), f" {left[0].upper()}{left[1:]}.")
         for row in facts.metrics
@@ -57,7 +50,7 @@ def _of_pretraining(numbers: Mapping[str, Any], facts: Facts) -> list[tuple[str,
     loss, unigram = numbers["mlm_loss"], numbers["unigram_loss"]
     cards = [
         ("masked-token loss", _nats(loss), _gap(loss, unigram)),
-        ("masked-token accuracy", percent(numbers["mlm_accuracy"]), _commonest(facts)),
+        ("masked-token accuracy", percent(numbers["mlm_accuracy"]), f"{_commonest(facts)}{_overlap(facts)}"),
     ]
     if (accuracy := numbers[f"{facts.pair_task}_accuracy"]) is not None:
         cards.append((f"{_task(facts)} accuracy", percent(accuracy), _labels(facts)))
@@ -108,6 +101,15 @@ def _commonest(facts: Facts) -> str:
     return f"always guessing “{scores['most_common_token']}”: {percent(scores['most_common_token_accuracy'])}"
 
 
+def _overlap(facts: Facts) -> str:
+    """How much of the scored text the model may have read: an accuracy on repeated text shows memory."""
+    overlap = facts.scores.get("overlap", {})
+    if not overlap.get("sentences"):
+        return ""
+    share, run = percent(overlap["share"]), overlap.get("run", "13 words")
+    return f"; {share} of the longer held-out sentences share {run} in a row with the training text"
+
+
 def _task(facts: Facts) -> str:
     return "sentence-order" if facts.plan == "sentence-order" else "next-sentence"
 
@@ -135,14 +137,33 @@ def predictions(facts: Facts) -> Content:
     if not facts.predictions:
         return p(_no_predictions(facts))
     rows = [(_masked(line["text"]), line["gold"] or "–", _guesses(line)) for line in facts.predictions]
-    if facts.labels:
-        return p(classified.GUESSES), table(("text", "class", "guesses"), rows, "predictions")
     untrained = (" ", b("They are those of an untrained model.")) if facts.scores.get("untrained") else ""
+    if facts.labels:
+        about = classified.GUESSES
+        return p(_count_right(facts), about, untrained), table(("text", "class", "guesses"), rows, "predictions")
     about = (
         "The marked word was hidden from the model. Its five best guesses are shown with their probability; the "
         "right one is set in bold."
     )
-    return p(about, untrained), table(("sentence", "word", "guesses"), rows, "predictions")
+    return p(_count_right(facts), about, untrained), table(("sentence", "word", "guesses"), rows, "predictions")
+
+
+def _count_right(facts: Facts) -> Content:
+    """How many of the shown guesses are right, where the right answer is known."""
+    known = [line for line in facts.predictions if line["gold"] is not None]
+    ranks = [[guess["token"] for guess in line["top"]].index(line["gold"]) for line in known if _is_guessed(line)]
+    if not known:
+        return ""
+    first, of = (
+        f"The first guess is right in {ranks.count(0):,} of {len(known):,}",
+        "texts" if facts.labels else "sentences",
+    )
+    among = "" if facts.labels else f", and the word is among the five best in {len(ranks):,}"
+    return b(f"{first} {of}{among}."), " "
+
+
+def _is_guessed(line: Mapping[str, Any]) -> bool:
+    return any(guess["token"] == line["gold"] for guess in line["top"])
 
 
 def _no_predictions(facts: Facts) -> str:

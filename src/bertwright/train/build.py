@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -100,3 +102,18 @@ def _say(job: Job, network: Network, device: torch.device, log: Log) -> None:
     if known_ends(job.config) is None:  # otherwise this was said before any stage
         for key, text, remedy in never_due(job.config, [phase.steps for phase in job.phases]):
             log.say(f"warning: {key}: {text} {remedy}")
+
+
+def say_baseline(heldout: Mapping[str, Any], log: Log) -> None:
+    """Log the held-out score of an answer that ignores the text, from the counts of the held-out examples."""
+    if said := _baseline(heldout):
+        log.say(f"train: to compare the held-out scores with: {said}")
+
+
+def _baseline(heldout: Mapping[str, Any]) -> str:
+    if (majority := heldout.get("majority")) is not None:
+        return f"always answering {heldout['majority_label']!r} has an accuracy of {majority:.1%}"
+    if (constant := heldout.get("constant_loss")) is not None:
+        return f"always answering the mean has a squared error of {constant:.3f}"
+    unigram = heldout.get("unigram_loss")
+    return "" if unigram is None else f"word frequencies alone have a loss of {unigram:.3f}"

@@ -22,7 +22,7 @@ from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import to_device
 from bertwright.objectives.config import DistillationConfig
 from bertwright.train.after_step import after_step, end_now, row_is_due, score_late
-from bertwright.train.build import build
+from bertwright.train.build import build, say_baseline
 from bertwright.train.expected import Bands
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
 from bertwright.train.identity import Inputs, Settings, finished
@@ -74,6 +74,7 @@ def run(
         if ranks.first:
             unseal(job)
         with mirrored(job, built, log) as job:
+            say_baseline(inputs.examples.counts["heldout"], log)
             with open_session(job, built, asked, log) as session:
                 state = train(session, built.phases, built.state)
                 chosen = choose_weights(session, job.phases[-1], state, job.config.averaging)

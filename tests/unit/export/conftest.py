@@ -1,5 +1,6 @@
 """A small trained model with everything that the export reads: corpus, vocabulary, train and evaluate artifacts."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +68,7 @@ def _train(out: Path, vocab: Artifact, config: NetworkConfig) -> Artifact:
         save_model(draft / "model", config, PreTrainingModel(config).state_dict(), vocab.file("vocab.txt").read_bytes())
         return {
             "vocabulary": vocab.counts["vocabulary"],
+            "parameters": config.parameters,
             "steps": 10,
             "sequences_seen": 80,
             "tokens_seen": 4000,
@@ -76,6 +78,15 @@ def _train(out: Path, vocab: Artifact, config: NetworkConfig) -> Artifact:
         }
 
     return build(out, Identity("train", 1, {}, {"vocab": vocab.fingerprint}), SILENT, make)
+
+
+def run_card(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Run the program of the model card in this folder, which is the current one; what it prints, in lines."""
+    (program,) = re.findall(r"```python\n(.*?)\n```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(program.splitlines()) <= 5
+    capsys.readouterr()
+    exec(program, {})
+    return capsys.readouterr().out.splitlines()
 
 
 def _evaluate(out: Path, train: Artifact) -> Artifact:

@@ -20,7 +20,15 @@ from bertwright.export.origin import MOST_FILES, origin_of
 
 COUNTS = {
     "vocab": {"fertility": 1.5, "lower_case": False, "strip_accents": False},
-    "train": {"steps": 1, "sequences_seen": 1, "tokens_seen": 1, "train_seconds": 1, "ranks": 1, "device": "cpu"},
+    "train": {
+        "parameters": 4_000_000,
+        "steps": 1,
+        "sequences_seen": 1,
+        "tokens_seen": 1,
+        "train_seconds": 1,
+        "ranks": 1,
+        "device": "cpu",
+    },
     "evaluate": {
         "mlm_loss": 1.0,
         "mlm_accuracy": 0.5,
@@ -51,14 +59,14 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
                 "stage": name,
                 "fingerprint": "f",
                 "counts": {**counts, **changed.get(name, {})},
-                "config": {"corpus": {"language": "hu"}},
+                "config": {"corpus": {"language": "hu"}, "train": {}},
             },
         )
         for name, counts in {**COUNTS, "corpus": corpus}.items()
     }
     origin = origin_of(made["corpus"], made["vocab"], TextsConfig())
     inputs = Inputs(made["train"], made["vocab"], made["evaluate"], made["corpus"])
-    model_card(tmp_path / "README.md", "x", origin, inputs, EXPORTED)
+    model_card(tmp_path / "README.md", "x", origin, inputs, EXPORTED, ["A [MASK]."])
     return (tmp_path / "README.md").read_text()
 
 
@@ -80,10 +88,10 @@ def test_what_is_unfinished_or_untrained_is_called_so_before_anything_else(tmp_p
     source = {"name": "huwiki", "base": "", "licence": "CC BY-SA 4.0"}
     assert "**U" not in card(tmp_path, **source)
     note = {"checkpoint": "step-000001200", "step": 1200, "steps": 6000, "phase": 0}
-    told = card(tmp_path, {"train": {"unfinished": note}, "evaluate": {"untrained": True}}, **source)
-    before = told.partition("## How to load it")[0]
+    told = card(tmp_path, {"train": {"unfinished": note}, "evaluate": {"untrained": True, "mlm_loss": 1.9}}, **source)
+    before = told.partition("## Use")[0]
     assert "> **Unfinished.** This is the checkpoint `step-000001200`" in before and "step 1,200 of 6,000" in before
-    assert "> **Untrained.** The held-out loss is that of word frequencies" in before
+    assert "> **Untrained.** The model has not learned to use the context." in before
 
 
 def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> None:

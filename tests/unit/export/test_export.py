@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from tests.unit.export.conftest import run_card
 
 from bertwright.core.errors import ArtifactError, MissingExtraError
 from bertwright.core.files import read_json, write_json
@@ -158,12 +159,24 @@ def test_the_card_states_language_licence_scores_and_no_more(trained: Make, tmp_
     made = trained()
     card = export(made, tmp_path, name="hu-probe").file("hf/README.md").read_text()
     assert card.startswith('---\nlanguage: "hu"\n')
-    assert "# hu-probe" in card
+    assert (
+        "\n# Hungarian BERT of " in card
+        and " weights, trained for 2 seconds\n" in card
+        and "**hu-probe**: a BERT" in card
+    )
     assert "- huwiki (https://hu.wikipedia.org/wiki/Kezdőlap): 3 documents, 72 words, licence CC BY-SA" in card
     assert "Of the evaluation text qa.txt, 1 of 9 sentences of 13 words or more have 13 words in a row" in card
     assert "| masked-token accuracy | 41.0% | 6.0% (commonest token) |" in card
     assert "Case is kept. Accents are kept." in card
     assert made.train.fingerprint in card
+
+
+def test_the_program_of_the_card_runs(
+    trained: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = export(trained(), tmp_path).path / "hf"
+    monkeypatch.chdir(folder)
+    assert len(run_card(folder, capsys)) == 5, "a line for each guess"
 
 
 def test_the_same_export_is_not_made_twice(trained: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tests.unit.report.conftest import written
 from tests.unit.report.test_facts import facts
 
 from bertwright.report.chart import Chart, figure, histogram
-from bertwright.report.curves import curves
+from bertwright.report.curves import curves, machine_curves
 from bertwright.report.facts import Facts
 
 
@@ -22,7 +22,8 @@ def run(run_folder: Callable[..., Path]) -> Facts:
 
 def charts(run: Facts, *rows: dict[str, Any], **scores: Any) -> dict[str, Chart]:
     """The charts by title, of these rows instead of the run's own where there are any."""
-    drawn = curves(replace(run, metrics=rows or run.metrics, scores={**run.scores, **scores}))
+    changed = replace(run, metrics=rows or run.metrics, scores={**run.scores, **scores})
+    drawn = [*curves(changed), *machine_curves(changed)]
     return {chart.title: chart for chart in drawn}
 
 

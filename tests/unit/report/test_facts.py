@@ -59,7 +59,7 @@ def test_a_recipe_that_is_missing_or_no_text_is_named(run_folder: Make) -> None:
 
 def test_the_title_is_that_of_the_settings_or_the_folder(run_folder: Make) -> None:
     folder = run_folder()
-    assert facts(folder).title == "próba" and facts(folder, title="<Ő>").title == "<Ő>"
+    assert (facts(folder).name, facts(folder).title) == ("próba", "") and facts(folder, title="<Ő>").title == "<Ő>"
 
 
 def test_before_the_evaluation_the_scores_are_the_last_that_training_took(run_folder: Make) -> None:

@@ -103,7 +103,7 @@ def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder:
         imported={"train.phases.0": {"examples": 12_345_678, "kind": "lddl"}},
     )
     text = written(folder, artifacts)
-    assert "A BERT trained by bertwright on examples made elsewhere. Written" in text
+    assert "Run próba of bertwright, from examples made elsewhere. Written" in text
     for shown in (
         "WordPiece, from a given file. The figures are of the 1,234,567 words and marks of the training examples.",
         "12.3 M examples made elsewhere (lddl)",

@@ -111,8 +111,18 @@ def _counts(splits: Splits, texts: LabelledTexts, sets: Sequence[PlanSet], files
             "rows": rows,
             "files": names,
             "repeated": splits.repeated,
+            **_baseline(splits, texts.labels),
         },
     }
+
+
+def _baseline(splits: Splits, labels: Sequence[str]) -> dict[str, Any]:
+    """The held-out score of a constant answer: the most common class of the training texts, or their mean."""
+    trained, wanted = splits.train.labels, splits.heldout.labels
+    if len(labels) == 1:
+        return {"constant_loss": float(np.square(wanted - trained.mean(dtype=np.float64)).mean())}
+    commonest = int(np.bincount(trained.astype(np.int64)).argmax())
+    return {"majority": float((wanted == commonest).mean()), "majority_label": labels[commonest]}
 
 
 def _counts_of(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]) -> dict[str, Any]:
