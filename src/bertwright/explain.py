@@ -75,6 +75,18 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     return facts
 
 
+def keys_of(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Every dotted key, with the first sentence of its meaning."""
+    for key in dict.fromkeys(_keys(model, "")):
+        meaning = " ".join((_find(model, key)[0][0].description or "").split())
+        yield key, meaning.partition(". ")[0].rstrip(".")
+
+
+def fields_of(model: type[BaseModel], dotted: str) -> list[FieldInfo]:
+    """The field of a dotted key, once for each kind of section that has it; none if it is not a key."""
+    return _find(model, dotted)[0] if _exists(model, dotted) else []
+
+
 def where_is(model: type[BaseModel], name: str) -> str:
     """Say where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
     if keys := _keys_for(model, name):

@@ -14,6 +14,8 @@ RENAMED: dict[Noun, dict[str, str]] = {
     "place": {"azure-nc24": "azure-nc96-a100", "azure-nd40": "azure-nd96-a100", "azure-nd96": "azure-nd96-h100"},
 }
 """Old names of recipes and places and their new names: an old name is refused with an error that names the new one."""
+RUN_RECIPE = "recipe.toml"
+"""The recipe in a run folder."""
 SCHEMAS = ("recipe", "place")
 """Kinds of TOML files that have a JSON Schema."""
 
@@ -36,8 +38,13 @@ def schema_file(kind: str) -> Path:
 
 
 def find_recipe(recipe: Path | str) -> Path:
-    """`find_shipped` for a recipe."""
-    return find_shipped("recipe", recipe)
+    """`find_shipped` for a recipe; a run folder stands for its own recipe."""
+    return Path(recipe) / RUN_RECIPE if is_run_folder(recipe) else find_shipped("recipe", recipe)
+
+
+def is_run_folder(path: Path | str) -> bool:
+    """Whether this is a folder of a run, which has its recipe; not just any folder, whose name may be a recipe's."""
+    return (Path(path) / RUN_RECIPE).is_file()
 
 
 def find_shipped(noun: Noun, word: Path | str) -> Path:

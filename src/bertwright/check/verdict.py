@@ -68,9 +68,9 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
     return next((verdict.kind.exit_code for verdict in verdicts if verdict.level == "error"), 0)
 
 
-def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Yield one line for each verdict, in columns."""
+def verdict_rows(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str]]:
+    """Yield level, padded name and sentence of each verdict, for lines in columns."""
     rows = list(verdicts)
     width = max((len(verdict.about) for verdict in rows), default=0)
     # Raised errors begin with their key, which has its own column here.
-    return (f"{row.level:<7}  {row.about:<{width}}  {row.sentence.removeprefix(f'{row.about}: ')}" for row in rows)
+    return ((row.level, f"{row.about:<{width}}", row.sentence.removeprefix(f"{row.about}: ")) for row in rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from bertwright.check.machine import OtherMachine
-from bertwright.check.verdict import Verdict, exit_code, verdict_lines
-from bertwright.cli.formatting import fact_lines, json_line, print_facts, visible
+from bertwright.check.verdict import Verdict, exit_code, verdict_rows
+from bertwright.cli.completion import complete_key, complete_place, complete_recipe
+from bertwright.cli.formatting import coloured, fact_lines, json_line, print_facts, terminal_width, visible, wrapped
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
@@ -25,7 +26,10 @@ from bertwright.train.phase_config import LENGTHS
 
 def recipes(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Print this one, so that you can copy and change it.")
+        str,
+        typer.Argument(
+            autocompletion=complete_recipe, metavar="NAME", help="Print this one, so that you can copy and change it."
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -35,7 +39,10 @@ def recipes(
 
 def places(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Print this one, so that you can copy and change it.")
+        str,
+        typer.Argument(
+            autocompletion=complete_place, metavar="NAME", help="Print this one, so that you can copy and change it."
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -50,6 +57,7 @@ class Described:
     explain: Annotated[
         str,
         typer.Option(
+            autocompletion=complete_key,
             metavar="KEY",
             help="Describe a key (also its value, if a recipe is given), or another program's parameter or argument, "
             "such as 'run_pretraining.sh 11'.",
@@ -71,11 +79,14 @@ class At:
         str,
         typer.Option(
             "--place",
+            autocompletion=complete_place,
             metavar="FILE",
             help="Check for a place with a section [hardware], or its name; default: this machine.",
         ),
     ] = ""
-    nodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of machines of the place.")] = None
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=100_000, help="Number of machines of the place.")
+    ] = None
     scale: Scale = ""
 
     def given(self) -> dict[str, bool]:
@@ -88,7 +99,9 @@ def check(
     recipe: Annotated[
         Path | None,
         typer.Argument(
-            metavar="RECIPE", help="A TOML recipe, or the name of a listed one; if omitted, the machine is checked."
+            autocompletion=complete_recipe,
+            metavar="RECIPE",
+            help="A TOML recipe, the name of a listed one, or a run folder; if omitted, the machine is checked.",
         ),
     ] = None,
     overrides: Overrides = None,
@@ -167,7 +180,23 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
         named = [key for version in told.values() for key in version] if told else list(facts)
         several = {key: value_at(values, key) for key in named if "." in key}
         facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
+    if not as_json:
+        facts |= {name: _as_typed(facts[name]) for name in ("default", "value") if name in facts}
     print_facts(facts, as_json)
+
+
+def _as_typed(value: Any) -> Any:
+    """A value of a key for people, as it would be written in a recipe where Python writes it otherwise."""
+    match value:
+        case None:
+            return "not set"
+        case bool():
+            return str(value).lower()
+        case "" | () | []:
+            return "[]" if value != "" else '""'
+        case {}:
+            return {key: _as_typed(each) for key, each in value.items()}
+    return value
 
 
 def _schema(kind: Path | None, others: list[str] | None) -> str:
@@ -201,6 +230,16 @@ def _print_verdicts(facts: dict[str, Any], verdicts: list[Verdict], as_json: boo
     if as_json:
         print_facts({**facts, "valid": code == 0, "verdicts": [verdict.as_dict() for verdict in verdicts]}, as_json)
     else:
-        print(*fact_lines(facts), *([""] if facts else []), *map(visible, verdict_lines(verdicts)), sep="\n")
+        print(*fact_lines(facts, terminal_width()), *([""] if facts else []), *_verdict_lines(verdicts), sep="\n")
     if code:
         raise typer.Exit(code)
+
+
+_COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+def _verdict_lines(verdicts: list[Verdict]) -> Iterator[str]:
+    """Level, name and sentence in columns; on a terminal the level has a colour, and long sentences are wrapped."""
+    for level, about, sentence in verdict_rows(verdicts):
+        line = "\n".join(wrapped(f"{level:<7}  {visible(about)}  ", visible(sentence), terminal_width()))
+        yield coloured(level, _COLOURS[level]) + line[len(level) :]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from bertwright.cli.completion import complete_format
 from bertwright.cli.formatting import json_line
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json
@@ -20,7 +21,12 @@ class Form:
     """What to write."""
 
     to: Annotated[
-        str, typer.Option(metavar="KIND", help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron.")
+        str,
+        typer.Option(
+            autocompletion=complete_format,
+            metavar="KIND",
+            help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron.",
+        ),
     ]
     length: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Tokens per padded row, if SRC does not define it.")

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -96,5 +102,19 @@ def _print_dropped(folder: Path, limit: int | None) -> None:
         raise RecipeError(
             "--dropped: corpus.filter.keep_dropped is off, so dropped documents were not kept. Turn it on."
         )
-    for document in itertools.islice(read_dropped(made), limit):
-        print(json_line(document))
+    lines = (f"{json_line(document)}\n" for document in itertools.islice(read_dropped(made), limit))
+    _page(lines) if sys.stdout.isatty() else sys.stdout.writelines(lines)
+
+
+def _page(lines: Iterator[str]) -> None:
+    """Show lines on the terminal a page at a time, with $PAGER or less, which reads only as many as are looked at; all
+    of them if there is no such program."""
+    pager = shlex.split(os.environ.get("PAGER") or "less") if sys.stdin.isatty() else []
+    if not pager or shutil.which(pager[0]) is None:
+        sys.stdout.writelines(lines)
+        return
+    # -F: less ends by itself if one page is enough; -S: a document is one line, however long it is.
+    shown = subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, env={"LESS": "-FSX", **os.environ})
+    with suppress(BrokenPipeError), shown:  # the user has seen enough
+        assert shown.stdin is not None
+        shown.stdin.writelines(lines)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import typer
 
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
     ("phase", "phase", 5, "{}"),
@@ -114,13 +120,43 @@ def time_left(seconds: float | None) -> str:
     return f"{hours}:{minutes % 60:02}:{rest:02}"
 
 
-def fact_lines(facts: dict[str, Any]) -> Iterator[str]:
+def fact_lines(facts: dict[str, Any], width: int = 0) -> Iterator[str]:
     """One line per fact, with the values aligned in a column; dictionaries (numbered if several) and multi-line texts
-    go below their name."""
+    go below their name, and so does the value of a long name. With `width`, longer lines go on below their beginning.
+    """
     rows = list(_rows(facts, ""))
-    width = max((len(name) for name, _ in rows), default=0)
+    margin = max((len(name) for name, _ in rows if len(name) <= _LONGEST_NAME), default=0)
     for name, value in rows:
-        yield f"{name:<{width}}  {value}".rstrip()
+        if len(name) <= _LONGEST_NAME:
+            yield from wrapped(f"{name:<{margin}}  ", value, width)
+            continue
+        yield name
+        if value:
+            yield from wrapped(" " * (len(name) - len(name.lstrip()) + 2), value, width)
+
+
+def wrapped(beginning: str, text: str, width: int) -> Iterator[str]:
+    """The text after `beginning`, in lines of at most `width` characters that begin below it; in one if that is 0 or
+    leaves no room. Words are not cut."""
+    room = width - len(beginning)
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) if room > 20 else [text]
+    for number, line in enumerate(lines or [""]):
+        yield f"{' ' * len(beginning) if number else beginning}{line}".rstrip()
+
+
+def terminal_width() -> int:
+    """The columns of the terminal that standard output is; 0 if it is a file or a pipe, which is not wrapped."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def coloured(text: str, colour: str) -> str:
+    """The text in a colour (such as "green"), if standard output is a terminal that may have colours (no-color.org)."""
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else typer.style(text, fg=colour)
+
+
+_LONGEST_NAME = 26
+"""Most characters of a name that has its value beside it; longer ones would leave the values no room."""
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -139,7 +175,7 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json_line(facts))
     else:
-        print(*fact_lines(facts), sep="\n")
+        print(*fact_lines(facts, terminal_width()), sep="\n")
 
 
 def _rows(facts: dict[str, Any], indent: str) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from bertwright.cli.completion import complete_place, complete_target
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Run
@@ -21,7 +22,12 @@ from bertwright.launch.submission import describe, submit, submitted
 from bertwright.launch.target import DescribedOnly, Description, Scheduler, Submitter, Target
 
 TargetName = Annotated[
-    str, typer.Argument(metavar="TARGET", help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.")
+    str,
+    typer.Argument(
+        autocompletion=complete_target,
+        metavar="TARGET",
+        help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.",
+    ),
 ]
 
 
@@ -31,7 +37,12 @@ class Place:
 
     place: Annotated[
         str,
-        typer.Option("--place", metavar="FILE", help="A TOML file, or the name of one that `bertwright places` lists."),
+        typer.Option(
+            "--place",
+            autocompletion=complete_place,
+            metavar="FILE",
+            help="A TOML file, or the name of one that `bertwright places` lists.",
+        ),
     ] = ""
     nodes: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Number of machines that train: short for --set nodes=N.")

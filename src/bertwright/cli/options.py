@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from bertwright.cli.completion import complete_override, complete_recipe
 from bertwright.core.config import expanded
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
+from bertwright.shipped import is_run_folder
 
 
 def _folder(text: str) -> Path:
@@ -27,13 +29,26 @@ def _folder(text: str) -> Path:
 
 
 RecipePath = Annotated[
-    Path, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of one that `bertwright recipes` lists.")
+    Path,
+    typer.Argument(
+        autocompletion=complete_recipe,
+        metavar="RECIPE",
+        help="A TOML recipe, the name of one that `bertwright recipes` lists, or a run folder.",
+    ),
 ]
 MaybeRecipe = Annotated[
-    Path | None, typer.Argument(metavar="RECIPE", help="A TOML recipe, or the name of a listed one.")
+    Path | None,
+    typer.Argument(
+        autocompletion=complete_recipe,
+        metavar="RECIPE",
+        help="A TOML recipe, the name of a listed one, or a run folder.",
+    ),
 ]
 Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, e.g. train.phases.0.steps=100.")
+    list[str] | None,
+    typer.Argument(
+        autocompletion=complete_override, metavar="KEY=VALUE", help="Overrides, e.g. train.phases.0.steps=100."
+    ),
 ]
 _RUN_FOLDER = "The run folder; default: runs/<name of the recipe>"
 
@@ -87,7 +102,7 @@ def refuse_useless(where: str, options: dict[str, bool]) -> None:
 
 def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:
     """The recipe and its run folder; what the run no longer needs (see `Recipe.load`) need not exist."""
-    run = RunFolder(out or Path("runs") / path.stem)
+    run = RunFolder(out or (path if is_run_folder(path) else Path("runs") / path.stem))
     return Recipe.load(path, overrides or [], given=not run.begun, unread=run.unread), run.path
 
 
@@ -106,15 +121,10 @@ def load_at_scale(
 
 
 def run_folders(first: Path, others: list[str]) -> list[Path]:
-    """The run folders to compare, as typed; `RecipeError` if one of them is no folder, or if there is only one."""
+    """The run folders to compare, as typed; `RecipeError` if one of them is no folder."""
     for word in others:
         if not Path(word).is_dir():
             raise RecipeError(
                 f"{first} is a run folder, so run folders are compared, but {word!r} is not one. Give run folders only."
             )
-    if not others:
-        raise RecipeError(
-            f"{first} is a single run folder, but a comparison needs at least two. Give its recipe instead, or "
-            "another run folder."
-        )
     return [first, *map(Path, others)]

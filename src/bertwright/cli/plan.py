@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertwright.cli.completion import complete_place
 from bertwright.cli.formatting import json_line
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Run, Scale, load_at_scale, refuse_useless
@@ -28,7 +29,10 @@ class Where:
     place: Annotated[
         str,
         typer.Option(
-            "--place", metavar="FILE", help="A place with a section [hardware], or its name; default: this machine."
+            "--place",
+            autocompletion=complete_place,
+            metavar="FILE",
+            help="A place with a section [hardware], or its name; default: this machine.",
         ),
     ] = ""
     nodes: Annotated[int | None, typer.Option(metavar="N", min=1, max=100_000, help="Number of such machines.")] = None

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from bertwright.cli.completion import complete_override, complete_recipe, complete_stage
 from bertwright.cli.formatting import json_line
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import (
@@ -30,6 +31,7 @@ from bertwright.core.sockets import Kind, processors_of
 from bertwright.core.work_split import WorkSplit
 from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
+from bertwright.shipped import is_run_folder
 
 Profile = Annotated[
     int,
@@ -81,7 +83,12 @@ class Ranks:
 @grouped
 def run_command(
     of: Run,
-    until: Annotated[str, typer.Option(metavar="STAGE", help="Stop after this stage: " + ", ".join(STAGES))] = "report",
+    until: Annotated[
+        str,
+        typer.Option(
+            autocompletion=complete_stage, metavar="STAGE", help="Stop after this stage: " + ", ".join(STAGES)
+        ),
+    ] = "report",
     profile: Profile = 0,
     scale: Scale = "",
     rehearsal: Annotated[
@@ -123,17 +130,24 @@ def train(of: Run, ranks: Ranks, profile: Profile = 0, as_json: Json = False) ->
 
 def report(
     recipe: Annotated[
-        Path, typer.Argument(metavar="RECIPE|RUN", help="A recipe as for the other stages, or a run folder.")
+        Path,
+        typer.Argument(
+            autocompletion=complete_recipe,
+            metavar="RECIPE|RUN",
+            help="A recipe as for the other stages, or a run folder.",
+        ),
     ],
     others: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE|RUN", help="Overrides, or more run folders.")
+        list[str] | None,
+        typer.Argument(
+            autocompletion=complete_override, metavar="KEY=VALUE|RUN", help="Overrides, or more run folders."
+        ),
     ] = None,
     out: OutOrPage = None,
     as_json: Json = False,
 ) -> None:
     """Only this stage: `report.html` and `summary.json`; or, of several run folders, a page that compares them."""
-    # Not just any folder: one may have the name of a shipped recipe.
-    if not (recipe / "recipe.toml").is_file():
+    if not is_run_folder(recipe) or all("=" in word for word in others or []):
         run_and_print(Run(recipe, others, out), ["report"], as_json)
         return
     from bertwright.report.comparison import write_comparison

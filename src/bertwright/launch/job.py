@@ -22,6 +22,7 @@ from bertwright.launch.secrets import refuse_secrets
 from bertwright.needs import ASKING, needs
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
+from bertwright.shipped import is_run_folder
 
 FOLDER = "launch"
 """Folder below the run folder for the recipe, the other files of the description, and logs."""
@@ -132,7 +133,7 @@ def load_job(
         _check_overrides(recipe, of_place, place)
         raise
     # The default is that of `run`, so that the same recipe has the same run folder everywhere.
-    folder = (out or Path("runs") / recipe.stem).as_posix()
+    folder = (out or (recipe if is_run_folder(recipe) else Path("runs") / recipe.stem)).as_posix()
     # Scripts name the run in comments and options, which a line break would end.
     if _CONTROL.search(folder):
         raise RecipeError(f"--out {folder!r}: a line break or control character is in it. Give a name without one.")

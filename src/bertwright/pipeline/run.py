@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import refuse
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, remove_leftovers, write_atomic
@@ -19,7 +19,7 @@ from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
-from bertwright.pipeline.lineage import inputs_of, refuse_other_training
+from bertwright.pipeline.lineage import inputs_of, refuse_other_training, standing_artifacts
 from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES
@@ -65,8 +65,18 @@ def run(
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
             if first_rank and "train" in names and (plan := keep_forecast(recipe, folder)):
                 log.say(forecast_line(plan))
+            before = _written(names, folder.path)
             _run_stages(names, recipe, folder, log, executor, replace(share, lock=lock))
+            if first_rank and before and None not in before.values() and _written(names, folder.path) == before:
+                log.say(f"nothing to do: {folder.path.name} has {', '.join(names)}, made with these settings")
     return folder
+
+
+def _written(names: Sequence[str], folder: Path) -> dict[Path, int | None]:
+    """When the files that are written last by each of these stages were written; None for one that is not there."""
+    last = {"report": (folder / "report.html", folder / "summary.json")}
+    files = [path for name in names for path in last.get(name, (folder / name / MANIFEST,))]
+    return {path: path.stat().st_mtime_ns if path.is_file() else None for path in files}
 
 
 def _run_stages(
@@ -74,10 +84,11 @@ def _run_stages(
 ) -> None:
     """Run one stage after another."""
     made_now: dict[str, str] = {}
+    finished = standing_artifacts(recipe, folder.path)
     for name in names:
         try:
             inputs = inputs_of(name, recipe, folder.path, made_now)
-            result = _start(name, Work(recipe, inputs, folder.path, log, executor, share))
+            result = _start(name, Work(recipe, inputs, folder.path, log, executor, share), name in finished)
             if isinstance(result, Artifact):
                 made_now[name] = result.fingerprint
         except StageIncomplete as rest:
@@ -100,10 +111,10 @@ def run_stage(
     return _start(name, Work(recipe, inputs_of(name, recipe, folder.path), folder.path, log, executor, share))
 
 
-def _start(name: str, work: Work) -> Artifact | Path | None:
+def _start(name: str, work: Work, finished: bool = False) -> Artifact | Path | None:
     page = page_while_training(work.recipe, work.folder, work.made, work.log)
     # Stages are called directly from here, so that tracebacks pass through few files.
-    return STAGES[name].prepared(replace(work, saved=page))()
+    return STAGES[name].prepared(replace(work, saved=page), finished)()
 
 
 def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:

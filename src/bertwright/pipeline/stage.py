@@ -64,11 +64,12 @@ class Stage:
             )
         return self.without_corpus
 
-    def prepared(self, work: Work) -> Callable[[], Artifact | Path | None]:
+    def prepared(self, work: Work, finished: bool = False) -> Callable[[], Artifact | Path | None]:
         """Import the stage; returns its function bound to its arguments, which returns the result of the stage, or None
-        on a rank that need not see it."""
+        on a rank that need not see it. `finished`: it has nothing to do, so the machine is not prepared for it."""
         module, _, function = (self.runs_instead(work.recipe) or self.runs).partition(":")
-        self.before(work)
+        if not finished:
+            self.before(work)
         # Imported by name: importing all stages would load torch for a corpus and zstandard for a training.
         run = getattr(import_module(module), function)
         return partial(run, **self.arguments(work))

@@ -14,7 +14,7 @@ from bertwright.check import device, environment, resources
 from bertwright.check.computing import computing
 from bertwright.check.machine import OtherMachine, TorchBuild, torch_build
 from bertwright.check.recipe import check_recipe
-from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_lines
+from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_rows
 from bertwright.cli import main
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.pipeline.stage import STAGES
@@ -360,7 +360,7 @@ def test_verdicts_as_lines_as_errors_and_as_exit_codes() -> None:
         raised("corpus.source", DataError("a is empty. Download it again.")),
         Verdict("warning", "x", "y.", "Do z."),
     ]
-    assert list(verdict_lines(verdicts)) == [
+    assert ["  ".join((f"{level:<7}", *rest)) for level, *rest in verdict_rows(verdicts)] == [
         "ok       disk           12 GB are free",
         "error    corpus.source  a is empty. Download it again.",
         "warning  x              y. Do z.",
@@ -432,7 +432,7 @@ def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
     bare = raised("x", DataError("it is broken"))
     assert (bare.text, bare.remedy, bare.sentence) == ("it is broken", "", "it is broken")
     assert bare.as_dict() == {"level": "error", "about": "x", "text": "it is broken", "remedy": ""}
-    assert list(verdict_lines([])) == [] and exit_code([]) == 0
+    assert list(verdict_rows([])) == [] and exit_code([]) == 0
     refuse([Verdict("warning", "x", "y.", "Do z.")])
 
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +36,44 @@ def test_every_verb_has_a_short_and_a_long_option_for_its_help(
 
 def test_words_in_brackets_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert "[hardware]" in printed(monkeypatch, capsys, "plan", "--help")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ru", ["run"]),
+        ("run sm", ["smoke"]),
+        ("check sm", ["smoke"]),
+        ("launch slu", ["slurm"]),
+        ("launch slurm sm", ["smoke"]),
+        ("plan smoke --place azure-nc", ["azure-nc96-a100"]),
+        ("run smoke --until ex", ["examples", "export"]),
+        ("run smoke optim.kind=m", ["optim.kind=muon"]),
+        ("run smoke train.deterministic=", ["train.deterministic=auto", "true", "false"]),
+        ("run smoke train.engine = dd", ["ddp"]),  # as bash parts it
+        ("run smoke optim.kind =", ["lamb", "adamw", "muon"]),
+        ("run intel-cpu preset=b", ["preset=bf16", "preset=bf32"]),
+        ("run smoke train.phases.0.le", ["train.phases.0.length=", "train.phases.0.learning_rate="]),
+        ("check --explain train.guard.w", ["train.guard.window"]),
+        ("convert a b --to hd", ["hdf5", "hdf5-varlen"]),
+        ("run runs/mi", ["runs/mine"]),
+        ("run recipe-of", ["recipe-of-mine.toml"]),
+        ("run nothing-like-it", []),
+    ],
+)
+def test_a_shell_completes(
+    line: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the variables with which bash asks."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe-of-mine.toml").touch()
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "recipe.toml").touch()
+    words = f"bertwright {line}"
+    for name, value in (("_BERTWRIGHT_COMPLETE", "complete_bash"), ("COMP_WORDS", words)):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    found = printed(monkeypatch, capsys).split()
+    if line.endswith("deterministic="):
+        expected = [expected[0], *(f"train.deterministic={value}" for value in expected[1:])]
+    assert found == expected

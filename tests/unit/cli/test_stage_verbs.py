@@ -4,12 +4,15 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer import Exit
 
+from bertwright import Recipe
 from bertwright.cli import app, corpus, stages
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_json
@@ -165,8 +168,37 @@ def test_run_folders_are_compared_and_nothing_else_with_them(
     with pytest.raises(
         RecipeError, match=r"so run folders are compared, but 'train.seed=7' is not one. Give run folders only"
     ):
-        call("report", trained, "train.seed=7")
-    with pytest.raises(
-        RecipeError, match="a comparison needs at least two. Give its recipe instead, or another run folder"
-    ):
-        call("report", trained)
+        call("report", trained, other, "train.seed=7")
+
+
+@pytest.mark.parametrize("verb", ["run", "corpus", "vocab", "examples", "train", "evaluate", "export", "report"])
+def test_a_run_folder_stands_for_its_recipe_and_is_gone_on_with(call: Call, trained: Path, verb: str) -> None:
+    asked = call(verb, trained, "report.title=Híd")
+    assert asked.out == trained and asked.recipe.report.title == "Híd"
+    assert asked.recipe.shown() == Recipe.load(trained / "recipe.toml", ["report.title=Híd"]).shown()
+
+
+@pytest.mark.parametrize("words", [["check"], ["plan"], ["launch", "local"], ["check", "--explain", "lr"]])
+def test_other_verbs_take_a_run_folder_too(
+    words: list[str], trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained.parent)
+    with suppress(Exit):  # of what check finds
+        app.app([*words, trained.name], standalone_mode=False)
+    out = capsys.readouterr().out
+    assert "learning_rate" in out or f"--out {trained.name}" in out or trained.name in out
+
+
+def test_dropped_documents_are_all_printed_to_a_file_and_paged_on_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pager reads as much as the user looks at: here one line, of more than any pipe holds."""
+    shown = tmp_path / "shown"
+    monkeypatch.setenv("PAGER", f"sh -c 'head -n 1 > {shown}'")
+    lines = (f"{number} {'x' * 1000}\n" for number in range(100_000))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    corpus._page(lines)
+    assert shown.read_text().startswith("0 x") and int(next(lines).split()[0]) < 99_000
+    monkeypatch.setenv("PAGER", "no-such-pager")
+    corpus._page(iter(["one\n", "two\n"]))
+    assert capsys.readouterr().out == "one\ntwo\n"
