@@ -6,10 +6,12 @@ Its base is a Debian with Python that mmdebstrap makes. Needs root, buildah and 
 import os
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.reference.intel_data import write_data_of_intel
 
 ROOT = Path(__file__).parents[2]
 WITH = ("buildah", "--storage-driver", "vfs")
@@ -68,10 +70,11 @@ def container(image: str) -> Iterator[str]:
         run(*WITH, "rm", name)
 
 
-def inside(container: str, *words: str, folder: Path) -> str:
+def inside(container: str, *words: str, folder: Path, **variables: str) -> str:
     """Run what the image's entry becomes, as its user, with `folder` as /work and without a network."""
-    command = [*WITH, "run", *ISOLATED, "--volume", f"{folder}:/work", container, "--", "bertwright-entry", *words]
-    return run("unshare", "--net", *command)
+    given = [f"--env={name}={value}" for name, value in variables.items()]
+    entered = [*ISOLATED, *given, "--volume", f"{folder}:/work", container, "--", "bertwright-entry", *words]
+    return run("unshare", "--net", *WITH, "run", *entered)
 
 
 def test_the_demo_passes_inside_without_a_network(container: str, tmp_path: Path) -> None:
@@ -81,3 +84,20 @@ def test_the_demo_passes_inside_without_a_network(container: str, tmp_path: Path
     out = tmp_path / "runs" / "demo"
     assert (out / "report" / "report.html").exists() or (out / "report.html").exists()
     assert (out / "summary.json").exists() and (out / "summary.json").stat().st_uid == 10001
+
+
+def test_intels_two_phases_pass_inside_by_its_variables(container: str, tmp_path: Path) -> None:
+    """The commands of docs/how-to/containers.md; phase 2 starts from the model_save of phase 1."""
+    tmp_path.chmod(0o777)
+    write_data_of_intel(tmp_path)
+    few = ("train.phases.0.steps=2", "train.phases.0.batch=4", "train.phases.0.micro_batch=4", "examples.heldout=0.3")
+    given = {"PRECISION": "fp32", "DATASET_DIR": "/work/dataset"}
+    inside(container, *few, folder=tmp_path, **given, OUTPUT_DIR="/work/phase1", CONFIG_FILE="/work/bert_config.json")
+    script = {"SCRIPT": "run_bert_pretrain_phase2.sh", "CHECKPOINT_DIR": "/work/phase1/model_save"}
+    inside(container, *few, folder=tmp_path, **given, **script, OUTPUT_DIR="/work/phase2")
+    for phase, length in (("phase1", 128), ("phase2", 512)):
+        run_folder = tmp_path / phase / "model_save"
+        assert (run_folder / "summary.json").stat().st_uid == 10001
+        recipe = tomllib.loads((run_folder / "recipe.toml").read_text())
+        assert recipe["train"]["phases"][0]["length"] == length
+        assert (run_folder / "export" / "hf" / "model.safetensors").is_file()

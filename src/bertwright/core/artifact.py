@@ -25,6 +25,12 @@ from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy
 
+CONVERT = (
+    "Neither bertwright nor transformers 5 reads TensorFlow: convert it once with transformers 4 "
+    '(docs/how-to/translate.md, "TensorFlow checkpoints"), and give the folder that this makes.'
+)
+"""What to do with a TensorFlow checkpoint."""
+
 _verified: set[tuple[Path, str]] = set()
 
 
@@ -87,9 +93,19 @@ class Artifact:
         return len(self.manifest["files"])
 
 
+def is_tensorflow_checkpoint(path: Path) -> bool:
+    """Whether `path` is a TensorFlow checkpoint: its folder, one of its files, or what their names begin with."""
+    if path.is_dir():
+        return any(path.glob("*.index")) and any(path.glob("*.data-*-of-*"))
+    beginning = path.name.removesuffix(".index").removesuffix(".meta").partition(".data-")[0]
+    return path.with_name(f"{beginning}.index").is_file()
+
+
 def open_artifact(path: Path, stage: str | None = None) -> Artifact:
     """The artifact in folder `path`; `ArtifactError` unless its manifest is valid and all files have their sizes."""
     if not (path / MANIFEST).is_file():
+        if is_tensorflow_checkpoint(path):
+            raise ArtifactError(f"{path} is a TensorFlow checkpoint. {CONVERT}")
         raise ArtifactError(
             f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first."
         )

@@ -21,9 +21,9 @@ from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
 from bertwright.formats.numbered import gaps, parts_of
 
-_TEST = re.compile(rf"_test_\d+\.|^(?:{'|'.join(OTHER_SPLITS)})(?:[._]\w+)?-\d+-of-\d+")
-"""Names of test files: NVIDIA's, and those of datasets on the Hugging Face hub, such as
-`validation_matched-00000-of-00001.parquet`."""
+_TEST = re.compile(rf"_test_\d+\.|(?:^|_)eval_\d+k\b|^(?:{'|'.join(OTHER_SPLITS)})(?:[._]\w+)?-\d+-of-\d+")
+"""Names of test files: NVIDIA's, MLPerf's (`part_eval_10k.hdf5`), and those of datasets on the Hugging Face hub, such
+as `validation_matched-00000-of-00001.parquet`."""
 
 
 _NAMED = 5
@@ -58,8 +58,10 @@ class FileSet:
 
     @property
     def trains(self) -> bool:
-        """Whether the set is for training; files and folders named after another split are not."""
-        return self.split == "training" and self.folder.name not in OTHER_SPLITS
+        """Whether the set is for training; files and folders named after another split are not, nor are MLPerf's
+        `eval_set_uncompressed` and `eval_varlength`."""
+        other = self.folder.name in OTHER_SPLITS or self.folder.name.startswith("eval_")
+        return self.split == "training" and not other
 
     @property
     def incomplete(self) -> str | None:

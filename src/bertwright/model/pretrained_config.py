@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
 
-from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.artifact import CONVERT, MANIFEST, Artifact, is_tensorflow_checkpoint, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import MAX_JSON, read_bytes, sha256, sha256_of
 from bertwright.core.json_values import parse_json
@@ -268,6 +268,8 @@ def _index(folder: Path) -> dict[str, str]:
 
 
 def _no_network(path: Path, missing: list[str]) -> str:
+    if is_tensorflow_checkpoint(path):
+        return f"{path} is a TensorFlow checkpoint. {CONVERT}"
     if not path.is_dir():
         return f"{path} is not a folder; {_GIVE}"
     if (path / "recipe.toml").is_file():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from bertwright.core.artifact import CONVERT, is_tensorflow_checkpoint
 from bertwright.translate.command import Command
 from bertwright.translate.complete import UNSAID
 from bertwright.translate.draft import Draft
 from bertwright.translate.launcher_table import SRUN
 from bertwright.translate.launchers import Launch
 from bertwright.translate.place import open_keys, open_rendezvous, unknown_address
+
+_TENSORFLOW_NAME = re.compile(r"\.ckpt(-\d+)?(\.index|\.meta)?$|/tf[12]_ckpt\b")
 
 
 def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[str]:
@@ -38,7 +42,11 @@ def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[
             "the run that trained phase 1, or translate both commands together (--script) into two phases of one "
             "run."
         )
-    if (start := draft.value("train.init_from")) and not Path(start).is_dir():
+    if (start := draft.value("train.init_from")) and is_tensorflow_checkpoint(Path(start)):
+        yield f"train.init_from = {start} is a TensorFlow checkpoint. {CONVERT}"
+    elif start and _TENSORFLOW_NAME.search(start):
+        yield f"train.init_from = {start} is named like a TensorFlow checkpoint. {CONVERT}"
+    elif start and not Path(start).is_dir():
         yield (
             f"train.init_from = {start} is not a folder on this machine. Give the train folder of a run, a "
             "checkpoint of one, or a folder of Hugging Face; pickles (.pt, .bin) are not read."

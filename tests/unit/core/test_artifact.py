@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bertwright.core import artifact as artifacts
-from bertwright.core.artifact import MANIFEST, Artifact, build, open_artifact, seal
+from bertwright.core.artifact import MANIFEST, Artifact, build, is_tensorflow_checkpoint, open_artifact, seal
 from bertwright.core.changes import changes
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
@@ -135,6 +135,15 @@ def test_the_wrong_stage_and_an_unfinished_folder_are_refused(tmp_path: Path) ->
         open_artifact(tmp_path)
     with pytest.raises(ArtifactError, match="has no file 'c.txt'"):
         open_artifact(tmp_path / "corpus").file("c.txt")
+
+
+@pytest.mark.parametrize("name", ["", "model.ckpt-1", "model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"])
+def test_a_tensorflow_checkpoint_is_named_as_one(name: str, tmp_path: Path) -> None:
+    for file in ("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001", "vocab.txt"):
+        (tmp_path / file).touch()
+    with pytest.raises(ArtifactError, match=r"is a TensorFlow checkpoint\. Neither .* with transformers 4"):
+        open_artifact(tmp_path / name)
+    assert not is_tensorflow_checkpoint(tmp_path / "vocab.txt")
 
 
 def test_an_unwritable_place_is_a_plain_error(tmp_path: Path) -> None:

@@ -54,6 +54,24 @@ def test_no_other_split_is_trained_on(tmp_path, name):
     assert found == {("hub", name): False, ("hub", "train_dev"): True, (name, "0.parquet"): "." in name or "_" in name}
 
 
+@pytest.mark.parametrize(
+    ("folder", "file"),
+    [
+        ("eval_set_uncompressed", "part_0.hdf5"),
+        ("eval_varlength", "part_eval_10k.hdf5"),
+        ("data", "part_eval_10k.hdf5"),
+    ],
+)
+def test_mlperfs_set_for_scores_is_not_trained_on(tmp_path, folder, file):
+    for name in (f"2048_shards_uncompressed/part_{number:05}_of_02048.hdf5" for number in range(2)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_nvidia(tmp_path / name, rows_of(sample(4)), 32, 5)
+    (tmp_path / folder).mkdir()
+    write_nvidia(tmp_path / folder / file, rows_of(sample(2)), 32, 5)
+    found = {each.folder.name: each.trains for each in recognise(tmp_path)}
+    assert found == {"2048_shards_uncompressed": True, folder: False}
+
+
 def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     tfrecords(tmp_path / "seq_512", [f"part-{number:05}-of-00500" for number in range(12)], 64, 10)
     tfrecords(tmp_path / "seq_128", [f"part-{number:05}-of-00002_128" for number in range(2)])

@@ -74,6 +74,10 @@ def test_what_is_no_teacher_is_told_what_would_be(tmp_path: Path) -> None:
         "give a finished train folder, or a folder in the format of transformers (config.json, "
         "model.safetensors, and vocab.txt or tokenizer.json)"
     )
+    for name in ("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"):
+        (tmp_path / "tf").mkdir(exist_ok=True)
+        (tmp_path / "tf" / name).touch()
+    assert f"{tmp_path / 'tf'} is a TensorFlow checkpoint. Neither bertwright" in refusal(tmp_path / "tf")
     assert f"{tmp_path / 'gone'} is not a folder; {give}" in refusal(tmp_path / "gone")
     folder = write_stock(tmp_path / "stock", network(bert(2), 1))
     (folder / "vocab.txt").rename(tmp_path / "vocab.txt")

@@ -436,6 +436,39 @@ def test_a_start_that_is_given_leaves_no_question_but_where_it_is(tmp_path: Path
     assert "gone" in question
 
 
+def test_a_run_to_start_from_sets_the_network_too(tmp_path: Path) -> None:
+    """Intel's phase 2 takes its configuration from the checkpoint of phase 1, as transformers does."""
+    (tmp_path / "train" / "model").mkdir(parents=True)
+    for name in ("manifest.json", "model/config.json"):
+        (tmp_path / "train" / name).write_text("{}")
+    line = f"DATASET_DIR=d OUTPUT_DIR=o PRETRAINED_MODEL={tmp_path} bash run_bert_pretrain_phase2.sh bf16"
+    made = translated(line)
+    assert made.sections["train.init_from"].value == str(tmp_path / "train")
+    assert made.sections["model.config"].value == str(tmp_path / "train" / "model" / "config.json")
+    assert "model.size" not in made.sections and made.out == "o/model_save"
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("here/model.ckpt-28252", "is a TensorFlow checkpoint"),
+        ("here", "is a TensorFlow checkpoint"),
+        ("gone/bert_model.ckpt", "is named like a TensorFlow checkpoint"),
+        ("gone/tf1_ckpt", "is named like a TensorFlow checkpoint"),
+    ],
+)
+def test_a_tensorflow_checkpoint_is_a_question_with_its_way(
+    start: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    for name in ("index", "data-00000-of-00001", "meta"):
+        (tmp_path / "here" / f"model.ckpt-28252.{name}").touch()
+    google = "python run_pretraining.py --input_file=tf/* --output_dir=o --bert_config_file=c.json"
+    (question,) = translated(f"{google} --init_checkpoint={start}").open
+    assert question.startswith(f"train.init_from = {start} {says}. Neither bertwright nor transformers 5 reads")
+
+
 def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:
     line = "python run_pretraining.py --input_dir $IN --config_file $C/c.json --output_dir o --do_train"
     questions = translated(line).open

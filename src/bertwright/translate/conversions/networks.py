@@ -70,6 +70,8 @@ def start_from(command: Command, name: str) -> Iterator[Key]:
     near = [folder, folder / "train", folder.parent / "train"]
     if not (folder / "config.json").is_file():
         ours = next((place for place in near if (place / "manifest.json").is_file()), folder)
+        if (network := ours / "model" / "config.json").is_file():
+            yield Key("model.config", str(network), command.source(name))
         yield Key("train.init_from", str(ours), command.source(name))
         return
     yield Key("model.config", str(folder / "config.json"), command.source(name))
