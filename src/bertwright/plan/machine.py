@@ -113,7 +113,7 @@ def machine_of(hardware: HardwareConfig) -> Machine:
     else:
         each = hardware.ranks
         memory = hardware.memory_gb * 1e9 or float(memory_size())
-        device = processor(max(1, cores // each), memory / each)
+        device = processor(max(1, cores // each), memory / each, hardware.cpu_isa)
         title = f"{cores} cores"
     if hardware.gpu and hardware.memory_gb:
         device = replace(device, memory=hardware.memory_gb * 1e9)

@@ -64,7 +64,7 @@ def test_a_name_is_corrected_or_all_are_listed() -> None:
 @pytest.mark.parametrize(
     ("flags", "fp32", "half", "slow"),
     [
-        ({"avx2", "avx512f", "avx512_bf16", "amx_bf16"}, 62, 270, None),
+        ({"avx2", "avx512f", "avx512_bf16", "amx_bf16"}, 62, 600, None),
         ({"avx2", "avx512f", "avx512_bf16"}, 80, 190, None),
         ({"avx2", "avx512f"}, 62, None, None),
         ({"avx2"}, 40, None, 2.1),
@@ -87,7 +87,15 @@ def test_a_core_is_as_fast_as_its_best_instructions(
     assert device.speed("bf32") == pytest.approx(4 * (half / 2 if half else fp32) * 1e9 * 0.9)
 
 
-def test_cores_share_the_bandwidth_of_their_socket() -> None:
-    few, many = processor(4, 8e9), processor(64, 8e9)
+@pytest.mark.parametrize(("isa", "most"), [("avx2", 200e9), ("avx512", 200e9), ("avx512_bf16", 200e9), ("amx", 307e9)])
+def test_cores_share_the_bandwidth_of_their_socket(isa: str, most: float) -> None:
+    few, many = processor(4, 8e9, isa), processor(64, 8e9, isa)
     assert (few.bandwidth, few.link, few.watts) == (80e9, 16e9, 24)
-    assert (many.bandwidth, many.link, many.watts) == (200e9, 256e9, 384)
+    assert (many.bandwidth, many.link, many.watts) == (most, 256e9, 384)
+
+
+def test_the_processors_of_a_place_are_not_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "processor_flags", lambda: frozenset({"avx2"}))
+    assert not processor(4, 8e9).has("bf16") and processor(4, 8e9, "amx").has("bf16")
+    monkeypatch.setattr(devices, "processor_flags", lambda: frozenset({"avx2", "avx512f", "avx512_bf16", "amx_bf16"}))
+    assert processor(4, 8e9) == processor(4, 8e9, "amx") and not processor(4, 8e9, "avx2").has("bf16")
