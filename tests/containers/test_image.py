@@ -90,7 +90,8 @@ def test_intels_two_phases_pass_inside_by_its_variables(container: str, tmp_path
     """The commands of docs/how-to/containers.md; phase 2 starts from the model_save of phase 1."""
     tmp_path.chmod(0o777)
     write_data_of_intel(tmp_path)
-    few = ("train.phases.0.steps=2", "train.phases.0.batch=4", "train.phases.0.micro_batch=4", "examples.heldout=0.3")
+    few = ["train.phases.0.steps=2", "train.phases.0.batch=4", "train.phases.0.micro_batch=4", "train.evaluate_every=1"]
+    few += ["examples.heldout=0.3"]
     given = {"PRECISION": "fp32", "DATASET_DIR": "/work/dataset"}
     inside(container, *few, folder=tmp_path, **given, OUTPUT_DIR="/work/phase1", CONFIG_FILE="/work/bert_config.json")
     script = {"SCRIPT": "run_bert_pretrain_phase2.sh", "CHECKPOINT_DIR": "/work/phase1/model_save"}
