@@ -87,6 +87,15 @@ def test_files_of_ones_own_say_the_same_in_every_format(tmp_path: Path) -> None:
     assert [read(tmp_path / f"a.{kind}") for kind in ("jsonl", "json", "csv", "parquet")] == [expected] * 4
 
 
+def test_a_spreadsheet_with_semicolons_is_read(tmp_path: Path) -> None:
+    """As Excel writes it in Hungarian: with a byte order mark, and commas inside texts."""
+    lines = ("text;pair;label", '"Szép, ""jó""; tetszett";c, d;yes', "ű,ő;;no;x")
+    (tmp_path / "a.csv").write_text("\r\n".join(lines), encoding="utf-8-sig", newline="")
+    assert read(tmp_path / "a.csv") == [('Szép, "jó"; tetszett', "c, d", 1.0), ("ű,ő", "", 0.0)]
+    (tmp_path / "a.csv").write_text("text,pair,label\na;b,c,yes\n")
+    assert read(tmp_path / "a.csv") == [("a;b", "c", 1.0)]
+
+
 def test_what_is_no_example_is_left_out_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("label\ttext\tpair\nyes\ta\tb\n-1\tc\td\nno\te\n\tf\tg\n")

@@ -61,11 +61,17 @@ def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
 
 
 def _csv(file: Path) -> Iterator[Record]:
+    """Cells are separated by commas or, as spreadsheets write where a comma is the decimal sign, by semicolons."""
     with _large_cells(), file.open(encoding="utf-8-sig", newline="") as lines:
-        reader = csv.DictReader(lines, strict=True)
+        header = lines.readline(_MAX_CELL)
+        lines.seek(0)
+        delimiter = ";" if ";" in header and "," not in header else ","
+        reader = csv.DictReader(lines, strict=True, delimiter=delimiter)
         try:
             for row in reader:
-                yield Place("line", reader.line_num), {key: value for key, value in row.items() if value is not None}
+                # Cells beyond those of the header are below the name None.
+                cells = {key: value for key, value in row.items() if value is not None and key is not None}
+                yield Place("line", reader.line_num), cells
         except csv.Error as error:
             place = f"{file}, line {reader.reader.line_num:,}"
             if "field limit" in str(error):

@@ -187,8 +187,7 @@ def _rows(command: Command, name: str) -> Iterator[dict[str, Any]]:
         if file.stat().st_size > _MOST_BYTES:
             raise ValueError("it has more than a gigabyte; give a part of it that has all labels")
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            csv_file = file.suffix == ".csv"
-            rows = list(csv.DictReader(lines, strict=True)) if csv_file else _objects(lines.read())
+            rows = list(csv.DictReader(lines, strict=True)) if file.suffix == ".csv" else _objects(lines.read())
         if not rows or label not in rows[0]:
             raise ValueError(f"it has no column {label}, which holds the labels")
     except (OSError, ValueError, csv.Error) as error:
