@@ -9,6 +9,7 @@ from typing import Any
 
 from bertwright.cli.verify import check_hashes, json_object
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.draft import drafts
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256
 from bertwright.formats.errors import ShardError
@@ -39,7 +40,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         raise RecipeError(
             f"{path} does not exist. Give a run folder, an artifact, a checkpoint, a model folder, a dump or a text."
         )
-    checked = {"verified_files": check_hashes(path)} if verify else {}
+    checked = check_hashes(path) if verify else {}
     if (path / MANIFEST).is_file():
         # The manifest first: an artifact may contain files that look like something else.
         return {**_artifact(open_artifact(path)), **checked}
@@ -76,12 +77,18 @@ def _run(path: Path) -> dict[str, Any]:
             facts[stage] = f"in progress, newest checkpoint {checkpoints[-1].name}"
         else:
             facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
+    if left := [draft for stage in _stages(path) for draft in drafts(path / stage)]:
+        facts["interrupted"] = [f"{draft.name} ({_bytes_in(draft):,} bytes)" for draft in left]
     facts |= _of_recipe(path)
     if (path / "summary.json").is_file():
         facts["summary"] = {
             k: v for k, v in json_object(path / "summary.json").items() if not isinstance(v, dict | list)
         }
     return facts
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _stages(run: Path) -> list[str]:

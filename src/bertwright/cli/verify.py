@@ -12,9 +12,13 @@ from bertwright.core.files import read_json
 from bertwright.core.walk import folders_below
 from bertwright.pipeline.stage import STAGES
 
+_NOT_SEALED = {"train": ("checkpoints/", "observers/", "profile/", f".{MANIFEST}.before-extension")}
+"""Files that a stage keeps beside those that its manifest lists."""
 
-def check_hashes(path: Path) -> int:
-    """Check every manifest below `path`, and that none is missing; returns the number of files read."""
+
+def check_hashes(path: Path) -> dict[str, Any]:
+    """Check every manifest below `path`, and that none is missing; returns the number of files read and, if there are
+    any, the files that no manifest lists."""
     below = folders_below(path) if path.is_dir() else ()
     # A draft is not a result yet; its manifest is written before its folder gets the final name.
     folders = [f for f in below if not any(part.startswith(".") for part in f.relative_to(path).parts)]
@@ -22,7 +26,13 @@ def check_hashes(path: Path) -> int:
     if not sealed:
         raise ArtifactError(f"there is no {MANIFEST} in or below {path}, so there is nothing to verify against.")
     _refuse_missing(path, [folder for folder in folders if folder.name.startswith("step-")])
-    return sum(open_artifact(folder).verify() for folder in sealed)
+    read, unlisted = 0, list[str]()
+    for folder in sealed:
+        artifact = open_artifact(folder)
+        read += artifact.verify()
+        beside = _NOT_SEALED.get(artifact.manifest["stage"], ())
+        unlisted += [str(folder / name) for name in artifact.strangers() if not name.startswith(beside)]
+    return {"verified_files": read, **({"unlisted_files": unlisted} if unlisted else {})}
 
 
 def _refuse_missing(path: Path, checkpoints: Sequence[Path]) -> None:

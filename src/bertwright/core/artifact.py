@@ -13,14 +13,15 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.changes import changes
 from bertwright.core.config import Identity
-from bertwright.core.draft import aside, open_draft, publish, remove_scratch, seconds_before
+from bertwright.core.draft import aside, drafts, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import remove_leftovers, sha256, sha256_of, sync_folder, write_json
+from bertwright.core.files import remove, remove_leftovers, sha256, sha256_of, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy
@@ -73,6 +74,14 @@ class Artifact:
             _verified.add((path, entry["sha256"]))
         return path
 
+    def strangers(self) -> list[str]:
+        """The names of files in its folder that the manifest does not list, sorted; hidden ones too. Folders that are
+        artifacts themselves (checkpoints) are left out."""
+        inner = [path.parent for path in self.path.rglob(MANIFEST) if path.parent != self.path]
+        files = (path for path in self.path.rglob("*") if path.is_file() and not any(map(path.is_relative_to, inner)))
+        names = (path.relative_to(self.path).as_posix() for path in files)
+        return sorted(name for name in names if name not in self.manifest["files"] and name != MANIFEST)
+
     def check_sizes(self) -> None:
         """Raise `ArtifactError` if a file is missing or its size differs from the manifest."""
         for name in self.manifest["files"]:
@@ -121,7 +130,8 @@ def open_artifact(path: Path, stage: str | None = None) -> Artifact:
 def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Artifact:
     """The artifact of this identity at `out`: opened if it exists, else built by `make(draft) -> counts`.
 
-    An interrupted build continues in its draft; `seconds` in the manifest is the total of all its attempts.
+    An interrupted build continues in its draft; `seconds` in the manifest is the total of all its attempts. Drafts of
+    other identities are named, and removed once this artifact is there.
     """
     existing = open_artifact(out) if (out / MANIFEST).is_file() else None
     if existing is None or existing.fingerprint != identity.fingerprint:
@@ -130,6 +140,8 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
         draft = _sealed_draft(out, identity, log, make)
         publish(draft, out, existing.fingerprint if existing else None)
         existing = open_artifact(out)
+        for left in drafts(out):
+            remove(left)
     remove_scratch(out)
     return existing
 
@@ -141,6 +153,11 @@ def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path]
         log.say(f"{identity.stage}: {kept.name} was built with these settings and inputs, and is used again")
         open_artifact(kept)
         return kept
+    for left in drafts(out, but=identity.fingerprint):
+        log.say(
+            f"{identity.stage}: {left.name} is what an interrupted run with other settings made; it is removed when "
+            f"this one is finished"
+        )
     draft = open_draft(out, identity.fingerprint)
     before, started = seconds_before(draft), time.monotonic()
     counts = make(draft)
@@ -149,17 +166,17 @@ def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path]
 
 
 def seal(
-    folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, without: Sequence[str] = ()
+    folder: Path, identity: Identity, counts: Mapping[str, Any], seconds: float, only: Sequence[str] = ("*",)
 ) -> None:
     """Write `manifest.json`, the last file of an artifact, after every other file is on disk.
 
-    The subfolders `without` are left out: they are not part of the result. `disk` in the manifest records the bytes of
-    the files and those of the hidden scratch files next to them (which stay until the artifact is published).
+    The files that match one of the patterns `only` are the result. `disk` in the manifest records the bytes of the
+    files and those of the hidden scratch files next to them (which stay until the artifact is published).
     """
     remove_leftovers(folder)
     everything = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST]
     names = sorted(p.relative_to(folder).as_posix() for p in everything if not _hidden(p, folder))
-    names = [name for name in names if name.partition("/")[0] not in without]
+    names = [name for name in names if any(fnmatchcase(name, pattern) for pattern in only)]
     files: dict[str, dict[str, Any]] = {}
     for name in names:
         path = folder / name

@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import time
+from glob import escape
 from pathlib import Path
 
 from bertwright.core.files import cannot_write, make_folder, remove_leftovers, sync_folder, write_atomic
@@ -22,6 +23,13 @@ def open_draft(out: Path, fingerprint: str) -> Path:
     """The draft for `out`: a new folder, or the one that an interrupted build left."""
     # Next to the final place, not below it, and on the same file system, so that one rename moves it.
     return make_folder(out.with_name(f".{out.name}.{fingerprint[:12]}.draft"))
+
+
+def drafts(out: Path, but: str = "") -> list[Path]:
+    """The drafts for `out` that interrupted builds left, without that of the fingerprint `but`."""
+    ours = f".{out.name}.{but[:12]}.draft"
+    found = out.parent.glob(f".{escape(out.name)}.*.draft")
+    return sorted(path for path in found if path.is_dir() and path.name != ours)
 
 
 def aside(out: Path, fingerprint: str) -> Path:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from bertwright.core.errors import SHORTER, ArtifactError, DataError, RecipeError, of_memory
 from bertwright.core.json_values import parse_json
+from bertwright.core.signals import check_stop
 
 Shape = TypeVar("Shape")
 
@@ -30,19 +32,40 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
     If processes on several machines write the same file at once, one of them wins. Without `sync`, a power cut may
     leave a damaged file: use it only for scratch files whose hash is kept elsewhere.
     """
-    with atomic_file(path, sync) as temporary:
+    with _replacing(path, _temporary(path), sync) as temporary:
         temporary.write_bytes(data)
 
 
 @contextmanager
 def atomic_file(path: Path, sync: bool = True) -> Iterator[Path]:
-    """Yield a temporary sibling of `path` to write and close, for libraries that need a path; then rename it to `path`.
+    """Yield a path in a temporary folder next to `path` to write and close, for libraries that need a path; then rename
+    the file to `path`.
 
-    Guarantees are those of `write_atomic`. If the body fails, the temporary file is removed and `path` is unchanged.
+    Guarantees are those of `write_atomic`. If the body fails, the temporary folder is removed and `path` is unchanged.
     `DataError` if the folder is not writable.
     """
+    # A folder, because a library may use temporary files of its own, with names that nobody would remove after a kill.
+    folder = _temporary(path)
+    try:
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        with _replacing(path, folder / path.name, sync) as temporary:
+            yield temporary
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
     # A file name may have 255 bytes, and a character up to 4.
-    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.tmp")
+    return path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.tmp")
+
+
+@contextmanager
+def _replacing(path: Path, temporary: Path, sync: bool) -> Iterator[Path]:
+    """Yield `temporary` to write and close, and rename it to `path`; `sync` as for `write_atomic`."""
+    check_stop()
     try:
         # Created before a library gets the path, so that an unwritable folder is reported as our own error.
         temporary.touch(exist_ok=False)
@@ -65,9 +88,22 @@ def atomic_file(path: Path, sync: bool = True) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:
-    """Remove the temporary files of killed writers from `folder`, to which no other process may be writing."""
-    for leftover in folder.glob(pattern):
-        leftover.unlink(missing_ok=True)
+    """Remove the temporary files and folders of killed writers from `folder`, to which no other process may be
+    writing."""
+    for leftover in list(folder.glob(pattern)):
+        if leftover.is_dir():
+            # NFS keeps a file that somebody has open, and so its folder.
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all it contains; a link is removed, not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -3,16 +3,23 @@
 Schedulers send SIGTERM; SIGHUP means that a terminal or connection is gone; SIGUSR1 and SIGUSR2 are early warnings
 (Slurm's `--signal`, SGE, LSF); SIGINT is Ctrl-C. A signal that was ignored when the program started (nohup, a
 background job) stays ignored. Worker processes receive none of them: the process that started them ends them.
+
+A signal only sets a flag. An exception raised by its handler could surface inside a callback of a library, which may
+swallow it or report it as another error, such as a damaged file. The program looks at the flag at safe points
+(`check_stop`): before it writes or prints something, while it waits, between tasks. If it reaches none of them in time,
+and at a second signal, a thread ends the process, which is harmless because files are complete or absent.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -21,19 +28,41 @@ from bertwright.core.errors import Interrupted
 ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that lead to exit code 75; SIGINT leads to 130."""
 ALL = (*ASKING, signal.SIGINT)
-LEAVE = signal.SIGALRM
-"""Signal that a worker process sends to itself when it must exit."""
-PATIENCE = 5.0
-"""Seconds that a library may keep computing after a signal before the process is ended anyway."""
+PATIENCE = 2.0
+"""Seconds in which the program may reach a safe point before the process is ended anyway."""
+SAME = 1.0
+"""Seconds after the first signal in which others are the same request: launchers such as torchrun send their processes
+the signal that the scheduler or the terminal has sent them already."""
+LOOK = 0.1
+"""Seconds between two looks at the flag while waiting."""
+PROGRAMS: set[int] = set()
+"""Process groups of programs that end with this process."""
+STARTING = threading.Lock()
+"""Held while a program starts, so that none is missing in `PROGRAMS`."""
 _BY_CTRL_C = 130
-_leaving = threading.Event()
-"""Set when the program is about to end because of a signal, or of an exception that ended training."""
 
 Handler = Callable[[int, FrameType | None], None]
 
 
+@dataclass
+class _Request:
+    """What signals have requested of this process."""
+
+    number: int = 0
+    """The first signal; 0: none."""
+    raised: bool = False
+    """Whether the program is ending because of it, or of an error that ended training: safe points raise only once."""
+    saving: int = 0
+    """Number of open blocks of `stop_on_signals`, which end by themselves, however long that takes."""
+    watched: bool = False
+    """Whether a thread ends the process if nothing else does."""
+
+
+_request = _Request()
+
+
 class Stopped(BaseException):
-    """Raised in the main thread by a signal; no `KeyboardInterrupt`, which the command-line library would swallow."""
+    """Raised at a safe point after a signal; no `KeyboardInterrupt`, which the command-line library would swallow."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -47,78 +76,112 @@ def farewell(stop: Stopped) -> tuple[str, int]:
     return f"stopped by {stop}. What is finished is kept: run the same command again.", stop.exit_code
 
 
+def check_stop() -> None:
+    """A safe point: raise `Stopped` if a signal has requested a stop. Does nothing where training saves first, in
+    threads, and once it has raised."""
+    if _request.number and not (_request.raised or _request.saving) and _in_main_thread():
+        _request.raised = True
+        raise Stopped(_request.number)
+
+
+def stop_requested() -> int:
+    """The first signal that has requested a stop; 0: none."""
+    return _request.number
+
+
+def hears_signals() -> bool:
+    """Whether `check_stop` may raise here."""
+    return _request.watched and _in_main_thread()
+
+
+def pause(seconds: float) -> None:
+    """Sleep; a signal ends the pause (`check_stop`)."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        check_stop()
+        time.sleep(min(left, LOOK))
+
+
 @contextmanager
-def end_on_signals() -> Iterator[None]:
-    """Inside the block, signals raise `Stopped` in the main thread.
+def end_on_signals(process_ends: bool = False) -> Iterator[None]:
+    """Inside the block, signals are handled as this module says; inside another such block it does nothing.
 
-    Once a signal, or an exception that ended training, makes the program exit, only SIGINT is handled, because
-    schedulers repeat their signals. A library that computes for long prevents Python from raising: the process is then
-    ended after `PATIENCE`.
+    If the `process_ends` after the block, signals have no effect after it: nothing is left to stop, and the exit code
+    stands.
     """
-    raised = threading.Event()
-    _leaving.clear()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raised.set()
-        if _leaving.is_set() and number != signal.SIGINT:
-            return
-        _leaving.set()
-        raise Stopped(number)
-
-    with _handled(stop), _watched(raised):
+    if not _in_main_thread() or _request.watched:
         yield
+        return
+    _request.number, _request.raised, _request.watched = 0, False, True
+    try:
+        with _handled(_note, last=signal.SIG_IGN if process_ends else None), _watched():
+            yield
+    finally:
+        _request.watched = False
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """Yield a function that tells whether a signal has requested a stop.
 
-    A SIGINT after the first signal calls the handler that was installed before. An `Interrupted` that leaves the block
-    gets the exit code of the first signal: 130 after SIGINT, else 75.
+    The process ends at a second signal only. An `Interrupted` that leaves the block gets the exit code of the first
+    one: 130 after SIGINT, else 75. Used without the command line, the handlers that were installed before receive the
+    second signal.
     """
-    asked_by, on_interrupt = 0, signal.getsignal(signal.SIGINT)
+    if _request.watched or not _in_main_thread():
+        with _saving():
+            yield lambda: _request.number != 0
+        return
+    _request.number, _request.raised = 0, False
+    before = {number: signal.getsignal(number) for number in ALL}
+    first_at = 0.0
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked_by
-        # A user who presses Ctrl-C twice wants no checkpoint.
-        if asked_by and number == signal.SIGINT and callable(on_interrupt):
-            on_interrupt(number, frame)
-        asked_by = asked_by or number
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal first_at
+        if not _request.number:
+            _request.number, first_at = number, time.monotonic()
+        elif time.monotonic() - first_at > SAME:
+            signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+            signal.raise_signal(number)
 
-    main = threading.current_thread() is threading.main_thread()
-    watched = signal.set_wakeup_fd(-1) if main else -1  # no time limit here: a checkpoint may take a while
     try:
-        with _handled(ask):
-            try:
-                yield lambda: asked_by != 0
-            except BaseException as error:
-                _leaving.set()
-                # 75 makes a scheduler requeue; after Ctrl-C the user wants neither that nor the script's next line.
-                if isinstance(error, Interrupted) and asked_by == signal.SIGINT:
-                    error.exit_code = _BY_CTRL_C
-                raise
+        with _handled(note), _saving():
+            yield lambda: _request.number != 0
     finally:
-        if main:
-            signal.set_wakeup_fd(watched)
+        _request.number = 0
+
+
+@contextmanager
+def _saving() -> Iterator[None]:
+    _request.saving += 1
+    try:
+        yield
+    except BaseException as error:
+        # 75 makes a scheduler requeue; after Ctrl-C the user wants neither that nor the script's next line.
+        if isinstance(error, Interrupted) and _request.number == signal.SIGINT:
+            error.exit_code = _BY_CTRL_C
+        _request.raised = True
+        raise
+    finally:
+        _request.saving -= 1
 
 
 @contextmanager
 def handed_on(take: Callable[[int], None]) -> Iterator[None]:
     """Inside the block, `take` is called with the number of each signal, which has no other effect here."""
-    watched = signal.set_wakeup_fd(-1)  # no time limit here: `take` may need a while
-    try:
-        with _handled(lambda number, frame: take(number)):
-            yield
-    finally:
-        signal.set_wakeup_fd(watched)
+    with _unwatched(), _handled(lambda number, frame: take(number)):
+        if _request.number and not _request.raised:  # it arrived just before
+            _request.raised = True
+            take(_request.number)
+        yield
 
 
 @contextmanager
 def delayed() -> Iterator[None]:
-    """Signals that arrive inside the block, `LEAVE` among them, are handled right after it."""
+    """Signals that arrive inside the block are handled right after it."""
     came: list[int] = []
     try:
-        with _handled(lambda number, frame: came.append(number), (*ALL, LEAVE)):
+        with _unwatched(), _handled(lambda number, frame: came.append(number)):
             yield
     finally:
         for number in came:
@@ -136,48 +199,95 @@ def unheard() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def end_process(code: int) -> None:
+    """End this process now, from any thread, with the programs that end with it."""
+    STARTING.acquire(timeout=1)
+    for group in tuple(PROGRAMS):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+    os._exit(code)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    _request.number = _request.number or number
+
+
 @contextmanager
-def _handled(handler: Handler, numbers: Iterable[signal.Signals] = ALL) -> Iterator[None]:
-    """Install `handler` for all signals that are not ignored; only the main thread can do that."""
-    main = threading.current_thread() is threading.main_thread()
+def _handled(handler: Handler, last: signal.Handlers | None = None) -> Iterator[None]:
+    """Install `handler` for all signals that are not ignored, and `last` after the block, by default what was there;
+    only the main thread can do that."""
     # nohup and background jobs ignore signals on purpose.
-    heard = [number for number in numbers if main and signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in heard}
+    heard = [number for number in ALL if _in_main_thread() and signal.getsignal(number) != signal.SIG_IGN]
+    before: dict[signal.Signals, Any] = {number: signal.signal(number, handler) for number in heard}
     try:
         yield
     finally:
-        _restore(before.items())
-
-
-def _restore(handlers: Iterable[tuple[signal.Signals, Any]]) -> None:
-    for number, handler in handlers:
-        signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier if last is None else last)
 
 
 @contextmanager
-def _watched(raised: threading.Event) -> Iterator[None]:
-    """End the process if a signal has arrived and `raised` is not set within `PATIENCE`."""
-    if threading.current_thread() is not threading.main_thread():
+def _unwatched() -> Iterator[None]:
+    """Inside the block, the thread of `_watched` learns of no signals."""
+    watched = signal.set_wakeup_fd(-1) if _in_main_thread() else -1
+    try:
         yield
-        return
+    finally:
+        if watched != -1:
+            signal.set_wakeup_fd(watched, warn_on_full_buffer=False)
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    """End the process at a second signal, or if it reaches no safe point within `PATIENCE` after the first."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    thread = threading.Thread(target=_end_late, args=(reading, raised), daemon=True)
-    thread.start()
+    thread = threading.Thread(target=_watch, args=(reading,), name="signals", daemon=True)
     try:
+        thread.start()
         yield
     finally:
         signal.set_wakeup_fd(before)
         os.close(writing)
-        thread.join()
+        if thread.ident:
+            thread.join()
         os.close(reading)
 
 
-def _end_late(reading: int, raised: threading.Event) -> None:
-    while number := os.read(reading, 1):
-        if number[0] in ALL and not raised.wait(PATIENCE):
-            message, code = farewell(Stopped(number[0]))
-            sys.stderr.write(f"\nbertwright: {message}\n")
-            sys.stderr.flush()
-            os._exit(code)
+def _watch(reading: int) -> None:
+    first_at = since = 0.0
+    while True:
+        ready = select.select([reading], [], [], LOOK if first_at else None)[0]
+        now = time.monotonic()
+        numbers = os.read(reading, 64) if ready else b""
+        if ready and not numbers:
+            return
+        for number in numbers:
+            if number not in ALL:
+                continue
+            if first_at and now - first_at > SAME:
+                _end_with(f"ended at once by a second signal, {signal.Signals(number).name}", number)
+            first_at, since = first_at or now, since or now
+            _request.number = _request.number or number  # the main thread may hear of it much later
+        if _request.saving or _request.raised:  # it ends by itself
+            since = now
+        elif first_at and now - since > PATIENCE:
+            message, _ = farewell(Stopped(_request.number))
+            _end_with(message.partition(". ")[0], _request.number)
+
+
+def _end_with(why: str, number: int) -> None:
+    """Say why, and end the process."""
+    text = f"\nbertwright: {why}. What is finished is kept: run the same command again to continue.\n"
+    if os.isatty(2):
+        text = f"\x1b[?25h{text}"  # a progress bar hides the cursor
+    # Not with `sys.stderr`: another thread may hold its lock, or nobody may read it.
+    if select.select([], [2], [], 0)[1]:
+        with suppress(OSError):
+            os.write(2, text.encode())
+    end_process(Stopped(number).exit_code)

@@ -10,7 +10,7 @@ from typing import Any
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.files import make_folder, read_typed
+from bertwright.core.files import make_folder, read_typed, remove
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS
@@ -59,7 +59,9 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     for name in train.names("model/"):
         train.file(name)
     model, tokenizer = load_network(train.path / "model"), load_tokenizer(vocab)
-    hf = make_folder(draft / "hf")
+    if (hf := draft / "hf").is_dir():  # of an attempt that was killed
+        remove(hf)
+    make_folder(hf)
     size = write_hf_folder(hf, model, vocab)
     # Texts of this language with a mask, in addition to the probes that are the same for every model.
     lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]

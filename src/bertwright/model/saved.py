@@ -23,6 +23,9 @@ from bertwright.model.config import Kernel, NetworkConfig, read_network_config
 from bertwright.model.model import Model, build_model
 from bertwright.model.pretraining import PreTrainingModel
 
+MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt")
+"""The files of a model folder with a vocabulary."""
+
 
 def save_model(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor], vocab: bytes | None = None) -> None:
     """Write the `weights` of a network, by name, to `folder`; each file is written completely or not at all. `vocab` is

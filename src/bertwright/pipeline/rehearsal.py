@@ -8,7 +8,6 @@ those do together.
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,11 +190,3 @@ def alone(recipe: Recipe, index: int, ranks: int = 1) -> Recipe:
     if recipe.train.phases[index].micro_batch != "auto":
         values["train"]["memory_limit_gb"] = 0.0  # only limits automatically chosen micro-batches
     return Recipe.model_validate(values)
-
-
-def remove(leftover: Path) -> None:
-    """Remove leftovers of this rehearsal or of a killed one; symbolic links are removed, but not their targets."""
-    if leftover.is_dir() and not leftover.is_symlink():
-        shutil.rmtree(leftover)
-    else:
-        leftover.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact, seal
 from bertwright.core.config import Identity
-from bertwright.core.errors import ArtifactError, CheckpointError
+from bertwright.core.errors import ArtifactError, CheckpointError, DataError
 from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.train.saving import Snapshot
@@ -84,9 +84,10 @@ def _writing(folder: Path, state: State) -> Iterator[Path]:
     draft = _draft(folder, state)
     try:
         yield draft
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, DataError) as error:
         shutil.rmtree(draft, ignore_errors=True)
-        cause = error if isinstance(error, OSError) else OSError(str(error))
+        told = error.__cause__ if isinstance(error, DataError) else error  # of a file that the user does not know
+        cause = told if isinstance(told, OSError) else OSError(str(told or error))
         raise cannot_write(folder / _name(state), cause) from error
 
 

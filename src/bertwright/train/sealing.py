@@ -8,14 +8,16 @@ from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, seal
 from bertwright.core.distributed import rank_and_world
-from bertwright.core.files import remove_leftovers, sha256, sha256_of
+from bertwright.core.files import remove, sha256, sha256_of
 from bertwright.core.log import Log
-from bertwright.model.saved import save_model
+from bertwright.model.saved import MODEL_FILES, save_model
 from bertwright.train.facts import counts
-from bertwright.train.identity import CHECKPOINTS, extended
+from bertwright.train.identity import extended
 from bertwright.train.job import Job
-from bertwright.train.open_session import OBSERVERS, PROFILE
 from bertwright.train.scoring import Chosen
+
+_RESULT = ("metrics.jsonl", "model/*", "phase-*.onnx", "ds_config.json")
+"""The files of a training that its manifest lists."""
 
 
 def finished_before(job: Job, log: Log) -> None:
@@ -38,15 +40,16 @@ def unseal(job: Job) -> None:
 
 def finish(job: Job, weights: Mapping[str, Tensor], chosen: Chosen) -> None:
     """Save the finished model, whose weights have the network's shapes, and seal the folder."""
-    state = chosen.state
-    save_model(job.out / "model", job.network, weights, job.vocab.file("vocab.txt").read_bytes())
-    remove_leftovers(job.out)
-    model = sha256_of({path.name: sha256(path) for path in sorted((job.out / "model").iterdir())})
+    state, folder = chosen.state, job.out / "model"
+    if folder.is_dir():  # of an end that has moved, or of a start that was killed here
+        remove(folder)
+    save_model(folder, job.network, weights, job.vocab.file("vocab.txt").read_bytes())
+    model = sha256_of({name: sha256(folder / name) for name in sorted(MODEL_FILES)})
     sealed = extended(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
     if chosen.averaging is not None:
         facts["averaging"] = chosen.averaging
-    # Checkpoints are separate artifacts: one may be deleted or damaged without affecting the finished model. Observer
-    # files are only for viewing, and their programs may write to them later.
-    seal(job.out, sealed, facts, state.seconds + state.other_seconds, without=(CHECKPOINTS, OBSERVERS, PROFILE))
+    # Not checkpoints, which are separate artifacts: one may be deleted or damaged without affecting the finished model.
+    # Not the files of observers and profiles, which are only for viewing, nor what a user keeps in this folder.
+    seal(job.out, sealed, facts, state.seconds + state.other_seconds, only=_RESULT)

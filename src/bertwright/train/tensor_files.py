@@ -7,8 +7,6 @@ need not know how many ranks wrote it.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_typed, sha256_of, write_json
+from bertwright.core.files import atomic_file, read_typed, sha256_of, write_json
 from bertwright.model.saved import read_tensors
 
 
@@ -38,15 +36,9 @@ _INDEX = TypeAdapter(Index)
 
 def write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor], rank: int = 0, world: int = 1) -> None:
     """Write the share of one of `world` ranks of the tensors called `name`, and sync it to disk."""
-    path = folder / _file(name, rank, world)
-    # safetensors creates files with mode 600, so a group that shares the run folder could not read the checkpoints.
-    path.touch()
-    mode = path.stat().st_mode
-    save_file(dict(tensors), path)
-    with contextlib.suppress(OSError):  # a file system without modes
-        path.chmod(mode)
-    with path.open("rb") as handle:
-        os.fsync(handle.fileno())  # on the machine that wrote it: another one may seal
+    # Synced on the machine that wrote it: another one may seal.
+    with atomic_file(folder / _file(name, rank, world)) as temporary:
+        save_file(dict(tensors), temporary)
 
 
 def write_index(folder: Path, name: str, world: int) -> None:

@@ -237,3 +237,30 @@ def test_nothing_that_a_killed_writer_left_is_published(tmp_path: Path) -> None:
     (made.path / "sub" / ".b.txt.5678abcd.tmp").write_text("left by an earlier version")
     build(tmp_path / "corpus", identity(), SILENT, never)
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_the_draft_of_other_settings_is_named_and_goes_when_the_artifact_is_there(tmp_path: Path) -> None:
+    def fails(draft: Path) -> dict[str, int]:
+        (draft / "a.txt").write_text("half")
+        raise DataError("bad input")
+
+    notes = Notes()
+    for colour in ("red", "blue"):
+        with pytest.raises(DataError):
+            build(tmp_path / "corpus", identity(colour), notes, fails)
+    left = f".corpus.{identity('red').fingerprint[:12]}.draft"
+    assert notes.lines == [
+        f"corpus: {left} is what an interrupted run with other settings made; it is removed when this one is finished"
+    ]
+    assert (tmp_path / left).is_dir()
+    build(tmp_path / "corpus", identity("blue"), SILENT, make)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+def test_only_the_files_of_the_result_are_sealed(tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "sub" / ".tmpA1b2C3").write_text("half a model")
+    seal(tmp_path, identity(), {}, 0.0, only=("a.txt", "sub/*"))
+    sealed = open_artifact(tmp_path)
+    assert sealed.names() == ["a.txt", "sub/b.txt"] and sealed.strangers() == ["notes.txt", "sub/.tmpA1b2C3"]

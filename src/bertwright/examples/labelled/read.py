@@ -59,7 +59,9 @@ def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
         return Files((path,), (), ())
     if not path.exists():
         raise RecipeError(f"{key}: {path} does not exist. Give a folder or file of labelled texts.")
-    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else []
+    # Hidden files are what editors and interrupted copies leave.
+    inside = [file for file in path.iterdir() if not file.name.startswith(".")] if path.is_dir() else []
+    files = sorted(file for file in inside if file.suffix in SUFFIXES)
     train = _named(files, ("train", "training"))
     if not train:
         found = ", ".join(file.name for file in files) or "no such file"
