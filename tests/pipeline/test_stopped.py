@@ -14,6 +14,8 @@ import pytest
 from tests.pipeline.command import forked
 from tests.processes import gone
 
+from bertwright.core import signals
+
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 75, signal.SIGHUP: 75, signal.SIGUSR1: 75, signal.SIGUSR2: 75}
 
 
@@ -57,7 +59,7 @@ def pause(module: str, function: str, here: Path) -> None:
 
     def wait(*arguments: object, **settings: object) -> None:
         here.write_text("here\n")
-        time.sleep(600)
+        signals.pause(600)
 
     setattr(importlib.import_module(module), function, wait)
 

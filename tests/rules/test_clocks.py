@@ -10,8 +10,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time", "monotonic_ns", "perf_counter_ns"}
-DRAWS = {"pipeline/test_kill.py"}
-"""Files that draw the moment of a kill from the time that the whole took, and assert nothing about it."""
+DRAWS = {"pipeline/test_kill.py", "pipeline/test_stopped_anywhere.py"}
+"""Files that draw the moment of a kill or a signal from the time that the whole took, and assert nothing about it."""
 
 
 def durations(text: str) -> Iterator[int]:

@@ -18,6 +18,7 @@ from bertwright.bench.measured import Measured, measured
 from bertwright.bench.training import Precision, Side, Step, Training
 from bertwright.bench.workload import Name
 from bertwright.core.errors import DataError
+from bertwright.core.signals import PROGRAMS, STARTING, check_stop, delayed
 
 WARM_UP = 2
 """Steps of each side before measuring, for compilation, caches and first touches of memory."""
@@ -86,11 +87,16 @@ class _Running:
         self.errors = TemporaryFile("w+")  # noqa: SIM115 (closed on leaving)
         command = [sys.executable, "-m", "bertwright.bench.side", side, name, json.dumps(asdict(training))]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)
+        with STARTING, delayed():
+            self.process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True, process_group=0
+            )
+            PROGRAMS.add(self.process.pid)
 
     def steps(self, number: int) -> list[Step]:
         """Run `number` steps and return the measurements of each."""
         assert self.process.stdin and self.process.stdout
+        check_stop()
         try:
             self.process.stdin.write(f"{number}\n")
             self.process.stdin.flush()
@@ -114,3 +120,4 @@ class _Running:
                 if pipe:
                     pipe.close()
         self.process.wait()
+        PROGRAMS.discard(self.process.pid)

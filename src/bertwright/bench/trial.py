@@ -16,7 +16,7 @@ from typing import Any
 from bertwright.bench.search import Candidate, Trial, step_seconds
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
-from bertwright.core.running import running
+from bertwright.core.running import output_of, running
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.metrics import read_rows
@@ -123,7 +123,8 @@ def _train(arguments: Sequence[str], log: Path, tried: Tried) -> int | None:
     with log.open("wb") as out:
         command = ["/bin/sh", "-c", _GUARDED, kilobytes, *start, *arguments]
         with running(command, _PATIENCE, stdout=out, stderr=out) as process, suppress(subprocess.TimeoutExpired):
-            return process.wait(tried.limit)
+            output_of(process, limit=tried.limit)
+            return process.returncode
     return None
 
 

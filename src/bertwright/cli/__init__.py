@@ -8,21 +8,40 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
+
+
+def program() -> None:
+    """Entry point of a process, which ends after it. Worker processes import this module and need nothing it calls."""
+    # First of all: a signal during the imports, which take most of a start, is to be heard too.
+    from bertwright.core.signals import end_on_signals
+
+    try:
+        with end_on_signals(process_ends=True):
+            main()
+    except RuntimeError as error:  # there may be no memory for the thread that watches for signals
+        _leave_for_lack(error)
 
 
 def main() -> None:
-    """Entry point. Worker processes import this module but need nothing that it calls."""
+    """Parse `sys.argv`, run the verb, and exit; a notebook or a test may go on after it."""
     # For plugins of pydantic the metadata of every installed package is read: a twentieth of a start, for none at all.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from bertwright.cli.app import main as parse_and_call
-    # Under a small limit (`ulimit -v`), there may be no memory to load the module that formats errors; and an
-    # environment that only trains may lack the packages of the command line.
-    except (MemoryError, ImportError) as error:
-        from bertwright.core.errors import of_memory, of_missing
 
-        if (told := of_memory(error) or of_missing(error)) is None:
-            raise
-        print(f"bertwright: {told}", file=sys.stderr)
-        sys.exit(told.exit_code)
-    parse_and_call()
+        parse_and_call()
+    # Under a small limit (`ulimit -v`), there may be no memory for the module that formats errors or the thread that
+    # watches for signals; and an environment that only trains may lack the packages of the command line.
+    except (MemoryError, ImportError, RuntimeError) as error:
+        _leave_for_lack(error)
+
+
+def _leave_for_lack(error: Exception) -> NoReturn:
+    """Exit with a sentence if the error says that memory or a package is missing; else raise it again."""
+    from bertwright.core.errors import of_memory, of_missing
+
+    if (told := of_memory(error) or of_missing(error)) is None:
+        raise error
+    print(f"bertwright: {told}", file=sys.stderr)
+    sys.exit(told.exit_code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertwright.cli import main
+from bertwright.cli import program
 
 if __name__ == "__main__":
-    main()
+    program()

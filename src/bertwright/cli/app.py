@@ -13,6 +13,8 @@ import gc
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
@@ -23,8 +25,16 @@ import typer.core
 from bertwright._version import __version__
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.hint import hint
-from bertwright.core.errors import BertwrightError, of_memory, of_missing, of_the_system
-from bertwright.core.signals import Stopped, end_on_signals, farewell
+from bertwright.core.errors import (
+    BertwrightError,
+    DivergedError,
+    Interrupted,
+    RankError,
+    of_memory,
+    of_missing,
+    of_the_system,
+)
+from bertwright.core.signals import Stopped, check_stop, end_on_signals, farewell
 
 _VERBS = {
     "run": "stages",
@@ -88,6 +98,7 @@ def _load(name: str) -> Any:
         verb = import_module(f"bertwright.cli.{_VERBS[name]}").VERBS[name]
     finally:
         gc.enable()
+    check_stop()
     if not isinstance(verb, typer.Typer):
         alone = typer.Typer(add_completion=False)
         alone.command(name)(verb)
@@ -146,24 +157,53 @@ def main() -> None:
             # JSON is always UTF-8; otherwise, a terminal may not have the letters of a name.
             encoding = "utf-8" if stream is sys.stdout and _as_json() else None
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-    try:
-        with end_on_signals():
+    with end_on_signals(), _stopping_at_output():
+        try:
             _parse_and_call()
-    # Watching for signals starts a thread, and there may be no memory for one.
-    except RuntimeError as error:
-        _leave_for_lack(error)
+        finally:
+            _write_out()
+
+
+@contextmanager
+def _stopping_at_output() -> Iterator[None]:
+    """Make writing to standard output a safe point for signals: whoever stops a command gets no result of it, and a
+    signal after the last line of the result no longer stops anything."""
+    stream, write = sys.stdout, sys.stdout.write
+
+    def write_unless_stopped(text: str) -> int:
+        if text.strip("\n"):  # not the end of a line, or nothing: the result is out
+            check_stop()
+        return write(text)
+
+    with suppress(AttributeError):  # a stream of somebody else's, which takes no attributes
+        setattr(stream, "write", write_unless_stopped)  # noqa: B010 (a method cannot be assigned to)
+    try:
+        yield
     finally:
-        _write_out()
+        with suppress(AttributeError):
+            delattr(stream, "write")
 
 
 def _parse_and_call() -> None:
+    """Run the verb; a signal ends it at a safe point, even one where an error is about to be printed."""
     try:
+        _call()
+    except Stopped as stop:
+        _leave(*farewell(stop))
+
+
+def _call() -> None:
+    try:
+        check_stop()
         # With --json, usage errors are also JSON objects; without it they are shown with the usage.
         sys.exit(app(prog_name="bertwright", standalone_mode=not _as_json()) or 0)
     except _USAGE as error:
         where = f" Look at {error.ctx.command_path} --help." if error.ctx else ""
         _leave(" ".join(error.format_message().split()).rstrip(".") + "." + where, error.exit_code)
     except BertwrightError as error:
+        # The signal may have ended a program that the command had started; training stops by itself.
+        if not isinstance(error, Interrupted | DivergedError | RankError):
+            check_stop()
         _leave(str(error), error.exit_code)
     # A full disk, a folder without permission: the user can fix it, so print a sentence and no traceback.
     except OSError as error:
@@ -173,8 +213,6 @@ def _parse_and_call() -> None:
     # torch reports a lack of memory as a RuntimeError; a library that cannot be mapped raises ImportError.
     except (MemoryError, RuntimeError, ImportError) as error:
         _leave_for_lack(error)
-    except Stopped as stop:
-        _leave(*farewell(stop))
 
 
 def _write_out() -> None:

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, shortened, time_left, visible
+from bertwright.core.signals import check_stop
 
 if TYPE_CHECKING:  # loading rich takes longer than checking a recipe
     from rich.progress import TaskID
@@ -83,7 +84,8 @@ class Terminal:
         self._bars.stop()
 
     def say(self, message: str) -> None:
-        """Print a sentence above the bars."""
+        """Print a sentence above the bars; a safe point for signals (`check_stop`)."""
+        check_stop()
         text = visible(message)
         # rich wraps between words, a terminal inside them. A word longer than a line (an address) must stay copyable.
         whole = not self._console.is_terminal or max(map(len, text.split()), default=0) > self._console.width
@@ -92,8 +94,9 @@ class Terminal:
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Update the stage's bar, with its rates and the time left; a finished bar is removed.
 
-        For training the text comes from the last metrics row, which covers the entire run.
+        For training the text comes from the last metrics row, which covers the entire run. A safe point for signals.
         """
+        check_stop()
         throughput = self._throughputs.setdefault(stage, Throughput())
         rates = throughput.describe(time.monotonic(), done, total, unit, counts)
         self._show(stage, done, total, self._rows.get(stage) or ", ".join(filter(None, [unit, rates])))

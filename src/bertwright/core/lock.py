@@ -11,6 +11,7 @@ from typing import Self
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import cannot_write
 from bertwright.core.log import SILENT, Log
+from bertwright.core.signals import LOOK, pause
 
 LOCK = ".lock"
 """Name of the lock file; every run folder contains it from the start."""
@@ -67,10 +68,11 @@ class FolderLock:
     def _await(self, kind: int) -> None:
         if not self._take(kind | fcntl.LOCK_NB):
             self._log.say(f"waiting for another process that works in {self._folder}")
-            self._take(kind)
+            while not self._take(kind | fcntl.LOCK_NB):
+                pause(LOOK)
 
     def _take(self, kind: int) -> bool:
-        """Take the lock; returns False only if `kind` says not to wait and another process holds it."""
+        """Take the lock without waiting; returns whether no other process holds it."""
         try:
             # A lock of the kernel rather than a file that says "locked": kill -9 leaves no stale lock behind.
             fcntl.flock(self._descriptor, kind)

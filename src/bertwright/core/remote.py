@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from bertwright.core.files import cannot_write, make_folder, read_json, sync_fol
 from bertwright.core.log import Log
 from bertwright.core.redact import shown
 from bertwright.core.servers import Answer, Version, ask
+from bertwright.core.signals import LOOK, check_stop, pause
 
 _PAUSES = (1.0, 4.0, 15.0)
 """Seconds to wait before each retry of a transfer that made no progress."""
@@ -61,11 +61,18 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
             raise cannot_write(path, error) from error
         with handle:
             # If processes on one machine want the same file, one downloads it; the others wait and find it.
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            _lock(handle)
             if _is_at(handle, path):  # not moved or removed by the process that held the lock
                 handle.seek(0, os.SEEK_END)  # which may have appended while this one waited
                 yield handle
                 return
+
+
+def _lock(handle: BinaryIO) -> None:
+    while True:
+        with suppress(BlockingIOError):
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        pause(LOOK)
 
 
 def _is_at(handle: BinaryIO, path: Path) -> bool:
@@ -93,7 +100,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
                     f"the transfer of {shown(url)} stopped at byte {handle.tell():,}: {shown(str(error))}. Check the "
                     "address and the connection, and run the same command again: it continues from there."
                 ) from None
-            time.sleep(_PAUSES[tries])
+            pause(_PAUSES[tries])
             tries += 1
 
 
@@ -124,6 +131,7 @@ def _known(note: Path) -> Version | None:
 def _write(answer: Answer, handle: BinaryIO, log: Log) -> None:
     total = answer.version.size
     for block in answer.blocks():
+        check_stop()
         try:
             handle.write(block)
             handle.flush()

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any
 
-from bertwright.core.signals import delayed
+from bertwright.core.signals import LOOK, PROGRAMS, STARTING, check_stop, delayed, hears_signals
 
 
 @contextmanager
@@ -21,13 +23,37 @@ def running(command: Sequence[str], patience: float, **settings: Any) -> Iterato
     """
     process = None
     try:
-        # A signal that raised between the start and the assignment would leave a program that nobody ends.
-        with delayed():
+        # Outside the command line, Ctrl-C raised between the two lines would leave a program that nobody ends.
+        with STARTING, delayed():
             process = subprocess.Popen(command, process_group=0, **settings)
+            PROGRAMS.add(process.pid)
         yield process
     finally:
         if process is not None:
             _end_group(process, patience)
+            PROGRAMS.discard(process.pid)
+
+
+def output_of(process: subprocess.Popen[bytes], given: bytes | None = None, limit: float | None = None) -> bytes:
+    """Return the standard output of a program, which receives `given`, once it has ended; a signal ends the waiting
+    (`check_stop`). Raises `subprocess.TimeoutExpired` after `limit` seconds."""
+    if not hears_signals():
+        return process.communicate(given, limit)[0] or b""
+    # On a thread, because communicating cannot be interrupted and resumed while input is being sent.
+    answer = Future[bytes]()
+    Thread(target=_communicate, args=(answer, process, given, limit), name="output", daemon=True).start()
+    while not wait([answer], LOOK).done:
+        check_stop()
+    return answer.result()
+
+
+def _communicate(
+    answer: Future[bytes], process: subprocess.Popen[bytes], given: bytes | None, limit: float | None
+) -> None:
+    try:
+        answer.set_result(process.communicate(given, limit)[0] or b"")
+    except BaseException as error:  # raised where the answer is waited for
+        answer.set_exception(error)
 
 
 def shell_code(code: int) -> int:

@@ -7,26 +7,22 @@ it counted. An executor decides nothing about the result: which worker does whic
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures import Executor as Submitter
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnContext, SpawnProcess
-from types import FrameType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
 from bertwright.core.processor import default_workers
-from bertwright.core.signals import LEAVE, PATIENCE, Stopped, unheard
+from bertwright.core.signals import LOOK, Stopped, check_stop, end_process, unheard
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -98,7 +94,7 @@ class Pool:
             stop, self._stop = multiprocessing.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_begin, initargs=(stop,))
         try:
-            return map_ahead(self._pool, partial(_in_worker, function), tasks, AHEAD * self._workers, on_done)
+            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done)
         except BrokenProcessPool as error:
             raise DataError(
                 f"{stage}: a worker process was killed (out of memory?). Run the same command again with fewer workers "
@@ -119,8 +115,9 @@ def map_ahead(
 
     def collect(most: int) -> None:
         while len(running) > most:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            for future in wait(running, LOOK, FIRST_COMPLETED).done:
                 results[running.pop(future)] = _noted(future.result(), on_done)
+            check_stop()
 
     for number, task in enumerate(tasks):
         running[pool.submit(function, task)] = number
@@ -130,6 +127,7 @@ def map_ahead(
 
 
 def _noted(result: Result, on_done: Callable[[Result], None] | None) -> Result:
+    check_stop()
     if on_done:
         on_done(result)
     return result
@@ -163,32 +161,16 @@ _starting = threading.Lock()
 
 def _begin(stop: Connection) -> None:
     """Initialize a new worker: watch the other end of `stop`."""
-    signal.signal(LEAVE, _vanish)
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
 
 
-def _in_worker(function: Callable[[Task], Result], task: Task) -> Result:
-    """Run a task; a worker told to exit meanwhile leaves it as by an error, so that partial output is removed."""
-    signal.signal(LEAVE, _leave)
-    try:
-        return function(task)
-    finally:
-        signal.signal(LEAVE, _vanish)
-
-
 def _end_in_time(stop: Connection) -> None:
-    """Exit when the parent says so or dies, however it dies: a worker would otherwise wait for work forever."""
+    """Exit when the parent says so or dies, however it dies: a worker would otherwise wait for work forever.
+
+    At once, as by a kill: an exception raised from outside could pass for an error of what the task reads, and be noted
+    as its result. The next start removes what the task has not finished.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None
-    if stop in wait_for([parent.sentinel, stop]):
-        signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
-        time.sleep(PATIENCE)
-    os._exit(1)
-
-
-def _vanish(number: int, frame: FrameType | None) -> None:
-    os._exit(1)  # outside a task there is nothing to clean up, and an exception would be printed
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(1)
+    wait_for([parent.sentinel, stop])
+    end_process(1)

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from bertwright.core.errors import DataError
-from bertwright.core.running import running
+from bertwright.core.running import output_of, running
 from bertwright.corpus.config import SplitConfig
 
 # quntoken replaces every character outside its table (soft hyphens, CJK, IPA) with this one.
@@ -76,7 +76,7 @@ def _answer(config: SplitConfig, question: str) -> str:
         pipe = subprocess.PIPE
         try:
             with running(config.command, 0, stdin=pipe, stdout=pipe, stderr=complaints) as child:
-                output, _ = child.communicate(question.encode(), timeout=seconds)
+                output = output_of(child, question.encode(), seconds)
         except OSError as error:
             raise DataError(
                 f"corpus.split.command: cannot run {name!r}: {error.strerror or error}. Install it, or give its "

@@ -16,13 +16,13 @@ from pathlib import Path
 from bertwright.check.recipe import check_recipe
 from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.files import make_folder
+from bertwright.core.files import make_folder, remove
 from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
-from bertwright.core.running import running, shell_code
+from bertwright.core.running import output_of, running, shell_code
 from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.lineage import refuse_other_training
-from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal, remove
+from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal
 from bertwright.pipeline.rehearsal_ranks import code_of, program
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
@@ -150,7 +150,7 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
     command = [*program(ranks), *arguments]
     # Ctrl-C reaches only this process, which then ends the part and all its children.
     with log.open("wb") as errors, running(command, PATIENCE, stderr=errors, **settings) as process:
-        out, _ = process.communicate()
+        out = output_of(process)
     if not process.returncode:
         return Outcome(name, "ok", f"{time.monotonic() - started:.1f} s")
     said = log.read_bytes()

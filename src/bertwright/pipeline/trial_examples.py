@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from bertwright.core.errors import DataError
-from bertwright.core.files import make_folder
+from bertwright.core.files import make_folder, remove
 from bertwright.core.log import Log
+from bertwright.core.running import output_of, running
 from bertwright.pipeline.failure import why_failed
-from bertwright.pipeline.rehearsal import PREPARED, link, rehearsal, remove
+from bertwright.pipeline.rehearsal import PREPARED, link, rehearsal
 from bertwright.recipe import Recipe
+
+PATIENCE = 20.0
+"""Seconds that the program which makes the examples is given to end after it was asked to."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +59,14 @@ def trial_examples(recipe: Recipe, run: Path, log: Log, scratch: Path) -> Iterat
         if "examples" not in planned.made:
             planned.recipe.write(scratch / "data.toml")
             command = [sys.executable, "-m", "bertwright.cli", "run", str(scratch / "data.toml"), "--until", "examples"]
-            done = subprocess.run([*command, "--out", str(data), "--json"], capture_output=True, check=False)
-            if done.returncode:
-                reason = why_failed(done.stdout, done.stderr, done.returncode)
-                raise DataError(f"autotune: the examples could not be made: {reason}")
+            with TemporaryFile() as errors:
+                command += ["--out", str(data), "--json"]
+                with running(command, PATIENCE, stdout=subprocess.PIPE, stderr=errors) as process:
+                    out = output_of(process)
+                errors.seek(0)
+                if process.returncode:
+                    reason = why_failed(out, errors.read(), process.returncode)
+                    raise DataError(f"autotune: the examples could not be made: {reason}")
         yield TrialExamples(planned.recipe, data)
     finally:
         remove(scratch)

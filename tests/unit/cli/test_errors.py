@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from bertwright.cli import app, main
 from bertwright.core.errors import of_memory, of_missing
+from bertwright.core.signals import Stopped, end_on_signals
 
 
 @pytest.fixture
@@ -255,3 +257,15 @@ def printing(to: IO[bytes], words: str) -> "subprocess.CompletedProcess[str]":
     """A command that prints to a file, as always with a buffer."""
     command, environment = [sys.executable, "-m", "bertwright.cli", words], {**os.environ, "PYTHONUNBUFFERED": ""}
     return subprocess.run(command, stdout=to, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+
+
+def test_a_signal_ends_a_command_before_its_result_and_changes_nothing_after_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with end_on_signals(), app._stopping_at_output():
+        print("the result")
+        os.kill(os.getpid(), signal.SIGTERM)
+        app._write_out()
+        with pytest.raises(Stopped):
+            print("another")
+    assert capsys.readouterr().out == "the result\n"
