@@ -28,6 +28,8 @@ PROMISED = {
     "nsp_accuracy",
     "tokens_seen",
     "tokens_per_second",
+    "sequences_per_second",
+    "train_seconds",
     "seconds",
 }
 STAGES = ["corpus", "vocab", "examples", "train", "evaluate", "export"]

@@ -148,6 +148,10 @@ class Summary(Scores):
     """Real tokens trained on."""
     tokens_per_second: float
     """Real tokens trained on per second."""
+    train_seconds: float
+    """Seconds spent in training steps, without scoring and saving, over all starts."""
+    sequences_per_second: float
+    """Sequences (samples) trained on per second of these."""
     tflops_done: float | None
     """10^12 floating-point operations of the model in training, over all starts; None if they were not counted."""
     hours: float | None

@@ -26,7 +26,7 @@ def disk_left(recipe: Recipe, data: Data, works: Sequence[PhaseWork]) -> dict[st
     # The last checkpoint of each phase stays; the best one is nearly always among the newest.
     kept = train.keep_checkpoints + len(works) - 1
     if None not in [work.steps for work in works]:
-        kept = min(kept, sum(times(train.checkpoint_every, work.steps or 1) for work in works))
+        kept = min(kept, sum(times(train.checkpoint_every, work.steps or 1, work.epochs) for work in works))
     left = {
         "corpus": None if text is None else _PACKED * text,
         "examples": None if text is None else examples_bytes(recipe, text),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from bertwright.plan.data import Data
 from bertwright.plan.machine import Machine, workers_of
@@ -59,13 +61,17 @@ def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data, gpu: bo
     network = recipe.network()
     # 12 bytes a parameter: the weights and two moments in float32. Training does not wait for what is saved beside it.
     save = 0.0 if recipe.train.saves_beside(gpu) else 12.0 * network.parameters / _DISK
-    scores, saves = (times(every, steps) for every in (recipe.train.evaluate_every, recipe.train.checkpoint_every))
+    scores, saves = (
+        times(every, steps, work.epochs) for every in (recipe.train.evaluate_every, recipe.train.checkpoint_every)
+    )
     return PhaseTime(steps, seconds, scores * score, saves * save)
 
 
-def times(every: int, steps: int) -> int:
-    """How often something happens in a phase that occurs every `every` steps (0: ten times per phase) and at the
-    end."""
+def times(every: int | Literal["epoch"], steps: int, epochs: float | None) -> int:
+    """How often something happens in a phase that occurs every `every` steps (0: ten times per phase; or after every
+    epoch, of which it has `epochs`) and at the end."""
+    if every == "epoch":
+        return min(steps, math.ceil(epochs or 1))
     return -(-steps // (every or max(1, -(-steps // PARTS_OF_A_PHASE))))
 
 

@@ -34,6 +34,12 @@ class PhaseWork:
     """How often each example of all passes is read; None if not known."""
 
     @property
+    def epochs(self) -> float | None:
+        """Passes of the phase over its examples; None if their number is not known."""
+        passes = self.examples.per_pass
+        return None if self.sequences is None or not sum(passes) else self.sequences * len(passes) / sum(passes)
+
+    @property
     def mean_length(self) -> float:
         """Mean number of real tokens per sequence."""
         return self.examples.mean_length

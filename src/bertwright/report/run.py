@@ -100,6 +100,8 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],
         "tokens_per_second": train["tokens_per_second"],
+        "train_seconds": (seconds := train["train_seconds"]),
+        "sequences_per_second": round(train["sequences_seen"] / max(seconds, 1e-9), 2),
         # Older trainings did not count them.
         "tflops_done": train.get("tflops_done"),
         "hours": train.get("hours"),

@@ -28,7 +28,7 @@ def after_step(
     # A signal reaches ranks at different steps, or only one rank; all must stop after the same step.
     asked = session.asked
     notice, stop = ranks.any_of(asked.to_save(), asked.to_stop())
-    scored = state.phase_end or window.part_ends or step % phase.evaluate_every == 0
+    scored = state.phase_end or window.part_ends or phase.due(phase.evaluate_every, step)
     scores: Mapping[str, float | None] = {}
     if scored:
         try:
@@ -39,7 +39,7 @@ def after_step(
     refuse_no_update(session, phase, state)
     if not state.unscored:
         _say_schedule_cut(session, phase, state)
-    due = state.phase_end or window.part_ends or step % phase.checkpoint_every == 0
+    due = state.phase_end or window.part_ends or phase.due(phase.checkpoint_every, step)
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
     if save or row_is_due(phase, step):  # on all ranks, because the hash is an all-reduce
@@ -128,7 +128,7 @@ def _say_schedule_cut(session: Session, phase: Phase, state: State) -> None:
 
 def row_is_due(phase: Phase, step: int) -> bool:
     """Whether a row is always written after `step`: it is logged, scored or saved, or the last of its phase."""
-    due = any(step % every == 0 for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
+    due = any(phase.due(every, step) for every in (phase.log_every, phase.evaluate_every, phase.checkpoint_every))
     return due or step == phase.steps
 
 

@@ -50,10 +50,12 @@ class TrainConfig(Section):
     """Seed for the initial weights, the order of examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
     """Maximum number of held-out sequences scored during training, spread evenly over the held-out split."""
-    evaluate_every: int = runtime_only(0, ge=0)
-    """Optimizer steps between held-out scores; 0: ten times per phase. The end of a phase is always scored."""
-    checkpoint_every: int = runtime_only(0, ge=0)
-    """Optimizer steps between checkpoints; 0: ten times per phase. The end of a phase is always saved."""
+    evaluate_every: Annotated[int, Field(ge=0)] | Literal["epoch"] = runtime_only(0)
+    """Optimizer steps between held-out scores; 0: ten times per phase; "epoch": after the last step of each epoch. The
+    end of a phase is always scored."""
+    checkpoint_every: Annotated[int, Field(ge=0)] | Literal["epoch"] = runtime_only(0)
+    """Optimizer steps between checkpoints; 0: ten times per phase; "epoch": after the last step of each epoch. The end
+    of a phase is always saved."""
     save_async: Literal["auto"] | bool = runtime_only("auto")
     """Whether a thread writes checkpoints while training continues, from a copy of weights and moments in host memory
     (12 bytes per parameter, plus 4 for each copy that an average keeps). `auto`: only on a GPU, whose memory the copy
@@ -73,8 +75,9 @@ class TrainConfig(Section):
     spot_notice: SpotNoticeConfig = runtime_only(NoNoticeConfig())
     """Cloud that each training machine queries about being taken away: `azure`, `aws`, `gcp`, or `none`. A notice
     triggers a checkpoint after the current step. Give a name, or a section with its keys."""
-    log_every: int = runtime_only(10, ge=1)
-    """Optimizer steps per row of metrics."""
+    log_every: Annotated[int, Field(ge=1)] | Literal["epoch"] = runtime_only(10)
+    """Optimizer steps per row of metrics; "epoch": one row for each epoch. Steps that are scored or saved always have
+    one."""
     observers: Observers = runtime_only(())
     """Programs that receive the metrics rows, in addition to metrics.jsonl: `tensorboard`, `mlflow`, `trackio`,
     `wandb`. Give names, or sections for those that have keys."""

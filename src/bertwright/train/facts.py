@@ -61,6 +61,15 @@ def micro_batching_of(phase: Phase) -> dict[str, Any]:
     return {**asdict(phase.loader.settings.micro_batching), **({"found": True} if phase.finds_micro_batch else {})}
 
 
+def trained_in(state: State) -> str:
+    """Say what training took over all starts: sequences, seconds and their rate, as other programs print them."""
+    rate, seconds = state.sequences_seen / max(state.seconds, 1e-9), state.seconds
+    return (
+        f"{state.sequences_seen:,} sequences in {seconds:,.1f} s of training ({rate:,.1f} sequences/s, "
+        f"{state.total_steps / max(seconds, 1e-9):,.2f} steps/s), without scoring and saving"
+    )
+
+
 def counts(
     state: State, network: NetworkConfig, vocab: Artifact, weights: str, init: Mapping[str, Any]
 ) -> dict[str, Any]:

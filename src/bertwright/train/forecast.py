@@ -71,11 +71,6 @@ class Forecast:
             if later.budget:
                 end = min(end, done + math.ceil(max(later.budget - gone, 0.0) / (later.room * training)))
             seconds += (end - done) * later.room * training
-            seconds += _times(later.evaluate_every, done, end) * later.heldout_room * scoring
-            seconds += _times(later.checkpoint_every, done, end) * self.saving
+            seconds += later.times(later.evaluate_every, done, end) * later.heldout_room * scoring
+            seconds += later.times(later.checkpoint_every, done, end) * self.saving
         return seconds
-
-
-def _times(every: int, done: int, steps: int) -> int:
-    """Return how often an event that occurs every `every` steps, and at the end, occurs after step `done`."""
-    return -(-steps // every) - done // every

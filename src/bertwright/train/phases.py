@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
+from typing import Literal
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
@@ -21,6 +23,8 @@ from bertwright.train.unreached import unreached
 
 ACCURACY = "mlm_accuracy"
 """The held-out score that can end a phase."""
+Interval = int | Literal["epoch"]
+"""Steps between two events; "epoch": they happen after the last step of each epoch."""
 PARTS_OF_A_PHASE = 10
 """How often a phase is scored and saved if the recipe does not say."""
 
@@ -44,9 +48,9 @@ class Phase:
     peak: float
     """Peak learning rate."""
     seed: int
-    log_every: int
-    evaluate_every: int
-    checkpoint_every: int
+    log_every: Interval
+    evaluate_every: Interval
+    checkpoint_every: Interval
     restart_bias_correction: bool = True
     """Whether the optimizer's update count restarts at 0 at the hand-over to this phase."""
     budget: float = 0.0
@@ -76,6 +80,25 @@ class Phase:
     def over(self, step: int, seconds: float) -> bool:
         """Whether the phase ends after `step` steps and `seconds` seconds of it."""
         return step >= self.steps or 0 < self.budget <= seconds
+
+    def epochs(self, step: int) -> int:
+        """Return how many epochs the first `step` steps have completed."""
+        sizes = self.loader.epoch_sizes
+        rounds, rest = divmod(self.loader.settings.batches.before(step), sum(sizes))
+        return rounds * len(sizes) + sum(end <= rest for end in accumulate(sizes))
+
+    def due(self, every: Interval, step: int) -> bool:
+        """Whether something that happens at this interval happens after `step` steps."""
+        if every == "epoch":
+            return self.epochs(step) > self.epochs(step - 1)
+        return step % every == 0
+
+    def times(self, every: Interval, done: int, end: int) -> int:
+        """Return how often something that happens at this interval, and at the end, happens after step `done`."""
+        if every != "epoch":
+            return -(-end // every) - done // every
+        last = end > done and not self.due(every, end)
+        return min(self.epochs(end) - self.epochs(done), end - done) + last
 
     def part(self, seconds: float) -> int:
         """Return the index of the current part of the time budget; the end of each part is scored and saved."""

@@ -24,6 +24,7 @@ from bertwright.objectives.config import DistillationConfig
 from bertwright.train.after_step import after_step, end_now, row_is_due, score_late
 from bertwright.train.build import build, say_baseline
 from bertwright.train.expected import Bands
+from bertwright.train.facts import trained_in
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
 from bertwright.train.identity import Inputs, Settings, finished
 from bertwright.train.job import job_of
@@ -81,6 +82,7 @@ def run(
             # On all ranks, although only rank 0 writes: a sharded engine has to collect the parts.
             weights, _ = built.trained.engine.gather()
             if ranks.first:
+                log.say(f"train: {trained_in(state)}")
                 finish(job, weights, chosen)
         # If a rank exited early, the launcher would kill rank 0 while it is still writing.
         ranks.barrier()

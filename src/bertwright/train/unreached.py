@@ -27,8 +27,9 @@ def unreached(train: TrainConfig, steps: Sequence[int] = ()) -> Iterator[tuple[s
             text = f"has a rate from step {later[0]:,} on, {has}"
             yield f"{key}.masking.rate", f"{text}; leave that pair out, or make the phase longer"
         # With a time limit, each tenth of it is scored, too.
-        if phase.target_accuracy is not None and phase.hours is None and train.evaluate_every >= length:
-            text = f"{phase.target_accuracy:g} is looked for every {train.evaluate_every:,} steps"
+        every = 1 if train.evaluate_every == "epoch" else train.evaluate_every
+        if phase.target_accuracy is not None and phase.hours is None and every >= length:
+            text = f"{phase.target_accuracy:g} is looked for every {every:,} steps"
             text += f" (train.evaluate_every), but the phase ends after {length:,} steps ({given}) in any case"
             yield f"{key}.target_accuracy", f"{text}; lower train.evaluate_every, or leave it out"
     yield from _unjudged(train, max(lengths))

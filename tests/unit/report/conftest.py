@@ -130,6 +130,7 @@ EXAMPLES = {
 TRAIN = {
     "parameters": 4_386_178,
     "steps": 900,
+    "sequences_seen": 71_200,
     "tokens_seen": 7_300_000,
     "tokens_per_second": 51_234.5,
     "train_seconds": 142.4,

@@ -189,6 +189,7 @@ def test_summary_has_the_numbers_and_the_stages(run_folder: Make) -> None:
     }
     assert {name: summary[name] for name in wanted} == wanted
     assert (summary["tokens_seen"], summary["tokens_per_second"]) == (7_300_000, 51_234.5)
+    assert (summary["train_seconds"], summary["sequences_per_second"]) == (142.4, 500.0)
     assert list(summary["stages"]) == [*STAGES, "report"]
     del summary["stages"]["report"]
     for name, stage in summary["stages"].items():

@@ -1,11 +1,13 @@
 """The time that is left of a run, reckoned by hand."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bertwright.train.forecast import Forecast
+from bertwright.train.phases import Phase
 from bertwright.train.state import State
 from bertwright.train.window import Window, full_times, time_left
 
@@ -21,7 +23,7 @@ SECOND = {
 
 @pytest.fixture
 def phases() -> list[Any]:
-    return [SimpleNamespace(**FIRST), SimpleNamespace(**SECOND)]
+    return [SimpleNamespace(**phase, times=partial(Phase.times, None)) for phase in (FIRST, SECOND)]
 
 
 def test_all_phases_their_scores_and_checkpoints_and_the_last_score_count(phases: list[Any]) -> None:

@@ -38,6 +38,25 @@ def test_an_end_after_the_phase_is_refused_in_any_unit(prepared: Prepared, lengt
         resolved(prepared, {**length, "end_after": steps + 1})
 
 
+@pytest.mark.parametrize("warmup", [(), ((0, 4), (30, 8))])
+def test_epochs_end_where_their_last_example_is_read(prepared: Prepared, warmup: tuple[tuple[int, int], ...]) -> None:
+    every = {"evaluate_every": "epoch", "checkpoint_every": "epoch", "log_every": "epoch"}
+    phase = resolved(prepared, {"epochs": 3.5, "batch_warmup": warmup}, **every)
+    sizes, batches = phase.loader.epoch_sizes, phase.loader.settings.batches
+    expected, read, left = [], 0, 0
+    for step in range(1, phase.steps + 1):  # counted one example after another
+        for _ in range(batches.at(step - 1)):
+            left += 1
+            if left == sizes[read % len(sizes)]:
+                read, left = read + 1, 0
+                expected.append(step)
+    assert len(expected) == 3 and phase.steps not in expected
+    assert [step for step in range(1, phase.steps + 1) if phase.due("epoch", step)] == expected
+    assert phase.times("epoch", 0, phase.steps) == 4, "and once at the end"
+    assert phase.times("epoch", expected[0], expected[1]) == 1
+    assert (phase.times(10, 0, 25), phase.times(10, 10, 25)) == (3, 2)
+
+
 def test_epochs_reuse_the_passes_in_turn() -> None:
     assert samples_of_epochs(2.5, [10, 20]) == 10 + 20 + 5
     assert samples_of_epochs(0.25, [8]) == 2

@@ -265,6 +265,21 @@ def test_the_row_of_a_step_that_became_the_end_of_a_phase_has_its_scores(
     assert states_of(done)[-1]["other_seconds"] >= 0.3, "time spent on scoring counts"
 
 
+def test_each_epoch_is_scored_saved_and_logged_once_and_so_is_the_end(train: Train) -> None:
+    """Also in a training that is stopped between and goes on."""
+    every = dict.fromkeys(("evaluate_every", "checkpoint_every", "log_every"), "epoch")
+    settings = {"phases": [{**PHASES[0], "steps": None, "epochs": 2.5}], "keep_checkpoints": 100, **every}
+    whole = train("whole", **settings)
+    rows = metric_lines(whole.path)
+    with pytest.raises(RuntimeError):
+        train("run", log=Notes(kill_at_row=2, error=RuntimeError), **settings)
+    again = metric_lines(train("run", **settings).path)
+    assert len(rows) == 3 and [row["step"] for row in rows] == [row["step"] for row in again]
+    assert all("heldout_mlm_loss" in row and row["saved"] for row in rows)
+    assert rows[-1]["step"] == rows[-1]["steps"]
+    assert [row["heldout_mlm_loss"] for row in rows] == [row["heldout_mlm_loss"] for row in again]
+
+
 def test_a_phase_cannot_end_at_a_step_that_has_passed(train: Train) -> None:
     with pytest.raises(RuntimeError):
         train("run", log=Notes(kill_at_row=5, error=RuntimeError))

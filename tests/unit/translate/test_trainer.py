@@ -160,7 +160,9 @@ def test_intervals_count_as_their_strategies_say() -> None:
         "train.log_every": 10,
         "train.checkpoint_every": 250,
     }
-    assert intervals("--save_strategy epoch --save_steps 5 --logging_strategy no --logging_steps 5") == {}
+    assert intervals("--save_strategy epoch --save_steps 5 --logging_strategy no --logging_steps 5") == {
+        "train.checkpoint_every": "epoch"
+    }
     assert intervals("--eval_steps 50") == {}, "the strategy is no"
     assert intervals("--evaluation_strategy steps --eval_steps 50") == {"train.evaluate_every": 50}
     assert intervals("--eval_strategy steps --logging_steps 20")["train.evaluate_every"] == 20

@@ -100,9 +100,18 @@ def interval(command: Command, name: str) -> Iterator[Key]:
         yield Key(key, ceil(steps * most) if steps < 1 else int(steps), command.source(name))
 
 
+def by_epoch(command: Command, name: str) -> Iterator[Key]:
+    """An interval of one epoch; one in steps is that of the option with the number."""
+    key = next(key for strategies, key in _INTERVALS.values() if name in strategies)
+    if command[name] == "epoch":
+        yield Key(key, "epoch", command.source(name))
+
+
 def scores(command: Command, name: str) -> Iterator[Key]:
-    """Scores every so many steps; without a number, as often as there are rows of metrics."""
-    if command["eval_steps"]:
+    """Scores every epoch, or every so many steps; without a number, as often as there are rows of metrics."""
+    if command[name] == "epoch":
+        yield from by_epoch(command, name)
+    elif command["eval_steps"]:
         yield from interval(command, "eval_steps")
     elif command[name] == "steps" and (steps := command.number("logging_steps")) >= 1:
         yield Key("train.evaluate_every", int(steps), command.source(name, "logging_steps"))
