@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import RecipeError
@@ -30,6 +31,7 @@ _ALIKE = {
 """Keys of the file, and the options of the command that have to say the same."""
 _KINDS = {"optimizer.type": (("adam", "adamw"), "optim.kind"), "scheduler.type": (("warmupdecaylr",), "schedule")}
 """Keys of the file that replace a choice of the Trainer: the values that are that choice, and the key of the recipe."""
+_TUNED = "ds_config_optimal.json"
 _STAGE = "zero_optimization.stage"
 _BATCH = "train_batch_size"
 _WHY = {
@@ -40,6 +42,7 @@ _WHY = {
     "tensorboard": "train.observers writes TensorBoard's events",
     "nebula": "checkpoints are written beside training, each train.checkpoint_every steps",
     "flops_profiler": "train.profile profiles steps",
+    "autotuning": "the search is bertwright bench autotune; of DeepSpeed's, give the results (ds_config_optimal.json)",
     "activation_checkpointing": "--gradient_checkpointing of the command counts",
 }
 """Why nothing reads a section, by its name."""
@@ -66,14 +69,31 @@ def deepspeed_file(command: Command) -> DeepspeedFile | None:
     if name not in command.settings:
         return None
     option, file = command.source(name), command.file(name)
+    if file.is_dir():
+        file = _tuned(option, file)
     try:
-        values = dict(_leaves(json.loads(file.read_text(encoding="utf-8")))) if file.is_file() else None
+        said = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        # One of the autotuner's experiments holds the configuration that it tried.
+        said = said["ds_config"] if isinstance(said, dict) and isinstance(said.get("ds_config"), dict) else said
+        values = None if said is None else dict(_leaves(said))
         found = DeepspeedFile(option, file.name, values)
         # Read here for the first time, so that text in its place is a mistake of this option.
         int(found.stage)
         return found
     except (ValueError, AttributeError, TypeError, OSError) as error:
         raise RecipeError(f"{option}: the file is not a DeepSpeed configuration: {error}.") from error
+
+
+def _tuned(option: str, folder: Path) -> Path:
+    """Return the configuration that DeepSpeed's autotuner found best, from its folder of results, which may lie in a
+    folder `results`; raise `RecipeError` if the folder is another one, or the search has not ended."""
+    places = [folder / _TUNED, folder / "results" / _TUNED]
+    if found := next((file for file in places if file.is_file()), None):
+        return found
+    raise RecipeError(
+        f"{option}: {folder} is a folder without {_TUNED}, which DeepSpeed's autotuner writes when its search has "
+        "ended. Give a file, or the folder of its results (autotuning.results_dir)."
+    )
 
 
 def contradictions(command: Command) -> Iterator[str]:
@@ -86,6 +106,11 @@ def contradictions(command: Command) -> Iterator[str]:
             f"{file.option}: the file contradicts the command: {', '.join(differ)}. The Trainer stops at such a "
             "difference; here the command counts."
         )
+        if file.name == _TUNED and (tuned := file.values.get("train_micro_batch_size_per_gpu")):
+            yield (
+                f"{file.option}: for the micro-batch that the autotuner found, add train.phases.0.micro_batch={tuned} "
+                "to the command of bertwright; the batch stays that of the command."
+            )
     for key, (usual, ours) in _KINDS.items():
         kind = file.values.get(key)
         if kind and str(kind).lower() not in usual:

@@ -142,3 +142,33 @@ def test_the_file_of_a_job_is_in_the_folder_of_its_code(folder: Path) -> None:
     for code, wanted in (("code: src\n", 1), ("code: ./src\n", 1), ("", 0)):
         made = translate(of_job(f"command: {COMMAND}\n{code}compute: gpus\n", folder / "guide"), strict=False)
         assert len(told(made)) == wanted and len(made.open) == 1 - wanted
+
+
+@pytest.mark.parametrize("inside", ["", "results/"])
+def test_the_results_of_the_autotuner_are_read(inside: str) -> None:
+    """From its folder, which has the best configuration beside its other files."""
+    tuned = {"train_micro_batch_size_per_gpu": 46, "zero_optimization": {"stage": 2, "overlap_comm": True}}
+    folder = Path("tuned") / inside
+    folder.mkdir(parents=True)
+    (folder / "ds_config_optimal.json").write_text(json.dumps(tuned))
+    (folder / "cmd_optimal.txt").write_text("deepspeed train.py")
+    made = beside({}, COMMAND.replace("ds.json", "tuned"))
+    assert made.sections["train.engine"].value["stage"] == 2
+    assert "train_micro_batch_size_per_gpu 46" in told(made)[0] and "the command counts" in told(made)[0]
+    assert "add train.phases.0.micro_batch=46 to the command" in told(made)[1]
+    (unread,) = [each for each in made.accounts if each.option.startswith("ds_config_optimal.json")]
+    assert unread.option.endswith("zero_optimization.overlap_comm")
+
+
+def test_an_experiment_of_the_autotuner_holds_what_it_tried() -> None:
+    made = beside({"name": "z1_tmbspg93", "num_gpus": 8, "ds_config": {"zero_optimization": {"stage": 1}}})
+    assert made.sections["train.engine"].value["stage"] == 1 and told(made) == []
+
+
+def test_a_search_that_has_not_ended_and_one_that_is_asked_for_are_said() -> None:
+    Path("tuned").mkdir()
+    with pytest.raises(RecipeError, match=r"tuned is a folder without ds_config_optimal\.json, which DeepSpeed's"):
+        beside({}, COMMAND.replace("ds.json", "tuned"))
+    made = beside({"autotuning": {"enabled": True, "fast": False}})
+    (unread,) = [each for each in made.accounts if each.option.startswith("ds.json")]
+    assert unread.option == "ds.json: autotuning" and "bertwright bench autotune" in str(unread)
