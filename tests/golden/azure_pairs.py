@@ -15,8 +15,8 @@ PAIRS = {
     "hungarian-nd96": "azureml hungarian --place azure-nd96-a100",
 }
 """A command of each job, as docs/how-to/azure.md has them."""
-SERVICES = '--set services=["tensorboard","jupyter","vscode"] train.observers=["tensorboard"]'
-"""What the jobs of GLUE can be looked into with."""
+SERVICES = '--set services=["tensorboard","jupyter","vscode"] --set service_nodes=all train.observers=["tensorboard"]'
+"""What the jobs of GLUE can be looked into with, on all machines as in the original."""
 
 
 def glue_data(task: str) -> str:

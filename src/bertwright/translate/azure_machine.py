@@ -27,7 +27,7 @@ _WHY = {
     "continue_on_step_failure": "a step starts only if the one before it has succeeded",
     "force_rerun": "always on: a run that goes on has the same inputs",
     "job_tier": "machines are of the standard tier, except for spot ones",
-    "nodes": "a service runs on the first machine",
+    "nodes": "services run on the first machine, or on all",
     "logDir": "TensorBoard shows the folder that the recipe writes its events to",
     "log_dir": "TensorBoard shows the folder that the recipe writes its events to",
 }
@@ -133,7 +133,8 @@ def _services(name: str, value: Any) -> Iterator[Statement]:
         if ours := _SERVICES.get(kind.lower().replace("_", "")):
             held.append(ours)
             said |= more if isinstance(more, Mapping) else {}
-            readers = {"logDir": _events, "log_dir": _events} if ours == "tensorboard" else {}
+            readers: dict[str, Reader] = {"nodes": _as("service_nodes", "all")}
+            readers |= {"logDir": _events, "log_dir": _events} if ours == "tensorboard" else {}
             yield from _section(**readers)(f"{name}.{label}", said)
         else:
             yield from _left(f"{name}.{label}", kind)

@@ -55,6 +55,7 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
         (["compute=gpus", "spot=true"], "an existing cluster such as gpus already has its own spot setting"),
         (["compute=gpus", "infiniband=true"], "infiniband = true: vm_size '' is not known to have InfiniBand"),
         ([GPUS, 'services=["tensorboard"]'], 'Add train.observers=["tensorboard"], or remove the service.'),
+        ([GPUS, "service_nodes=all"], 'Add services=["jupyter"], or remove service_nodes.'),
         ([GPUS, 'setup=["ls ${{inputs.text}}"]'], "${{inputs.text}} does not exist in the job data, which has ${{outp"),
         (
             [GPUS, 'environment={A="${{outputs.run}}/a"}'],
@@ -159,6 +160,13 @@ def test_tensorboard_shows_the_folder_that_the_recipe_writes_to(observer: str, f
     made = described(GPUS, 'services=["tensorboard"]', overrides=(f'train.observers=["mlflow",{observer}]',))
     train = yaml.safe_load(made.files["pipeline.yml"])["jobs"]["train"]
     assert train["services"] == {"tensorboard": {"type": "tensor_board", "log_dir": folder}}
+    both = ('services=["tensorboard","vscode"]', "service_nodes=all")
+    made = described(GPUS, *both, overrides=(f'train.observers=["mlflow",{observer}]',))
+    train = yaml.safe_load(made.files["pipeline.yml"])["jobs"]["train"]
+    assert train["services"] == {
+        "tensorboard": {"type": "tensor_board", "log_dir": folder, "nodes": "all"},
+        "vscode": {"type": "vs_code", "nodes": "all"},
+    }
 
 
 def test_a_reference_in_setup_is_part_of_the_command() -> None:

@@ -83,10 +83,12 @@ def test_services_are_known_by_both_of_their_spellings() -> None:
         "b": {"job_service_type": "JupyterLab", "nodes": "all"},
         "c": {"job_service_type": "VSCode"},
     }
-    for services in (new, old):
-        assert keys(services=services) == {"services": ["jupyter", "tensorboard", "vscode"]}
+    for services, more in ((new, {}), (old, {"service_nodes": "all"})):
+        assert keys(services=services) == {"services": ["jupyter", "tensorboard", "vscode"], **more}
         assert left(services=services)[0].endswith("TensorBoard shows the folder that the recipe writes its events to")
-    assert left(services=old)[1] == "services.b.nodes all: a service runs on the first machine"
+    assert len(left(services=old)) == 1
+    (said,) = left(services={"b": {"type": "jupyter_lab", "nodes": "2"}})
+    assert said == "services.b.nodes 2: services run on the first machine, or on all"
 
 
 def test_a_place_gets_no_secret_and_no_variable_that_azure_would_not_replace() -> None:

@@ -76,6 +76,8 @@ class AzuremlPlace(Section):
     """Lines of shell that each rank runs before the command."""
     services: tuple[Service, ...] = ()
     """Services that can be opened while training runs."""
+    service_nodes: Literal["first", "all"] = "first"
+    """Machines that the services run on: the first one of the training, or all, each of which can then be opened."""
     inputs: dict[Name, Input] = Field(default_factory=dict)
     """Data that the jobs see, by name: the recipe key is set to the path where the data is mounted."""
     data: dict[Name, Data] = Field(default_factory=dict)
@@ -164,6 +166,10 @@ class AzuremlPlace(Section):
                 "services has tensorboard, but the recipe writes no data for it. Add "
                 'train.observers=["tensorboard"], or remove the service.'
             )
+        if self.service_nodes == "all" and not self.services:
+            raise RecipeError(
+                'service_nodes = "all", but services names none. Add services=["jupyter"], or remove service_nodes.'
+            )
         job.check_ranks({"nodes": self.nodes, "ranks" if self.ranks else "GPUs of vm_size": self._ranks()})
 
     @property
@@ -203,7 +209,7 @@ class AzuremlPlace(Section):
         # A recipe that sets spot_notice, even to none, takes precedence.
         asks = self.spot and "spot_notice" not in run.values.get("train", {})
         words = ("train", "train.spot_notice=azure") if asks else ("train",)
-        shown = services(self.services, events_folder(run))
+        shown = services(self.services, events_folder(run), self.service_nodes == "all")
         return Step("train", words, machine, self._ranks(), shown, self._between_machines())
 
     def _ranks(self) -> int:

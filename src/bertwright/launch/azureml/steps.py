@@ -96,14 +96,17 @@ class Shared:
         return "\n".join(["set -e", *self.setup, _ENTER, last, ""])
 
 
-def services(names: Sequence[Service], events: str) -> Document:
-    """Return the documents of services by name; `events` is the folder that TensorBoard shows."""
+def services(names: Sequence[Service], events: str, everywhere: bool) -> Document:
+    """Return the documents of services by name, on the first machine or `everywhere`; `events` is the folder that
+    TensorBoard shows."""
     every = {
         "tensorboard": {"type": "tensor_board", "log_dir": events},
         "jupyter": {"type": "jupyter_lab"},
         "vscode": {"type": "vs_code"},
     }
-    return {name: every[name] for name in names}
+    # Azure knows only this value; without it a service runs on the first machine.
+    nodes = {"nodes": "all"} if everywhere else {}
+    return {name: {**every[name], **nodes} for name in names}
 
 
 def job(name: str, experiment: str, document: Document) -> Document:
