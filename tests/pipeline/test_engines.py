@@ -86,7 +86,7 @@ class Updates:
         torch.manual_seed(0)
         model = PreTrainingModel(ModernModelConfig(size="tiny").resolve(61))
         optim = MuonConfig(max_grad_norm=0.0)
-        with process_group(600.0, 600.0, gpus=False) as ranks:
+        with process_group(600.0, 600.0, 600.0) as ranks:
             config: EngineConfig = TypeAdapter(EngineConfig).validate_python(self.name)
             engine = build_engine(config, model, optim, ranks)
             for step in range(3):

@@ -3,7 +3,7 @@
 A matrix: M = mu M + (1 - mu) G; N = mu M + (1 - mu) G; N is divided by its Frobenius norm and goes five times through
 X -> a X + b X X' X + c X X' X X' X; W = W - rate * decay * W - rate * 0.2 * sqrt(max(rows, columns)) * X.
 
-A tensor of several matrices, stacked along its rows, is that many matrices.
+A tensor of several matrices, stacked along its rows, is that many matrices, with the rows of all in the root.
 
 Everything else: Adam with bias correction, and the decay taken off the weights apart from it.
 """
@@ -41,7 +41,7 @@ class ReferenceMuon:
         self.m[name] = mu * self.m[name] + (1 - mu) * g
         nesterov = mu * self.m[name] + (1 - mu) * g
         matrices = np.split(nesterov, self.stacked.get(name.split(".")[-2], 1))
-        return np.concatenate([0.2 * np.sqrt(max(each.shape)) * newton_schulz(each) for each in matrices])
+        return 0.2 * np.sqrt(max(g.shape)) * np.concatenate([newton_schulz(each) for each in matrices])
 
     def _adam(self, name: str, g: np.ndarray) -> np.ndarray:
         self.m[name] = 0.9 * self.m[name] + 0.1 * g

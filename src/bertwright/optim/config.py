@@ -87,8 +87,8 @@ class AdamWConfig(Section):
 class MuonConfig(Section):
     """Muon (Jordan 2024) for the matrices of the layers, AdamW for embeddings, heads, biases and layer norms.
 
-    Uses AdamW's learning rate: updates of matrices are scaled to the size of AdamW's (Liu et al. 2025). A tensor that
-    stacks several matrices counts as several, such as ModernBERT's queries, keys and values.
+    Uses AdamW's learning rate: updates of matrices are scaled to the size of AdamW's (Liu et al. 2025). Where a tensor
+    stacks several matrices, such as ModernBERT's queries, keys and values, each gets an update of its own.
     """
 
     kind: Literal["muon"] = "muon"

@@ -22,7 +22,7 @@ from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.spot.config import NoNoticeConfig, SpotNoticeConfig
 
-VERSION = 8
+VERSION = 9
 """Increased when a code change alters the result of the stage."""
 
 
