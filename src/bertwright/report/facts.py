@@ -106,7 +106,9 @@ class Facts:
 
     @property
     def heldout_unit(self) -> str:
-        """The unit of the held-out set: documents, or imported examples."""
+        """The unit of the held-out set: documents, imported examples, or labelled texts."""
+        if self.labels:
+            return "texts"
         phases = self.counts("examples")["heldout"].get("phases", {}).values()
         # With a corpus there are no phases here, and documents are held out.
         return "documents" if all("documents" in phase for phase in phases) else "examples"

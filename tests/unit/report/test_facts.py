@@ -108,6 +108,8 @@ def test_what_is_held_out_is_called_what_it_is(phases: dict[str, object], unit: 
     held_out = {**artifacts["examples"].counts["heldout"], "phases": phases}
     artifacts["examples"] = counted(artifacts["examples"], heldout=held_out)
     assert read_facts(folder, artifacts, "").heldout_unit == unit
+    artifacts["examples"] = counted(artifacts["examples"], labels=["a", "b"])
+    assert read_facts(folder, artifacts, "").heldout_unit == "texts"
 
 
 def test_the_language_is_that_of_the_corpus_or_the_export_or_not_known(run_folder: Make) -> None:
