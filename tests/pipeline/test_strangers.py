@@ -170,6 +170,50 @@ def test_a_strangers_files_end_in_one_sentence(
     assert refused > SAMPLED / 3
 
 
+KINDS: list[tuple[str, tuple[Any, ...], Any, str]] = [
+    ("train/manifest.json", ("counts", "phase_ends"), [12], "a number for each phase"),
+    ("train/manifest.json", ("counts", "extensions"), [{"phase": 0, "step": 3, "to": 12}], "extensions"),
+    ("train/manifest.json", ("counts", "left_out"), [{"phase": 0, "from": 3}], "left_out"),
+    ("vocab/manifest.json", ("counts", "alphabet", "of"), "many", "alphabet"),
+    ("vocab/manifest.json", ("counts", "alphabet", "missing"), None, "alphabet"),
+    ("evaluate/manifest.json", ("counts", "unigram_loss"), "low", "unigram_loss"),
+    ("evaluate/manifest.json", ("counts", "unigram_loss"), None, "unigram_loss"),
+    ("evaluate/manifest.json", ("counts", "mlm_accuracy"), None, ""),
+]
+"""Sealed values of another kind, and what the refusal names; "" for a score that may be missing."""
+
+
+@pytest.mark.parametrize(("name", "place", "value", "named"), KINDS)
+def test_a_sealed_value_of_another_kind_is_refused_where_it_is_read(
+    name: str,
+    place: tuple[Any, ...],
+    value: Any,
+    named: str,
+    finished: Path,
+    tmp_path: Path,
+    call: Call,
+    small_recipe: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    (run / name).write_bytes(changed((run / name).read_bytes(), place, value))
+    sealed(run, name)
+    monkeypatch.setattr(artifact, "_verified", set())
+    done = call("report", small_recipe, "report.title=b", "--out", run)
+    assert done.code == (4 if named else 0), done.err
+    assert named in done.err and (not named or str(run / name) in done.err), done.err
+
+
+def test_a_text_in_the_metrics_is_refused(finished: Path, tmp_path: Path, call: Call, small_recipe: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    rows = run / "train" / "metrics.jsonl"
+    first, *others = rows.read_bytes().splitlines(keepends=True)
+    rows.write_bytes(b"".join([changed(first, ("grad_norm",), "steep") + b"\n", *others]))
+    sealed(run, "train/metrics.jsonl")
+    done = call("report", small_recipe, "report.title=b", "--out", run)
+    assert done.code == 4 and f"{rows}:1 is not a row of metrics" in done.err, done.err
+
+
 BINARY = [
     ("corpus/shards/00000.txt.zst", of_text, ["vocab"]),
     ("examples/plans/train/16/00.rows", of_rows, ["train"]),

@@ -31,7 +31,7 @@ class Counts(TypedDict, total=False):
     unfinished: Unfinished
     perplexity: Score
     bits_per_character: Score
-    unigram_loss: Score
+    unigram_loss: Number
     most_common_token_accuracy: Score
     most_common_token: Text
     overlap: Overlap

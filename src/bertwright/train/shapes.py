@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Required
+from typing import Annotated, Required
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import AfterValidator, ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from bertwright.core.shapes import Count, Flag, Number, Score, Text
@@ -58,7 +58,13 @@ class _Averaging(TypedDict):
     kept: Text
 
 
-class Counts(TypedDict, total=False):
+_Extension = TypedDict("_Extension", {"phase": Count, "step": Count, "from": Count, "to": Count})
+"""A phase that was lengthened after a step, from and to a number of steps."""
+_Range = TypedDict("_Range", {"phase": Count, "from": Count, "to": Count})
+"""Batches that training left out, up to `to` without it."""
+
+
+class _Counts(TypedDict, total=False):
     """Counts of the entire training, over all its starts."""
 
     parameters: Count
@@ -75,8 +81,8 @@ class Counts(TypedDict, total=False):
     tokens_per_second: Number
     heldout: dict[Text, Score]
     averaging: _Averaging
-    extensions: list[dict[Text, Count]]
-    left_out: list[dict[Text, Count]]
+    extensions: list[_Extension]
+    left_out: list[_Range]
     sessions: list[Start]
     unfinished: Unfinished
     vocabulary: Text
@@ -88,6 +94,16 @@ class Counts(TypedDict, total=False):
     torch: Text
 
 
+def _of_all_phases(counts: _Counts) -> _Counts:
+    if len(counts.get("phase_steps", ())) != len(counts.get("phase_ends", ())):
+        raise ValueError("phase_steps and phase_ends must have a number for each phase")
+    return counts
+
+
+Counts = Annotated[_Counts, AfterValidator(_of_all_phases)]
+"""The counts of a training, checked as a whole."""
+
+
 class _Row(TypedDict, total=False):
     """A row of metrics.jsonl."""
 
@@ -97,6 +113,17 @@ class _Row(TypedDict, total=False):
     step: Count
     steps: Count
     total_steps: Required[Count]
+    time: Text
+    optimizer_step: Count
+    skipped: Count
+    batch: Text
+    grad_norm: Score
+    nsp_accuracy: Score
+    sop_loss: Score
+    sop_accuracy: Score
+    remaining_seconds: Number
+    heldout_nsp_loss: Score
+    heldout_sop_loss: Score
     saved: Flag
     mlm_loss: Score
     mlm_accuracy: Score

@@ -195,6 +195,7 @@ def _possible(state: State) -> bool:
         # A large training takes 10^23 operations, more than any other number here may be.
         0 <= (state.flops or 0) < 1e30
         and (not steps or state.phase < len(steps))
+        and len(steps) == len(state.phase_ends)
         and all(0 < length < 2**62 for length in steps)
         and state.optimizer_step <= state.data_step <= min((state.total_steps, *steps[state.phase : state.phase + 1]))
     )

@@ -25,10 +25,20 @@ class _Trained(TypedDict, total=False):
     share: Number
 
 
+class _Alphabet(TypedDict):
+    characters: Count
+    of: Count
+    coverage: Number
+    missing: list[Text]
+
+
 class Counts(Rates, total=False):
     """Counts of the vocabulary, and how it tokenises the corpus."""
 
     sample_words: Count
+    unknown_character_rate: Number
+    too_long: Count
+    alphabet: _Alphabet
     sample_tokens: Count
     scripts: dict[Text, Rates]
     trained_on: _Trained
