@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.reference.intel_data import CONFIG, write_data_of_intel
 
 ROOT = Path(__file__).parents[2]
@@ -164,6 +165,25 @@ def test_a_signal_while_the_variables_are_translated_ends_it_before_the_run(
     )
     assert done.returncode == code and (programs / "verbs").read_text() == "translate\n"
     assert not (out / "model_save").exists()
+
+
+def test_kubeflows_pods_run_to_their_ends(tmp_path: Path) -> None:
+    """The arguments of each container, given to the image's entry; /launch and /work are folders here."""
+    steps = ("train.phases.0.steps=2", "train.phases.1.steps=2")
+    given = (str(PROGRAMS / "bertwright"), "launch", "kubeflow", "smoke", *steps, "--set", "image=x", "--json")
+    done = subprocess.run(given, capture_output=True, text=True, check=True, cwd=tmp_path)
+    files = json.loads(done.stdout)["files"]
+    (tmp_path / "launch").mkdir()
+    (tmp_path / "launch" / "recipe.toml").write_text(files["recipe.toml"])
+    pods = [yaml.safe_load(files[name]) for name in ("prepare.yaml", "train.yaml", "finish.yaml")]
+    for pod in pods:
+        spec = pod["spec"].get("pytorchReplicaSpecs", {}).get("Worker", pod["spec"])
+        (container,) = spec["template"]["spec"]["containers"]
+        words = [word.replace("/launch/", f"{tmp_path}/launch/") for word in container["args"]]
+        done = ended(tmp_path, *words, variables={"OMP_NUM_THREADS": "1"})
+        assert done.returncode == 0, (words, done.stderr)
+    summary = json.loads((tmp_path / "runs" / "smoke" / "summary.json").read_text())
+    assert summary["steps"] == 4 and (tmp_path / "runs" / "smoke" / "report.html").is_file()
 
 
 def test_linters_find_nothing() -> None:
