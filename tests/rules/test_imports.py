@@ -247,7 +247,15 @@ OF_THE_RECIPE = sorted(f"contradictions/{path.name}" for path in (SOURCE / "cont
 @pytest.mark.parametrize("name", ["recipe.py", *OF_THE_RECIPE])
 def test_the_recipe_knows_only_configs(name: str) -> None:
     mistakes = [each.removesuffix(".py").replace("/", ".") for each in OF_THE_RECIPE]
-    others = ("explain", "recipe_file", "optim.by_name", "model.bert.network", "train.unreached", "vocab.entries")
+    others = (
+        "explain",
+        "recipe_file",
+        "optim.by_name",
+        "model.bert.network",
+        "train.unreached",
+        "vocab.entries",
+        "examples.labelled.glue",
+    )
     beside = {f"bertwright.{module}" for module in (*mistakes, *others)}
     for module in imported(SOURCE / name):
         if module.startswith("bertwright.") and not module.startswith("bertwright.core"):

@@ -9,6 +9,7 @@ from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.examples.config import PAIRS, PlanSet
+from bertwright.examples.labelled.glue import missing_glue
 from bertwright.train.config import TrainConfig
 from bertwright.train.phase_config import PhaseConfig
 from bertwright.vocab.config import VocabConfig
@@ -22,7 +23,8 @@ def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig, unread: Con
         if phase.data is None:
             continue
         if not phase.data.exists() and key not in unread:
-            yield key, f"{phase.data} does not exist; give an examples folder, or files of examples"
+            missing = f"{phase.data} does not exist; give an examples folder, or files of examples"
+            yield key, missing_glue(phase.data) or missing
         elif (phase.data / "recipe.toml").is_file():
             # The likeliest mistake is to name the run instead of its examples.
             examples = phase.data / "examples"

@@ -5,11 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
 from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import DocumentRange, Length, MicroBatching
+from bertwright.examples.labelled.glue import glue_folder
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import LinearSchedule, PolyNvidiaSchedule
@@ -88,10 +96,11 @@ class PhaseConfig(Section):
     """Which tokens are masked and predicted."""
     document_range: DocumentRange = (0.0, 1.0)
     """Share of the training documents to read, as a range of their text hash; [0, 0.9] and [0.9, 1] are disjoint."""
-    data: UserPath | None = known_by_content(None)
+    data: Annotated[UserPath, AfterValidator(glue_folder)] | None = known_by_content(None)
     """Separate data for this phase instead of the run's: an `examples` folder, or files in the formats of NVIDIA,
     MLCommons, LDDL, Hugging Face datasets or Megatron, made with the same vocabulary; if `train.objective` is
-    classification, a folder of labelled texts."""
+    classification, a folder of labelled texts, or a task of GLUE by name (`glue/sst2`), which is looked for in GLUE_DIR
+    and in the caches of Hugging Face."""
     quarantine: bool = known_by_content(False)
     """Whether to leave out and list damaged files of `data` instead of raising an error."""
 

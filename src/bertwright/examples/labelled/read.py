@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.examples.labelled.glue import missing_glue
 from bertwright.examples.labelled.records import SUFFIXES, Record, records
 from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
@@ -58,7 +59,9 @@ def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
     if path.is_file() and path.suffix in SUFFIXES:
         return Files((path,), (), ())
     if not path.exists():
-        raise RecipeError(f"{key}: {path} does not exist. Give a folder or file of labelled texts.")
+        raise RecipeError(
+            f"{key}: {missing_glue(path) or f'{path} does not exist. Give a folder or file of labelled texts.'}"
+        )
     # Hidden files are what editors and interrupted copies leave.
     inside = [file for file in path.iterdir() if not file.name.startswith(".")] if path.is_dir() else []
     files = sorted(file for file in inside if file.suffix in SUFFIXES)

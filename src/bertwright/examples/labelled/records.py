@@ -1,4 +1,5 @@
-"""Reads files of labelled texts as records: GLUE's .tsv layout, .csv, .jsonl, .json (a list of objects), .parquet."""
+"""Reads files of labelled texts as records: GLUE's .tsv layout, .csv, .jsonl, .json (a list of objects),
+.parquet, .arrow."""
 
 from __future__ import annotations
 
@@ -147,6 +148,26 @@ def _parquet(file: Path) -> Iterator[Record]:
                 yield Place("row", number), row
 
 
+def _arrow(file: Path) -> Iterator[Record]:
+    """The table that `datasets` keeps in its cache."""
+    try:
+        from pyarrow import ArrowException, ipc
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{file} is read with pyarrow, which is not installed: pip install 'bertwright[formats]'."
+        ) from error
+    number = 0
+    try:
+        with ipc.open_stream(str(file)) as table:
+            for batch in table:
+                batch.validate(full=True)
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Place("row", number), row
+    except ArrowException as error:
+        raise DataError(f"{file} is damaged or is not an Arrow stream ({error}). Make it again.") from error
+
+
 def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
     value = _parsed(f"{file}: {place}", line)
     if not isinstance(value, dict):
@@ -172,6 +193,7 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
     ".jsonl": _jsonl,
     ".json": _json,
     ".parquet": _parquet,
+    ".arrow": _arrow,
 }
 SUFFIXES = (".tsv", *_READERS)
 """The suffixes of supported files."""

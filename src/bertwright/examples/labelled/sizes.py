@@ -45,8 +45,8 @@ def text_sizes(file: Path, texts: LabelledTexts) -> TextSizes:
 
 
 def _of_records(file: Path, texts: LabelledTexts) -> TextSizes:
-    # A .json is a single value, which is always parsed whole.
-    most = None if file.suffix == ".json" else SAMPLE
+    # A .json is a single value, which is always parsed whole; an .arrow has no lines to measure.
+    most = None if file.suffix in (".json", ".arrow") else SAMPLE
     some = list(islice(records(file, texts.without_header), most))
     found = texts_of(file, some, texts, Omitted())
     read = np.array([len(first.encode()) + len(second.encode()) for first, second, _ in found], np.int64)
