@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from bertwright.formats.recognise import FileSet
 
 _BUILT_IN = ("sample", "sample-small")
+_RECORDS = 100_000
+"""Labelled texts of a file that are read to find mistakes in them; the stage reads all."""
 # Approximate factor by which each compression format expands.
 _PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
 
 
-def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
-    """Return the approximate bytes of text in the sources (None: not all of them are here), and verdicts on them."""
+def sources(corpus: CorpusConfig, pending: bool = True) -> tuple[float | None, list[Verdict]]:
+    """Return the approximate bytes of text in the sources (None: not all of them are here), and verdicts on them; on the
+    language of dumps only if the corpus is `pending`."""
     verdicts: list[Verdict] = []
     total: float | None = 0.0
     for number, source in enumerate(corpus.source):
@@ -36,7 +40,24 @@ def sources(corpus: CorpusConfig) -> tuple[float | None, list[Verdict]]:
         # A sum without one source would accept a disk that is too small.
         total = None if size is None or total is None else total + size * source.weight
         verdicts.append(verdict)
-    return total, [*verdicts, *_language(corpus), *_named(corpus)]
+    verdicts += [*_language(corpus), *_named(corpus)]
+    if pending and all(verdict.level != "error" for verdict in verdicts):
+        verdicts += _contradicted(corpus)
+    return total, verdicts
+
+
+def _contradicted(corpus: CorpusConfig) -> Iterator[Verdict]:
+    """Yield the error with which the stage would end before it extracts anything, such as a dump in another language
+    than `corpus.language`."""
+    from bertwright.corpus.errors import NoCopyError
+    from bertwright.corpus.run import check_inputs
+
+    try:
+        check_inputs(corpus)
+    except NoCopyError:
+        return  # checked when the stage has opened it
+    except BertwrightError as cause:
+        yield raised("corpus", cause)
 
 
 def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
@@ -87,14 +108,15 @@ def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
         yield error("corpus.split.command", f"there is no program {command[0]!r}.", "Install it, or give its path.")
 
 
-def imported_data(recipe: Recipe, entries: Sequence[str] | None = None) -> Iterator[Verdict]:
+def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending: bool = False) -> Iterator[Verdict]:
     """Yield a verdict on each phase with data in an imported format; without a corpus also on its held-out part.
 
-    `entries` are those of the given vocabulary, if its ids are to be compared with those of the data.
+    `entries` are those of the given vocabulary, if its ids are to be compared with those of the data. `pending`:
+    examples are still to be made, so labelled texts are read, too.
     """
     for phase in recipe.train.imported_data():
         if phase.texts:
-            yield _labelled(phase, recipe)
+            yield _labelled(phase, recipe, pending)
             continue
         # Imported here: the formats need numpy, which recipes without such data do not.
         from bertwright.formats.imported.phase_files import find, find_tests, listed
@@ -188,15 +210,24 @@ def trained_vocabulary(recipe: Recipe, out: Path) -> Artifact | None:
     return vocab if vocab.manifest["config"]["vocab"] == fingerprinted(recipe.vocab) else None
 
 
-def _labelled(phase: ImportedData, recipe: Recipe) -> Verdict:
-    """Return the verdict on the labelled texts of a phase, from the names of files."""
+def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
+    """Return the verdict on the labelled texts of a phase: on the names of files and, with `read`, on the columns and
+    labels of their first records."""
     # Imported here, because only recipes with labelled texts need it.
-    from bertwright.examples.labelled.read import find_files
+    from bertwright.examples.labelled.read import Omitted, find_files, read_texts, refuse_empty
 
     assert phase.texts is not None
     key = f"{phase.key}.data"
     try:
         files = find_files(phase.path, phase.texts, key)
+        if read:
+            groups = (files.train, files.heldout)
+            train, heldout = (
+                sum(1 for file in group for _ in islice(read_texts(file, phase.texts, Omitted()), _RECORDS))
+                for group in groups
+            )
+            # Which texts a share holds out is known only once they are read completely.
+            refuse_empty(key, phase.path, files, train, heldout if files.heldout else 1)
     except BertwrightError as cause:
         return raised(key, cause)
     held = ", ".join(file.name for file in files.heldout) or f"examples.heldout={recipe.examples.heldout:g} of them"

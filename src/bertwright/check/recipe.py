@@ -51,12 +51,12 @@ def _verdicts(
     size = None
     # Every run checks its sources, finished or not: they are part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:
-        size, of_sources = sources(recipe.corpus)
+        size, of_sources = sources(recipe.corpus, "corpus" in pending)
         yield from of_sources
     entries, of_vocabulary = given_vocabulary(recipe.vocab, pending)
     yield from of_vocabulary
     if "examples" in stages:
-        yield from imported_data(recipe, entries)
+        yield from imported_data(recipe, entries, "examples" in pending)
     yield from examples_of_another_run(recipe, out, pending)
     if recipe.train.init_from is not None or isinstance(recipe.train.objective, DistillationConfig):
         from bertwright.check.pretrained import pretrained  # reads folders of other programs

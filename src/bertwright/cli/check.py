@@ -18,7 +18,6 @@ from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, r
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
 from bertwright.core.toml import MAX_BYTES
-from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.shipped import Noun, find_shipped, titles
 from bertwright.train.phase_config import LENGTHS
@@ -117,7 +116,7 @@ def check(
         print(_schema(recipe, overrides), end="")
         return
     from bertwright.check.environment import check_machine
-    from bertwright.check.recipe import check_recipe
+    from bertwright.pipeline.run import check_run
 
     for where, given in (("with --explain", described.explain), ("without a recipe", recipe is None)):
         if given:
@@ -132,7 +131,7 @@ def check(
         scaled = {"scaled": replaced if as_json else "\n".join(replaced)} if replaced else {}
         facts = {"recipe": str(recipe), **_summary(loaded), **scaled}
         ranks = machine.ranks if machine else 1
-        _print_verdicts(facts, check_recipe(loaded, folder, list(STAGES), ranks, machine), as_json)
+        _print_verdicts(facts, check_run(loaded, folder, ranks, machine), as_json)
 
 
 VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "places": places, "check": check}

@@ -79,6 +79,16 @@ def identity(config: CorpusConfig) -> Identity:
     return _identity(_opened(config, SILENT, copying=False))
 
 
+def check_inputs(config: CorpusConfig) -> None:
+    """Raise what the stage would raise before it extracts anything, without the network: sources that cannot be used or
+    that the settings do not apply to, invalid templates, a dump in another language. `NoCopyError` if a source is
+    remote and has no local copy."""
+    inputs = _opened(config, SILENT, copying=False)
+    if inputs.table:
+        templates_of(config.language, inputs.table)
+    _compare_languages(inputs, SILENT)
+
+
 @dataclass(frozen=True)
 class _Inputs:
     """Everything that determines the corpus."""
@@ -99,6 +109,12 @@ def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> _Inputs:
     return _Inputs(config, sources, table)
 
 
+def _compare_languages(inputs: _Inputs, log: Log) -> None:
+    # Reject a dump in another language before extraction, which takes half an hour per GB of bz2 (decision 0009).
+    for source in inputs.sources:
+        compare_language(inputs.config, source.files[0], log)
+
+
 def _identity(inputs: _Inputs) -> Identity:
     config = inputs.config
     hashes = {f"source {i + 1}": source.sampled_hash for i, source in enumerate(inputs.sources)}
@@ -112,9 +128,7 @@ def _identity(inputs: _Inputs) -> Identity:
 def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Extract, find repetitions, decide what to keep and write shards, as task lists. Returns the counts."""
     config, folder, shards = inputs.config, make_folder(draft / _PARTS), make_folder(draft / "shards")
-    # Reject a dump in another language before extraction, which takes half an hour per GB of bz2 (decision 0009).
-    for source in inputs.sources:
-        compare_language(config, source.files[0], log)
+    _compare_languages(inputs, log)
     _note_identification(config, log)
     paths = [
         Extraction(config, source, number, inputs.table, folder, log, executor, share).parts()

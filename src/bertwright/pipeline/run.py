@@ -7,11 +7,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from bertwright.check.machine import OtherMachine
 from bertwright.check.recipe import check_recipe
-from bertwright.check.verdict import refuse
+from bertwright.check.verdict import Verdict, raised, refuse
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.distributed import rank_and_world
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import ArtifactError, BertwrightError, RecipeError
 from bertwright.core.files import make_folder, remove_leftovers, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
@@ -55,13 +56,8 @@ def run(
     with FolderLock(folder.path, share.world > 1, log) if first_rank else nullcontext() as lock:
         if first_rank and share.world == 1:
             remove_leftovers(folder.path, ".*.tmp")
-        # Before any stage: rebuilding a corpus for settings that training then rejects would cost hours.
-        if "train" in stages and (folder.path / "train").exists():
-            refuse_other_training(recipe, folder.path)
         names = [name for name in STAGES if name in stages]
-        if names:
-            # Only the first stage: the inputs of the others are made here with this recipe.
-            inputs_of(names[0], recipe, folder.path)
+        _refuse_other_results(recipe, folder.path, names)
         with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
             if first_rank and "train" in names and (plan := keep_forecast(recipe, folder)):
                 log.say(forecast_line(plan))
@@ -142,6 +138,30 @@ def _without_missing_corpus(recipe: Recipe, stages: Sequence[str]) -> Sequence[s
     if recipe.corpus is not None or list(stages) == ["corpus"]:
         return stages
     return [name for name in stages if name != "corpus"]
+
+
+def check_run(recipe: Recipe, out: Path, ranks: int = 1, at: OtherMachine | None = None) -> list[Verdict]:
+    """Return every verdict on running all stages of a recipe in the folder `out`, with the checks that `run` makes
+    before its first stage; arguments as in `check_recipe`."""
+    stages = _without_missing_corpus(recipe, list(STAGES))
+    verdicts = check_recipe(recipe, out, stages, ranks, at)
+    if at is None and all(verdict.about != "--out" or verdict.level == "ok" for verdict in verdicts):
+        try:
+            _refuse_other_results(recipe, out, stages)
+        except BertwrightError as cause:
+            verdicts.append(raised("--out", cause))
+    return verdicts
+
+
+def _refuse_other_results(recipe: Recipe, folder: Path, names: Sequence[str]) -> None:
+    """Raise `ArtifactError` if the trained weights in `folder`, or the inputs of the first of the stages `names`,
+    belong to other settings."""
+    # Before any stage: rebuilding a corpus for settings that training then rejects would cost hours.
+    if "train" in names and (folder / "train").exists():
+        refuse_other_training(recipe, folder)
+    if names:
+        # Only the first stage: the inputs of the others are made here with this recipe.
+        inputs_of(names[0], recipe, folder)
 
 
 def _refuse_unready(recipe: Recipe, out: Path, stages: Sequence[str], log: Log) -> None:

@@ -86,6 +86,16 @@ def _named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
     return ()
 
 
+def refuse_empty(key: str, path: Path, files: Files, train: int, heldout: int) -> None:
+    """Raise `DataError` if the files have no labelled text to train on, or those that are held out have none."""
+    where = f"{key}: {path}"
+    if not train:
+        raise DataError(f"{where} has no labelled text to train on. Give files with labels.")
+    if not heldout and files.heldout:
+        names = ", ".join(file.name for file in files.heldout)
+        raise DataError(f"{where}: there is no labelled text in {names}, which is held out. Give one with labels.")
+
+
 def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[Text]:
     """Yield the examples of a file in order; skipped records are collected in `omitted`.
 

@@ -18,7 +18,7 @@ from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.information import TELLING, absent_classes, unknown_words
 from bertwright.examples.labelled.data import FOLDER, Labelled
-from bertwright.examples.labelled.read import Files, find_files
+from bertwright.examples.labelled.read import Files, find_files, refuse_empty
 from bertwright.examples.labelled.splits import Splits, read_splits
 from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.rows import length_counts
@@ -75,17 +75,13 @@ def run(
 
 
 def _check(splits: Splits, data: ImportedData, config: ExamplesConfig, files: Files) -> None:
-    where = f"{data.key}.data: {data.path}"
-    if not len(splits.train):
-        raise DataError(f"{where} has no labelled text to train on. Give files with labels.")
+    key = f"{data.key}.data"
+    refuse_empty(key, data.path, files, len(splits.train), len(splits.heldout))
     if len(splits.heldout):
         return
-    if files.heldout:
-        names = ", ".join(file.name for file in files.heldout)
-        raise DataError(f"{where}: there is no labelled text in {names}, which is held out. Give one with labels.")
     raise DataError(
-        f"{where}: none of the texts fell into the share examples.heldout={config.heldout:g}, so there is nothing to "
-        "score. Raise it, or put a file named dev next to the training file."
+        f"{key}: {data.path}: none of the texts fell into the share examples.heldout={config.heldout:g}, so there is "
+        "nothing to score. Raise it, or put a file named dev next to the training file."
     )
 
 
