@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from bertwright.formats.recognise import FileSet
 
 _BUILT_IN = ("sample", "sample-small")
+_SAMPLE_LANGUAGE = "hu"
+"""The language that the header of the built-in sample states."""
+_OF_WIKIS = ("wikitext", "keep_disambiguation")
+"""Settings that apply only to dumps of wikis."""
 _RECORDS = 100_000
 """Labelled texts of a file that are read to find mistakes in them; the stage reads all."""
 # Approximate factor by which each compression format expands.
@@ -30,8 +34,8 @@ _PACKED = {"plain": 1, "gz": 3, "zst": 3, "bz2": 4, "xz": 5}
 
 
 def sources(corpus: CorpusConfig, pending: bool = True) -> tuple[float | None, list[Verdict]]:
-    """Return the approximate bytes of text in the sources (None: not all of them are here), and verdicts on them; on the
-    language of dumps only if the corpus is `pending`."""
+    """Return the approximate bytes of text in the sources (None: not all of them are here), and verdicts on them;
+    on the language of dumps only if the corpus is `pending`."""
     verdicts: list[Verdict] = []
     total: float | None = 0.0
     for number, source in enumerate(corpus.source):
@@ -49,6 +53,11 @@ def sources(corpus: CorpusConfig, pending: bool = True) -> tuple[float | None, l
 def _contradicted(corpus: CorpusConfig) -> Iterator[Verdict]:
     """Yield the error with which the stage would end before it extracts anything, such as a dump in another language
     than `corpus.language`."""
+    changed = any(getattr(corpus, name) != CorpusConfig.model_fields[name].default for name in _OF_WIKIS)
+    wanted = {corpus.language, *corpus.filter.languages}
+    # The built-in sample in its own language contradicts nothing, and the check imports much that it does not need.
+    if not changed and _SAMPLE_LANGUAGE in wanted and all(source.path in _BUILT_IN for source in corpus.source):
+        return
     from bertwright.corpus.errors import NoCopyError
     from bertwright.corpus.run import check_inputs
 
