@@ -63,4 +63,4 @@ def test_two_ranks_rehearse_to_the_end(
     told = json.loads(done.out)
     assert done.code == 0 and (told["ranks"], told["left_out"]) == (2, []), done.out + done.err
     parts = {part["part"]: part["text"] for part in told["parts"]}
-    assert parts["phase 1"].endswith("GB on each of 2 ranks")
+    assert parts["phase 1"].endswith("B on each of 2 ranks")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertwright.check.resources import BYTES_A_TOKEN
+from bertwright.check.known_data import Data, examples_of, sequences_seen
 from bertwright.check.verdict import Verdict, warning
+from bertwright.core.numbers import amount, large
 from bertwright.recipe import Recipe
 from bertwright.train.phase_config import PhaseConfig
 
@@ -17,9 +18,9 @@ _SHORT = 128
 """Sequence length of the first published phase."""
 
 
-def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterator[Verdict]:
-    """Yield warnings about the training of `recipe`, if it is among `stages`; `text` is the bytes of its text, None if
-    unknown.
+def advice(recipe: Recipe, stages: Sequence[str], data: Data | None) -> Iterator[Verdict]:
+    """Yield warnings about the training of `recipe`, if it is among `stages`; `data` is what is known about its text,
+    None if nothing is.
     """
     if "train" not in stages:
         return
@@ -27,8 +28,8 @@ def advice(recipe: Recipe, stages: Sequence[str], text: float | None) -> Iterato
         yield from _few_predictions(f"train.phases.{i}.masking.max_predictions", phase)
     yield from _long_from_the_start(recipe)
     yield from _read_often(recipe)
-    if text:
-        yield from _repetitions(recipe, text)
+    if data is not None:
+        yield from _repetitions(recipe, data)
 
 
 def _few_predictions(key: str, phase: PhaseConfig) -> Iterator[Verdict]:
@@ -75,33 +76,25 @@ def _read_often(recipe: Recipe) -> Iterator[Verdict]:
             yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 
 
-def _repetitions(recipe: Recipe, text: float) -> Iterator[Verdict]:
+def _repetitions(recipe: Recipe, data: Data) -> Iterator[Verdict]:
     """Warn about text that is read more often than BERT's own training read its text."""
-    tokens = text / BYTES_A_TOKEN
-    # Phases with data of their own do not read the corpus.
-    read = sum(_tokens(phase, tokens) for phase in recipe.train.phases if phase.data is None)
-    if read > READINGS * tokens:
+    tokens = epochs = 0.0
+    for i, phase in enumerate(recipe.train.phases):
+        # Phases with data of their own do not read the corpus; of those that hours end, the machine decides the length.
+        if phase.data is not None or phase.hours is not None:
+            continue
+        examples = examples_of(recipe, i, data)
+        seen = sequences_seen(phase, examples)
+        if seen is not None and (read := examples.epochs(seen)) is not None:
+            low, high = phase.document_range
+            tokens, epochs = tokens + seen * examples.mean_length, epochs + read * (high - low)
+    if epochs > READINGS and data.tokens:
         said = (
-            f"about {_short(read)} tokens are trained on, {read / tokens:,.0f} times the {_short(tokens)} of the corpus"
+            f"about {large(tokens)} tokens are trained on, {amount(epochs)} epochs of the {large(data.tokens)} of the "
+            "corpus"
         )
-        text_ = (
+        text = (
             f"{said}; the original BERT training read its text {READINGS} times, and repeated text is worth less "
             "each time."
         )
-        yield warning("train.phases", text_, "Use more text (corpus.source), or fewer steps.")
-
-
-def _tokens(phase: PhaseConfig, corpus: float) -> float:
-    """Return the maximum tokens of a phase, without padding; 0 if hours end it, because that depends on the machine."""
-    low, high = phase.document_range
-    if phase.hours is not None:
-        return 0
-    if phase.tokens is not None:
-        return phase.tokens
-    if phase.epochs is not None:
-        return phase.epochs * corpus * (high - low)
-    return (phase.samples or (phase.end_after or phase.steps or 0) * phase.batch) * phase.length
-
-
-def _short(number: float) -> str:
-    return f"{number / 1e9:,.1f} billion" if number >= 1e9 else f"{number / 1e6:,.1f} million"
+        yield warning("train.phases", text, "Use more text (corpus.source), or fewer steps.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bertwright.check.machine import OtherMachine, bf16_units, gpu_capability, gpu_memory, torch_build
 from bertwright.check.verdict import Verdict, error, ok
+from bertwright.core.numbers import size_of
 from bertwright.recipe import Recipe
 from bertwright.train.instructions import lacking
 from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp32Config
@@ -40,7 +41,7 @@ def device(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = None
         elif wanted[stage] == "cpu" or not gpus:
             yield ok(key, "the CPU")
         else:
-            yield ok(key, f"a GPU ({gpus[0] / 1e9:.0f} GB)")
+            yield ok(key, f"a GPU ({size_of(gpus[0])})")
 
 
 def _device_there(key: str, wanted: str, at: OtherMachine) -> Verdict:
@@ -49,7 +50,7 @@ def _device_there(key: str, wanted: str, at: OtherMachine) -> Verdict:
         return error(key, text, f"Name them in its section [hardware] (gpu), or set {key} to cpu or auto.")
     if wanted == "cpu" or not at.gpu:
         return ok(key, f"the CPU, of {at.title}")
-    return ok(key, f"a GPU ({at.memory / 1e9:.0f} GB), of {at.title}")
+    return ok(key, f"a GPU ({size_of(at.memory)}), of {at.title}")
 
 
 def trains_on_gpu(recipe: Recipe, at: OtherMachine | None) -> bool:

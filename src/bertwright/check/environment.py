@@ -12,6 +12,7 @@ from bertwright.check.machine import disk_free, torch_build
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.memory import memory_size
+from bertwright.core.numbers import size_of
 from bertwright.core.processor import default_workers
 from bertwright.needs import needs, required
 from bertwright.recipe import Recipe
@@ -42,7 +43,7 @@ def check_machine() -> list[Verdict]:
 
 
 def _hardware() -> Iterator[Verdict]:
-    cores, memory, free = default_workers(), memory_size() / 1e9, disk_free(Path.cwd()) / 1e9
+    cores, memory, free = default_workers(), memory_size(), disk_free(Path.cwd())
     yield (
         ok("processors", f"{cores}")
         if cores > 1
@@ -52,18 +53,18 @@ def _hardware() -> Iterator[Verdict]:
             "Allow this process to use more CPU cores.",
         )
     )
-    if memory < 1:
-        yield error("memory", f"{memory:.1f} GB.", "The demo needs at least 1 GB.")
-    elif memory < 4:
-        yield warning("memory", f"{memory:.1f} GB: enough for `mini`.", "For `base`, use 16 GB or a GPU.")
+    if memory < 1e9:
+        yield error("memory", f"{size_of(memory)}.", "The demo needs at least 1 GB.")
+    elif memory < 4e9:
+        yield warning("memory", f"{size_of(memory)}: enough for `mini`.", "For `base`, use 16 GB or a GPU.")
     else:
-        yield ok("memory", f"{memory:.1f} GB")
-    if free < 2:
+        yield ok("memory", f"{size_of(memory)}")
+    if free < 2e9:
         yield warning(
-            "disk", f"{free:.1f} GB are free.", "A Wikipedia of 1 GB needs about 4 GB in addition to its dump."
+            "disk", f"{size_of(free)} are free.", "A Wikipedia of 1 GB needs about 4 GB in addition to its dump."
         )
     else:
-        yield ok("disk", f"{free:.1f} GB are free")
+        yield ok("disk", f"{size_of(free)} are free")
 
 
 def _python() -> Verdict:

@@ -22,6 +22,7 @@ from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import DataError
 from bertwright.core.memory import memory_size
+from bertwright.core.numbers import size_of
 from bertwright.core.processor import default_workers
 from bertwright.examples.sequences import Sequences
 from bertwright.model.config import NetworkConfig
@@ -131,10 +132,10 @@ def _less_memory(recipe: Recipe, number: int, here: int) -> str:
 
 
 def _memory_verdict(about: str, what: str, needed: float, available: float | None, remedy: str) -> Verdict:
-    text = f"{what} take about {needed / 1e9:.1f} GB of memory"
+    text = f"{what} take about {size_of(needed)} of memory"
     if available is None:
         return ok(about, text)
-    text += f", {available / 1e9:.1f} GB are available"
+    text += f", {size_of(available)} are available"
     if needed > DOUBT * available:
         return error(about, f"{text}.", remedy, DataError)
     return warning(about, f"{text}.", remedy) if needed > available else ok(about, text)
@@ -155,13 +156,13 @@ def disk(
         if text is not None or not {"corpus", "examples"} & set(stages)
         else ", without what is made from the sources"
     )
-    shares = ", ".join(f"{stage} {_shown(size)}" for stage, size in needed.items())
-    described = f"about {_shown(total)} will be written ({shares}){unknown}"
+    shares = ", ".join(f"{stage} {size_of(size)}" for stage, size in needed.items())
+    described = f"about {size_of(total)} will be written ({shares}){unknown}"
     if elsewhere:
         yield ok("disk", described)
         return
     free = disk_free(out)
-    described += f"; {_shown(free)} are free"
+    described += f"; {size_of(free)} are free"
     if total > DOUBT * free:
         yield error("disk", f"{described}.", _FREE_SPACE, DataError)
     elif total > free:
@@ -192,7 +193,3 @@ def examples_bytes(recipe: Recipe, text: float) -> float:
 def checkpoint_bytes(recipe: Recipe) -> float:
     """Return the bytes of a checkpoint, without the headers of its files."""
     return (12.0 + 4 * averaged_copies(recipe.train.averaging)) * recipe.network().parameters
-
-
-def _shown(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

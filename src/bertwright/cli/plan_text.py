@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bertwright.cli.formatting import time_left, visible
+from bertwright.core.numbers import amount, duration, large, size_of
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.recipe import Recipe
 
@@ -40,10 +41,10 @@ def _head(name: str, plan: Plan) -> Iterator[str]:
     machine, text = plan["machine"], plan["text_bytes"]
     nodes = f"{machine['nodes']:,} nodes of " if machine["nodes"] > 1 else ""
     ranks = f", {machine['ranks']:,} ranks" if machine["ranks"] > 1 else ""
-    memory = f"{giga(machine['memory_bytes'])} each" if machine["memory_bytes"] else "memory unknown"
+    memory = f"{size_of(machine['memory_bytes'])} each" if machine["memory_bytes"] else "memory unknown"
     yield f"{visible(name)} on {nodes}{visible(machine['title'])}{ranks}, {memory}"
     yield f"network  {plan['parameters']:,} parameters"
-    size = "" if text is None else f"{giga(text)} of text, "
+    size = "" if text is None else f"{size_of(text)} of text, "
     yield f"data     {size}{_BASIS[plan['basis']]}"
 
 
@@ -69,10 +70,10 @@ def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
             f"{planned['micro_batches']:,} x {planned['micro_batch']:,}",
             planned["attention"],
             _count(planned["steps"]),
-            _large(planned["tokens"]),
-            "-" if planned["repeats"] is None else f"{planned['repeats']:.2g}x",
+            _unless_unknown(planned["tokens"]),
+            "-" if planned["epochs"] is None else amount(planned["epochs"]),
             seconds(planned["step_seconds"]),
-            _large(planned["tokens_per_second"]),
+            large(planned["tokens_per_second"]),
             _hours(planned["hours"]),
         )
         for index, (phase, planned) in enumerate(zip(recipe.train.phases, plan["phases"], strict=True))
@@ -97,15 +98,15 @@ def _stages(plan: Plan) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [
         (
             stage,
-            giga(disk[stage]) if stage in disk else "",
-            giga(left[stage]) if stage in left else "",
+            _size(disk[stage]) if stage in disk else "",
+            _size(left[stage]) if stage in left else "",
             _hours(hours[stage]) if stage in hours else "finished",
         )
         for stage in STAGE_NAMES
         if stage in hours or stage in disk
     ]
     # A plus marks a sum that lacks unknown parts.
-    sums = [giga(sum(filter(None, sizes.values()))) + "+" * (None in sizes.values()) for sizes in (disk, left)]
+    sums = [size_of(sum(filter(None, sizes.values()))) + "+" * (None in sizes.values()) for sizes in (disk, left)]
     lacks_parts = plan["total_hours"] is not None and None in hours.values()
     rows.append(("total", *sums, _hours(plan["total_hours"]) + "+" * lacks_parts))
     yield from aligned(("stage", "disk", "kept", "time"), rows)
@@ -119,8 +120,8 @@ def _sums(plan: Plan) -> Iterator[str]:
         return
     unknown = [stage for stage, hours in plan["hours"].items() if hours is None]
     beside = f", without {', '.join(unknown)}" if unknown else ""
-    yield f"time     {_hours(low)} to {_hours(high)}{beside}, {how}"
-    yield f"energy   {_amount(plan['energy_kwh'])} kWh, at {machine['watts']:,.0f} W per machine"
+    yield f"time     {duration(low * 3600)} to {duration(high * 3600)}{beside}, {how}"
+    yield f"energy   {amount(plan['energy_kwh'])} kWh, at {machine['watts']:,.0f} W per machine"
     if plan["cost"] is not None:
         cost = f"{plan['cost']:,.2f}" if plan["cost"] >= 0.01 else "under 0.01"
         yield f"cost     {cost} {visible(machine['currency'])}, at {machine['price']:g} per machine and hour"
@@ -128,14 +129,14 @@ def _sums(plan: Plan) -> Iterator[str]:
 
 def _remedies(plan: Plan) -> Iterator[str]:
     needed, there = plan["memory_bytes"], plan["machine"]["memory_bytes"]
-    yield f"The training does not fit into memory: {giga(needed)} are needed, but {giga(there)} are available."
+    yield f"The training does not fit into memory: {size_of(needed)} are needed, but {size_of(there)} are available."
     if not plan["remedies"]:
         yield "No change of a key makes it fit. Use a device with more memory, or a smaller network (model.config)."
         return
     rows = [
         (
             " ".join(_quoted(key) for key in remedy["keys"]),
-            giga(remedy["memory_bytes"]),
+            size_of(remedy["memory_bytes"]),
             f"{remedy['times_as_long']:.2f}x",
         )
         for remedy in plan["remedies"]
@@ -156,15 +157,6 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
         yield "  ".join([row[0].ljust(widths[0]), *numbers]).rstrip()
 
 
-def giga(size: float | None) -> str:
-    """Bytes as 1.5 GB or 120 MB."""
-    if size is None:
-        return "?"
-    if size >= 9.95e7:
-        return f"{size / 1e9:,.1f} GB"
-    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e6:,.1f} MB"
-
-
 def seconds(value: float) -> str:
     """Seconds as 0.12 ms, 35 ms, 2.4 s, 1,234 s."""
     if value < 0.9995:
@@ -172,19 +164,12 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value < 999.5 else f"{value:,.0f} s"
 
 
-def _large(value: float | None) -> str:
-    """A count as 12 k, 1.2 M, 3 G."""
-    if value is None:
-        return "?"
-    for size, unit in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if value >= 0.9995 * size:
-            return f"{value / size:.3g}{unit}"
-    return f"{value:.0f}"
+def _size(size: float | None) -> str:
+    return "?" if size is None else size_of(size)
 
 
-def _amount(value: float) -> str:
-    """A number with three significant digits, or all digits before the point."""
-    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 0.001 else "under 0.001"
+def _unless_unknown(value: float | None) -> str:
+    return "?" if value is None else large(value)
 
 
 def _count(value: int | None) -> str:

@@ -12,6 +12,7 @@ import typer
 from bertwright.cli.formatting import json_line
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
+from bertwright.core.numbers import size_of
 
 Parts = Annotated[
     list[str] | None,
@@ -41,7 +42,7 @@ def upload(
         print(json_line(asdict(sent)))
     else:
         print(f"{sent.url}: {', '.join(sent.parts)}")
-        sizes = f"{sent.bytes / 1e6:,.1f} MB were sent, {sent.there_before / 1e6:,.1f} MB were there before"
+        sizes = f"{size_of(sent.bytes)} were sent, {size_of(sent.there_before)} were there before"
         print(f"{sizes}, {sent.files:,} files sent")
 
 

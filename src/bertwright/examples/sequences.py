@@ -26,6 +26,23 @@ class Sequences:
         """Mean square of the lengths."""
         return self.mean_length**2 + self.deviation**2
 
+    def of_epochs(self, epochs: float) -> float:
+        """The sequences in `epochs` epochs: epoch e takes pass e modulo the number of passes."""
+        whole, part, passes = int(epochs), epochs % 1, self.per_pass
+        return sum(passes[e % len(passes)] for e in range(whole)) + part * passes[whole % len(passes)]
+
+    def epochs(self, sequences: float) -> float | None:
+        """The epochs that `sequences` sequences are, the inverse of `of_epochs`; None if the passes are not known."""
+        if not (cycle := sum(self.per_pass)):
+            return None
+        cycles, left = divmod(sequences, cycle)
+        epochs = cycles * len(self.per_pass)
+        for size in self.per_pass:
+            if left <= size:
+                break
+            left, epochs = left - size, epochs + 1
+        return epochs + (left / size if size else 0)
+
     @classmethod
     def guessed(cls, per_pass: tuple[int, ...], mean_length: float, length: int) -> Sequences:
         """Sequences with a known mean length, distributed as pairs of documents are: some at full length, the rest

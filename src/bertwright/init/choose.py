@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bertwright.check.advice import READINGS
+from bertwright.check.known_data import KEPT, Data
 from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.init.asked import SIZES, Asked
 from bertwright.init.draft import PhaseDraft, Section, draft
-from bertwright.plan.data import KEPT, Data
 from bertwright.plan.hours import score_seconds, stage_seconds
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import Plan

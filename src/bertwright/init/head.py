@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from bertwright.core.numbers import duration, size_of
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.wikis import wikis
 from bertwright.init.answers import QUALITIES, Answers
@@ -71,7 +72,7 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     # 0 if it is unknown, as for GPUs of AMD.
     there = plan["machine"]["memory_bytes"]
     share = f" ({plan['memory_bytes'] / there:.0%})" if there else ""
-    yield "memory", [f"{plan['memory_bytes'] / 1e9:.1f} GB of each device while training{share}"]
+    yield "memory", [f"{size_of(plan['memory_bytes'])} of each device while training{share}"]
     yield (
         "network",
         [f"{plan['parameters'] / 1e6:,.1f} million weights, about {plan['tokens_per_second']:,.0f} tokens/s"],
@@ -89,10 +90,12 @@ def _text(known: Facts, language: str) -> Iterator[str]:
     if known.text_bytes is None:
         yield "its size is unknown, so the hours do not include preparing it"
     else:
-        yield f"{_size(known.text_bytes)} in {known.articles:,} articles on {TEXT_DATE}"
+        yield f"{size_of(known.text_bytes)} in {known.articles:,} articles on {TEXT_DATE}"
         if known.text_bytes < _LITTLE:
             yield "hardly enough text to learn a language: add other texts to corpus.source"
-    dump = "of unknown size" if known.dump_bytes is None else f"{_size(known.dump_bytes)} on {DUMP_DATE}, larger by now"
+    dump = (
+        "of unknown size" if known.dump_bytes is None else f"{size_of(known.dump_bytes)} on {DUMP_DATE}, larger by now"
+    )
     yield f"dump: {dump}"
     if not spaced(language):
         yield "written without spaces: more than 100 characters without punctuation or a space become one unknown word,"
@@ -101,8 +104,8 @@ def _text(known: Facts, language: str) -> Iterator[str]:
 
 def _time(choice: Choice) -> Iterator[str]:
     if choice.preparing is not None:
-        yield f"corpus, vocabulary and examples {_hours(choice.preparing)}"
-    yield f"training {_hours(choice.training)}, scores and export {_hours(choice.finishing)}"
+        yield f"corpus, vocabulary and examples {duration(3600 * choice.preparing)}"
+    yield f"training {duration(3600 * choice.training)}, scores and export {duration(3600 * choice.finishing)}"
 
 
 def _indented(word: str, lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -113,13 +116,3 @@ def _indented(word: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 def _machine(asked: Asked) -> str:
     name = asked.machine.device.name
     return asked.machine.title.replace(name, name.upper()) if asked.machine.device.gpu else asked.machine.title
-
-
-def _hours(hours: float) -> str:
-    if hours * 60 < 1:
-        return "under a minute"
-    return f"{hours:,.1f} h" if hours >= 1 else f"{hours * 60:,.0f} min"
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 5e8 else f"{size / 1e6:,.1f} MB"

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.numbers import size_of
 from bertwright.model.allocator import keep_freed_memory, return_freed_memory
 
 Products = Literal["highest", "high", "medium"]
@@ -38,7 +39,7 @@ def visible_gpus() -> list[str]:
     if not torch.cuda.is_available():
         return []
     gpus = (torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count()))
-    return [f"{gpu.name} ({gpu.total_memory / 1e9:.0f} GB)" for gpu in gpus]
+    return [f"{gpu.name} ({size_of(gpu.total_memory)})" for gpu in gpus]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bertwright.core.distributed import rank_and_world, ranks_here
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256_of, write_json
+from bertwright.core.numbers import duration, size_of
 from bertwright.pipeline.kept_forecast import FORECAST
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.pipeline.run_folder import RunFolder
@@ -44,16 +45,8 @@ def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
 
 def forecast_line(plan: Plan) -> str:
     """The forecast as one line for the log."""
-    memory = f"{plan['memory_bytes'] / 1e9:.1f} GB of memory for each rank"
+    memory = f"{size_of(plan['memory_bytes'])} of memory for each rank"
     if plan["low_hours"] is None or plan["high_hours"] is None:
         return f"forecast: {memory}; the time is unknown"
-    low, high = (_duration(hours) for hours in (plan["low_hours"], plan["high_hours"]))
+    low, high = (duration(3600 * hours) for hours in (plan["low_hours"], plan["high_hours"]))
     return f"forecast: {low} to {high}, {memory} (for details, run bertwright plan)"
-
-
-def _duration(hours: float) -> str:
-    """Hours as 40 s, 12 min, 5.2 h or 3.1 days."""
-    for size, unit in ((1 / 24, "days"), (1.0, "h"), (60.0, "min")):
-        if hours * size >= 1:
-            return f"{hours * size:.2g} {unit}" if hours * size < 100 else f"{hours * size:,.0f} {unit}"
-    return f"{hours * 3600:.0f} s"

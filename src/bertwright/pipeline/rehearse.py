@@ -19,6 +19,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, remove
 from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
+from bertwright.core.numbers import size_of
 from bertwright.core.running import output_of, running, shell_code
 from bertwright.pipeline.failure import why_failed
 from bertwright.pipeline.lineage import refuse_other_training
@@ -125,8 +126,8 @@ def _phases(recipe: Recipe, run: Path, ranks: int) -> Iterator[Outcome]:
     for index, phase in enumerate(recipe.train.phases):
         own = [row for row in rows if row.get("phase") == index and "seconds" in row]
         seconds = own[-1]["seconds"] - (own[-2]["seconds"] if len(own) > 1 else 0)
-        memory = max(row["memory_bytes"] for row in own) / 2**30
-        text = f"length {phase.length}, batch {phase.batch:,}: {seconds:.1f} s for the last step, {memory:.1f} GB"
+        memory = size_of(max(row["memory_bytes"] for row in own))
+        text = f"length {phase.length}, batch {phase.batch:,}: {seconds:.1f} s for the last step, {memory}"
         text += f" on each of {ranks} ranks" if ranks > 1 else ""
         yield Outcome(f"phase {index}", "ok", text)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bertwright.check.known_data import Data
 from bertwright.check.resources import checkpoint_bytes, examples_bytes, run_bytes
-from bertwright.plan.data import Data
 from bertwright.plan.hours import times
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe

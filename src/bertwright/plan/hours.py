@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bertwright.plan.data import Data
+from bertwright.check.known_data import Data
 from bertwright.plan.machine import Machine, workers_of
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe

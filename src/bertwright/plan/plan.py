@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
+from bertwright.check.known_data import Data, read_data
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.model.config import Kernel
-from bertwright.plan.data import Data, read_data
 from bertwright.plan.disk import disk_left, disk_of
 from bertwright.plan.hours import PhaseTime, phase_time, score_seconds, stage_seconds
 from bertwright.plan.kept import Measured, kept_measurement, key_of
@@ -163,7 +163,7 @@ def _phase(
         "steps": work.steps if time is None else time.steps,
         "sequences": None if work.sequences is None else round(work.sequences * trained),
         "tokens": None if work.tokens is None else work.tokens * trained,
-        "repeats": None if work.repeats is None else work.repeats * trained,
+        "epochs": None if work.epochs is None else work.epochs * trained,
         "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
         "micro_batches": work.micro_batches(machine.ranks),
         "attention": kernel,

@@ -28,7 +28,8 @@ class Phase(TypedDict):
     steps: Count | None
     sequences: Count | None
     tokens: Number | None
-    repeats: Number | None
+    epochs: Number | None
+    """How often the text is read."""
     micro_batch: Count
     micro_batches: Count
     attention: NotRequired[Text]

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bertwright.check.lengths import of_phase
-from bertwright.examples.batch_sizes import BatchSizes
+from bertwright.check.known_data import Data, examples_of, sequences_seen, steps_of
 from bertwright.examples.sequences import Sequences
 from bertwright.model.config import NetworkConfig
-from bertwright.plan.data import Data
 from bertwright.recipe import Recipe
 from bertwright.train.pass_sizes import Pass
 from bertwright.train.passes import expected_maximum, largest_pass, micro_batches, micro_sequences
@@ -30,8 +28,8 @@ class PhaseWork:
     """Over all steps and ranks."""
     examples: Sequences
     """The examples that are read."""
-    repeats: float | None
-    """How often each example of all passes is read; None if not known."""
+    epochs: float | None
+    """How often the text is read: each pass of the plans is one epoch; None if not known."""
 
     @property
     def epochs(self) -> float | None:
@@ -79,13 +77,11 @@ class PhaseWork:
 def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
     """The work of phase `index` of the recipe, given what is known about the data."""
     phase = recipe.train.phases[index]
-    examples = _examples(recipe, index, data)
-    steps = _steps(phase, examples)
+    examples = examples_of(recipe, index, data)
+    steps = steps_of(phase, examples)
     steps = steps if steps is None else min(steps, phase.end_after or steps)
-    seen = None if steps is None else BatchSizes(phase.batch, phase.batch_warmup).before(steps)
-    there = sum(examples.per_pass)
-    repeats = seen / there if there and seen is not None else None
-    return PhaseWork(index, phase, steps, seen, examples, repeats)
+    seen = sequences_seen(phase, examples)
+    return PhaseWork(index, phase, steps, seen, examples, None if seen is None else examples.epochs(seen))
 
 
 def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:
@@ -94,27 +90,3 @@ def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory
         return work
     size = fitting_sequences(network, work.phase, computing, memory)
     return replace(work, phase=work.phase.model_copy(update={"micro_batch": size}))
-
-
-def _examples(recipe: Recipe, index: int, data: Data) -> Sequences:
-    length = recipe.train.phases[index].length
-    return of_phase(recipe, index, data.sets, data.imported) or Sequences.guessed((), 0.95 * length, length)
-
-
-def _steps(phase: PhaseConfig, examples: Sequences) -> int | None:
-    """The phase's length in optimizer steps; None if it is in passes over examples whose number is not known."""
-    batches = BatchSizes(phase.batch, phase.batch_warmup)
-    if phase.steps is not None:
-        return phase.steps
-    if phase.samples is not None:
-        return batches.steps_of(phase.samples)
-    if phase.tokens is not None:
-        return batches.steps_of(phase.tokens, examples.mean_length)
-    assert phase.epochs is not None
-    if not examples.per_pass:
-        return None
-    whole, part = int(phase.epochs), phase.epochs % 1
-    passes = examples.per_pass
-    # As in `train.phases.samples_of_epochs`: epoch e reads pass e modulo the number of passes.
-    total = sum(passes[e % len(passes)] for e in range(whole)) + part * passes[whole % len(passes)]
-    return batches.steps_of(total)

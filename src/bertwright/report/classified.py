@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from bertwright.core.markup import Content, div, p
+from bertwright.core.numbers import large
 from bertwright.evaluate.shapes import BASELINES, CLASSIFIER_SCORES, one_answer
 from bertwright.report.chart import Chart, Points, Series, histogram
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import NAN, definitions, large, number, percent, table
+from bertwright.report.formatting import NAN, definitions, number, percent, table
 
 SCORES = ("classification_loss", "regression_loss", *CLASSIFIER_SCORES, *BASELINES.values())
 """Scores that runs are compared by; a run has either those of classification or those of regression."""

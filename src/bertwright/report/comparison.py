@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.markup import Content, Element, b, code, div, element, p
+from bertwright.core.numbers import duration, large
 from bertwright.evaluate.shapes import CLASSIFIER_SCORES
 from bertwright.report.chart import Chart, Format, Series, figure
 from bertwright.report.comparable import comparable, warnings
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
-from bertwright.report.formatting import duration, large, number, operations, percent, table
+from bertwright.report.formatting import number, operations, percent, table
 from bertwright.report.page import Section, document, time_of
 
 PAGE = "comparison.html"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertwright.core.markup import Content, Element, element, p, small
+from bertwright.core.numbers import size_of
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, number, percent, table
 
@@ -78,8 +79,8 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What the corpus contains and what was removed from its documents; zero counts and redundant lines are omitted."""
     yield "sentences", number(counts["sentences"])
     yield "words", number(counts["words"])
-    yield "text", f"{counts['text_bytes'] / 1e6:,.1f} MB"
-    yield "read", f"{counts['source_bytes'] / 1e6:,.1f} MB"
+    yield "text", size_of(counts["text_bytes"])
+    yield "read", size_of(counts["source_bytes"])
     # Without weights each document occurs once, and this line would repeat the number.
     if counts["copies"] != counts["kept"]:
         yield "documents with their copies", number(counts["copies"])

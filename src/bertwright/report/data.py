@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertwright.core.markup import Content, Element, div, p
+from bertwright.core.numbers import large
 from bertwright.report.chart import histogram
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import definitions, large, number, percent, table
+from bertwright.report.formatting import definitions, number, percent, table
 
 COLUMNS = ("documents", "sentences", "tokens")
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.files import read_json
 from bertwright.core.markup import Content, b, p
+from bertwright.core.numbers import duration, large
 from bertwright.plan.shapes import Plan
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import duration, large, table
+from bertwright.report.formatting import table
 
 
 class Grade(NamedTuple):

@@ -26,31 +26,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def large(value: float) -> str:
-    """A count in at most four characters and a unit: 12,345,678 as 12.3 M."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        # Rounded first, otherwise 999,999 would be 1e+03 k.
-        if (rounded := float(f"{value / size:.3g}")) >= 1:
-            return f"{rounded:.3g} {unit}" if rounded < 1000 else f"{value / size:,.0f} {unit}"
-    return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
-
-
 def operations(tera: float) -> str:
     """Tera-operations (10^12) in the unit that keeps the number small: 45,600 as 45.6 PFLOP."""
     units = ((1e9, "ZFLOP"), (1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
     size, unit = next(((size, unit) for size, unit in units if tera >= size), (1e-6, "MFLOP"))
     return f"{tera / size:,.3g} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as 8.2 s, 3 min 20 s, or 5 h 12 min."""
-    # Rounded first, otherwise 59.97 s would be 60.0 s, and 119.7 s would be 1 min 60 s.
-    if round(seconds, 1) < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> Element:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertwright.core.markup import Content, Element, b, code, p, small
+from bertwright.core.numbers import duration, size_of
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import bar, definitions, duration, number, operations, table
+from bertwright.report.formatting import bar, definitions, number, operations, table
 
 
 def model(facts: Facts) -> Content:
@@ -134,7 +135,7 @@ def machine(facts: Facts) -> Content:
     ]
     # Unknown while training is unfinished.
     if train["peak_memory_bytes"] is not None:
-        rows.append(("peak memory of training", f"{train['peak_memory_bytes'] / 1e6:,.0f} MB"))
+        rows.append(("peak memory of training", size_of(train["peak_memory_bytes"])))
     if "export" in facts.stages:
         export = facts.counts("export")
         rows.append(("export read back by", f"transformers {export['transformers']}"))

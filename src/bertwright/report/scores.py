@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertwright.core.markup import Content, Element, b, code, div, element, p, small
+from bertwright.core.numbers import duration, large
 from bertwright.report import classified
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import NAN, bar, duration, large, percent, table
+from bertwright.report.formatting import NAN, bar, percent, table
 
 MASK = "[MASK]"
 

@@ -13,6 +13,7 @@ import torch
 from bertwright.core.distributed import ranks_here
 from bertwright.core.log import Log
 from bertwright.core.memory import memory_size
+from bertwright.core.numbers import size_of
 from bertwright.train.job import Job
 from bertwright.train.memory_limit import over_limit
 from bertwright.train.phases import Phase
@@ -35,7 +36,7 @@ def sized_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log
         if phase.finds_micro_batch:
             size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
             size = min(size, _found(before, phase.index) or size)
-            log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({limit / 1e9:.2f} GB for each rank)")
+            log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({size_of(limit)} for each rank)")
             phase = phase.with_micro_batch(size)
         phases.append(phase)
     for over in over_limit(job.config, job.network, computing):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bertwright.core.numbers import size_of
 from bertwright.model.config import NetworkConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.sizes import Computing, training_bytes
@@ -28,7 +29,7 @@ def over_limit(train: TrainConfig, network: NetworkConfig, computing: Computing)
         if not limit or phase.micro_batch != "auto" or (least := training_bytes(network, phase, computing)) <= limit:
             continue
         key = f"train.phases.{number}.micro_batch"
-        text = f"{key} = auto takes about {least / 1e9:.2f} GB even with one sequence at a time, but"
+        text = f"{key} = auto takes about {size_of(least)} even with one sequence at a time, but"
         yield OverLimit(
             f"{text} train.memory_limit_gb = {train.memory_limit_gb:g}.",
             f"Raise train.memory_limit_gb, lower train.phases.{number}.length, or choose a smaller model.size.",

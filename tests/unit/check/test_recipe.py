@@ -17,6 +17,7 @@ from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_rows
 from bertwright.cli import main
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
+from bertwright.core.numbers import size_of
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
 from bertwright.train import instructions as bounds
@@ -390,7 +391,7 @@ def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
     monkeypatch.setattr(device, "gpu_memory", lambda: (0,))
     monkeypatch.setattr(resources, "memory_size", lambda: 1)
     (on_gpu,) = found(load("train.device=auto"), tmp_path / "run", "train memory", ("train",))
-    assert on_gpu.level == "ok" and on_gpu.text.endswith("GB of memory")
+    assert on_gpu.level == "ok" and on_gpu.text.endswith("take about 370 MB of memory")
     (on_cpu,) = found(load("train.device=cpu"), tmp_path / "run", "train memory", ("train",))
     assert on_cpu.level == "error" and on_cpu.kind is DataError
 
@@ -404,7 +405,7 @@ def test_a_limit_below_what_one_sequence_takes_is_told(
     assert [verdict.level for verdict in verdicts] == ([level] if level else [])
     for verdict in verdicts:
         assert (
-            f"micro_batch = auto takes about 0.37 GB even with one sequence at a time, but {verdict.about} = {limit}."
+            f"micro_batch = auto takes about 370 MB even with one sequence at a time, but {verdict.about} = {limit}."
             in verdict.text
         )
 
@@ -421,9 +422,9 @@ def test_ranks_of_one_machine_share_its_memory(load: Load, tmp_path: Path, monke
         verdicts = check_recipe(recipe, tmp_path / "run", ["train"], 16)
         (levels[here],) = (verdict for verdict in verdicts if verdict.about == "train memory")
     assert [verdict.level for verdict in levels.values()] == ["ok", "ok", "error"]
-    assert levels[1].text.endswith("take about 0.4 GB of memory, 1.2 GB are available")
+    assert levels[1].text.endswith("take about 370 MB of memory, 1.2 GB are available")
     assert (
-        ", on each of the 8 ranks of this machine, take about 0.4 GB of memory, 0.1 GB are available" in levels[8].text
+        ", on each of the 8 ranks of this machine, take about 370 MB of memory, 150 MB are available" in levels[8].text
     )
     assert levels[8].remedy.endswith(", or start fewer ranks on this machine.")
 
@@ -486,7 +487,7 @@ def test_a_recipe_is_checked_for_another_machine_whatever_this_one_is(
     assert not [verdict.remedy for verdict in failed if "For another machine" in verdict.remedy]
     (memory,) = (verdict for verdict in verdicts if verdict.about == "train memory")
     on_cpu = not at.gpu or "train.device=cpu" in keys
-    assert ("are available" not in memory.text) if at.gpu and on_cpu else f"{at.memory / 1e9:.1f} GB are" in memory.text
+    assert ("are available" not in memory.text) if at.gpu and on_cpu else f"{size_of(at.memory)} are" in memory.text
 
 
 def test_check_reads_a_place_with_its_overrides(

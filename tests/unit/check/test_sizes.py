@@ -16,6 +16,7 @@ from bertwright import Recipe, RunFolder
 from bertwright.check import resources
 from bertwright.check.data import sources
 from bertwright.check.resources import disk, memory, run_bytes
+from bertwright.core.numbers import size_of
 from bertwright.model import dropout as dropouts
 from bertwright.model.attention import padded
 from bertwright.model.attention.kernel import bind
@@ -160,7 +161,7 @@ def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
     for there, level in ((2 * needed, "ok"), (0.7 * needed, "warning"), (0.3 * needed, "error")):
         monkeypatch.setattr(resources, "memory_size", lambda there=there: int(there))
         (verdict,) = memory(recipe, ["train"])
-        assert verdict.level == level and f"about {needed / 1e9:.1f} GB" in verdict.text
+        assert verdict.level == level and f"about {size_of(needed)} of memory" in verdict.text
         assert not verdict.remedy or verdict.remedy.startswith("Lower train.phases.0.micro_batch")
     monkeypatch.setattr(resources, "memory_size", lambda: 1000)
     (verdict,) = memory(load("train.phases.0.micro_batch=0", "train.phases.0.micro_tokens=1024"), ["train"])

@@ -55,3 +55,11 @@ def test_counts_of_today_say_the_deviation_and_the_longest_of_short_texts_in_lon
     found = Sequences.counted([10], counts, 512)
     assert (found.deviation, found.longest, found.mean_square) == (6.5, 31, 10.0**2 + 6.5**2)
     assert Sequences.counted([0], {**counts, "lengths": [0] * 20, "longest": 0}, 512).longest == 512
+
+
+def test_epochs_are_the_inverse_of_the_sequences_in_them() -> None:
+    uneven = Sequences((100, 60, 80), 12.0, 2.0, 16)
+    for epochs, sequences in ((0.5, 50), (1, 100), (1.5, 130), (3, 240), (4.25, 355)):
+        assert uneven.of_epochs(epochs) == sequences
+        assert uneven.epochs(sequences) == pytest.approx(epochs)
+    assert Sequences((), 12.0, 2.0, 16).epochs(100) is None

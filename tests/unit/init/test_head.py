@@ -34,11 +34,11 @@ def test_it_says_what_was_asked_what_to_type_and_what_to_expect() -> None:
         "#              bertwright plan hu.toml --place hu.place.toml\n"
         "#              bertwright run hu.toml --out runs/hu\n"
         "#   quality    classic: BERT as published: pairs of segments, two phases\n"
-        "#   text       1.4 GB in 529,609 articles on 2023-09-01\n"
-        "#              dump: 0.8 GB on 2019-03-01, larger by now\n"
-        "#   time       corpus, vocabulary and examples 30 min\n"
-        "#              training 20.0 h, scores and export under a minute\n"
-        "#   memory     1.0 GB of each device while training (25%)\n"
+        "#   text       1.43 GB in 529,609 articles on 2023-09-01\n"
+        "#              dump: 849 MB on 2019-03-01, larger by now\n"
+        "#   time       corpus, vocabulary and examples 30 min 0 s\n"
+        "#              training 20 h 0 min, scores and export 36.0 s\n"
+        "#   memory     1 GB of each device while training (25%)\n"
         "#   network    11.2 million weights, about 25,400 tokens/s\n"
         "#   forecast   these times come from tables and may be off by a factor of two;\n"
         "#              bertwright plan, as above, reads the dump once it is downloaded\n"
@@ -56,14 +56,14 @@ def test_a_family_and_a_machine_are_called_as_people_call_them() -> None:
 @pytest.mark.parametrize(
     ("hours", "said"),
     [
-        (0.99 / 60, "under a minute"),
-        (1 / 60, "1 min"),
-        (0.99, "59 min"),
-        (1.0, "1.0 h"),
-        (1234.56, "1,234.6 h"),
+        (0.99 / 60, "59.4 s"),
+        (1 / 60, "1 min 0 s"),
+        (0.99, "59 min 24 s"),
+        (1.0, "1 h 0 min"),
+        (1234.56, "51 days 11 h"),
     ],
 )
-def test_short_times_are_minutes(hours: float, said: str) -> None:
+def test_times_have_the_unit_of_their_size(hours: float, said: str) -> None:
     assert f"#              training {said}, scores and export {said}\n" in comment(training=hours, finishing=hours)
 
 
@@ -71,17 +71,17 @@ def test_a_text_of_unknown_size_is_not_prepared_in_the_hours() -> None:
     told = comment(Facts(), preparing=None)
     assert "#   text       its size is unknown, so the hours do not include preparing it\n" in told
     assert "#              dump: of unknown size\n" in told
-    assert "#   time       training 20.0 h, scores" in told and "corpus, vocabulary and examples" not in told
+    assert "#   time       training 20 h 0 min, scores" in told and "corpus, vocabulary and examples" not in told
 
 
 @pytest.mark.parametrize(
     ("text", "said", "little"),
     [
-        (500_000_000, "0.5 GB", False),
-        (499_999_999, "500.0 MB", False),
-        (2_000_000, "2.0 MB", False),
-        (1_999_999, "2.0 MB", True),
-        (0, "0.0 MB", True),
+        (500_000_000, "500 MB", False),
+        (499_999_999, "500 MB", False),
+        (2_000_000, "2 MB", False),
+        (1_999_999, "2 MB", True),
+        (0, "0 bytes", True),
     ],
 )
 def test_a_little_text_is_hardly_enough(text: int, said: str, little: bool) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bertwright import Recipe
-from bertwright.plan.data import Data, read_data
+from bertwright.check.known_data import Data, read_data
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.hours import PhaseTime, phase_time, stage_seconds, times
 from bertwright.plan.machine import machine_of

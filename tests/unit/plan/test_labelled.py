@@ -10,9 +10,9 @@ from tests.unit.test_classification import recipe, texts
 
 from bertwright import Recipe, run
 from bertwright.check import labelled
+from bertwright.check.known_data import read_data
 from bertwright.examples.labelled.sizes import TextSizes
 from bertwright.pipeline.lineage import standing_artifacts
-from bertwright.plan.data import read_data
 from bertwright.plan.work import phase_work
 from bertwright.train.pass_sizes import Pass, pass_numbers, scoring_bytes
 
@@ -24,7 +24,7 @@ def test_texts_are_counted_before_the_examples_exist(tmp_path: Path) -> None:
     before = read_data(wanted, {})
     assert before.imported[0].per_pass == (36,) and before.heldout == {"16": 12} and before.basis == "sources"
     work = phase_work(wanted, 0, before)
-    assert work.steps == 54 and work.repeats == pytest.approx(12)
+    assert work.steps == 54 and work.epochs == pytest.approx(12)
     run(wanted, tmp_path / "run", stages=("vocab", "examples"))
     after = read_data(wanted, standing_artifacts(wanted, tmp_path / "run"))
     assert (after.imported[0].per_pass, after.heldout) == (before.imported[0].per_pass, before.heldout)

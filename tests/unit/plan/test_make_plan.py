@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bertwright import Recipe
+from bertwright.check.known_data import read_data
 from bertwright.core.errors import RecipeError
-from bertwright.plan.data import read_data
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of
 from bertwright.plan.memory import memory_of

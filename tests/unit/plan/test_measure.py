@@ -11,13 +11,13 @@ from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
 
 from bertwright import Recipe
+from bertwright.check.known_data import read_data
 from bertwright.cli import main
 from bertwright.core.errors import DataError
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan import kept
-from bertwright.plan.data import read_data
 from bertwright.plan.kept import Measured, cache_file, keep, kept_measurement, key_of
 from bertwright.plan.machine import HardwareConfig, machine_of, this_machine
 from bertwright.plan.measure import lengths_like, measure, synthetic

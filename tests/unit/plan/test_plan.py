@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bertwright.check.teacher import teacher_bytes
 from tests.golden.plan.plans import PLANS, ROOT, planned
 
 from bertwright import Recipe, RunFolder
+from bertwright.check.known_data import read_data
 from bertwright.check.resources import run_bytes
-from bertwright.check.teacher import teacher_bytes
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.lineage import standing_artifacts
-from bertwright.plan.data import read_data
 from bertwright.plan.devices import gpu_of_driver
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of, read_place, this_machine

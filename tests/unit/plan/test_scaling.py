@@ -12,7 +12,7 @@ from statistics import median
 import pytest
 
 from bertwright import Recipe
-from bertwright.plan.data import read_data
+from bertwright.check.known_data import read_data
 from bertwright.plan.devices import gpu_named
 from bertwright.plan.machine import HardwareConfig, machine_of
 from bertwright.plan.step_time import StepTime, all_reduce_seconds, exposed_seconds, step_time, straggling

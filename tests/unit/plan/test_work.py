@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
+from bertwright.check.known_data import Data, read_data
 from bertwright.examples.sequences import Sequences
-from bertwright.plan.data import Data, read_data
 from bertwright.plan.work import PhaseWork, phase_work
 from bertwright.train.engine.sizes import Sharing
 from bertwright.train.pass_sizes import Pass
@@ -128,22 +128,22 @@ def planned(recipe: Recipe, per_pass: tuple[int, ...] = (100, 60), mean: float =
 
 
 @pytest.mark.parametrize(
-    ("length", "steps", "sequences", "repeats"),
+    ("length", "steps", "sequences", "epochs"),
     [
-        ("steps=10", 10, 80, 0.5),
-        ("samples=80", 10, 80, 0.5),
-        ("samples=81", 11, 88, 0.55),
-        ("tokens=960", 10, 80, 0.5),  # 80 sequences of 12 tokens
-        ("epochs=1", 13, 104, 0.65),  # the first pass has 100 examples: 12 batches of 8, and a half
-        ("epochs=2", 20, 160, 1.0),
-        ("epochs=3", 33, 264, 1.65),  # the third reads the first pass again
-        ("epochs=1.5", 17, 136, 0.85),
-        ("epochs=2.5", 27, 216, 1.35),
+        ("steps=10", 10, 80, 0.8),
+        ("samples=80", 10, 80, 0.8),
+        ("samples=81", 11, 88, 0.88),
+        ("tokens=960", 10, 80, 0.8),  # 80 sequences of 12 tokens
+        ("epochs=1", 13, 104, 1 + 4 / 60),  # the first pass has 100 examples: 12 batches of 8, and a half
+        ("epochs=2", 20, 160, 2),
+        ("epochs=3", 33, 264, 3 + 4 / 60),  # the third reads the first pass again
+        ("epochs=1.5", 17, 136, 1.6),
+        ("epochs=2.5", 27, 216, 2.56),
     ],
 )
-def test_a_length_is_resolved_to_steps(length: str, steps: int, sequences: int, repeats: float, load: Load) -> None:
+def test_a_length_is_resolved_to_steps(length: str, steps: int, sequences: int, epochs: float, load: Load) -> None:
     found = planned(load("train.phases.0.steps=", f"train.phases.0.{length}"))
-    assert (found.steps, found.sequences, found.repeats) == (steps, sequences, pytest.approx(repeats))
+    assert (found.steps, found.sequences, found.epochs) == (steps, sequences, pytest.approx(epochs))
     assert found.tokens == pytest.approx(sequences * 12.0)
 
 
@@ -155,15 +155,15 @@ def test_a_phase_ends_early_where_the_recipe_says(load: Load) -> None:
 
 def test_unknown_examples_leave_only_what_the_recipe_says(load: Load) -> None:
     steps = planned(load(), per_pass=())
-    assert (steps.steps, steps.sequences, steps.repeats) == (3, 24, None)
-    epochs = planned(load("train.phases.0.steps=", "train.phases.0.epochs=2"), per_pass=())
-    assert (epochs.steps, epochs.sequences, epochs.tokens, epochs.repeats) == (None, None, None, None)
+    assert (steps.steps, steps.sequences, steps.epochs) == (3, 24, None)
+    found = planned(load("train.phases.0.steps=", "train.phases.0.epochs=2"), per_pass=())
+    assert (found.steps, found.sequences, found.tokens, found.epochs) == (None, None, None, None)
 
 
 def test_data_that_nothing_is_known_about_is_nearly_full(load: Load, tmp_path: object) -> None:
     recipe = load()
     found = phase_work(recipe, 0, replace(read_data(recipe, {}), sets={}))
-    assert found.mean_length == pytest.approx(0.95 * 16) and found.repeats is None
+    assert found.mean_length == pytest.approx(0.95 * 16) and found.epochs is None
 
 
 def test_a_mean_square_is_that_of_mean_and_deviation() -> None:

@@ -3,8 +3,9 @@ import re
 import pytest
 from tests.unit.report.conftest import written
 
+from bertwright.core.numbers import duration, large
 from bertwright.report.chart import Chart, Series, figure, thinned, ticks
-from bertwright.report.formatting import duration, large, number, percent
+from bertwright.report.formatting import number, percent
 
 
 @pytest.mark.parametrize(

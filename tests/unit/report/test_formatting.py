@@ -4,7 +4,8 @@ import pytest
 from tests.unit.report.conftest import written
 
 from bertwright.core.markup import b
-from bertwright.report.formatting import bar, definitions, duration, large, number, operations, percent, table
+from bertwright.core.numbers import duration, large
+from bertwright.report.formatting import bar, definitions, number, operations, percent, table
 
 EVIL = "<script>\"'&"
 
@@ -18,7 +19,9 @@ EVIL = "<script>\"'&"
         (60, "1 min 0 s"),
         (119.7, "2 min 0 s"),
         (3599.6, "1 h 0 min"),
-        (360_000, "100 h 0 min"),
+        (172_700, "47 h 58 min"),
+        (172_800, "2 days 0 h"),
+        (360_000, "4 days 4 h"),
     ],
 )
 def test_a_duration_has_no_sixtieth_second_or_minute(seconds: float, text: str) -> None:

@@ -19,6 +19,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import Interrupted, RecipeError
+from bertwright.core.numbers import size_of
 from bertwright.core.stage_context import StageContext
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.config import BertModelConfig
@@ -78,14 +79,14 @@ def test_the_largest_that_fits_the_limit_is_taken_and_written_down(train: Train)
     limit = 1e-9 * training_bytes(NETWORK, phase.model_copy(update={"micro_batch": 3}), Computing()) / FILLED
     done = train("limited", phases=AUTO, memory_limit_gb=limit + 1e-6, log=notes)
     assert sizes(done)[0][0] == 3 and done.counts["sessions"][0]["micro_batches"][0]["found"]
-    assert any(f"phase 0 in micro-batches of 3 ({limit:.2f} GB for each rank)" in line for line in notes.lines)
+    assert any(f"phase 0 in micro-batches of 3 ({size_of(1e9 * limit)} for each rank)" in line for line in notes.lines)
     assert not [line for line in notes.lines if line.startswith("warning")]
     again = train("given", phases=[{**PHASES[0], "micro_batch": 3}, {**PHASES[1], "micro_batch": sizes(done)[0][1]}])
     assert same(weights(done), weights(again))
     assert sizes(train("nothing", phases=AUTO, memory_limit_gb=0.04, log=notes)) == [[1, 1]], "none has less than one"
     warned = [line for line in notes.lines if line.startswith("warning")]
     assert len(warned) == 2 and warned[1] == (
-        "warning: train.phases.1.micro_batch = auto takes about 0.37 GB even with one sequence at a time, but "
+        "warning: train.phases.1.micro_batch = auto takes about 370 MB even with one sequence at a time, but "
         "train.memory_limit_gb = 0.04. Raise train.memory_limit_gb, lower train.phases.1.length, or choose a smaller "
         "model.size."
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.core.log import Log
+from bertwright.core.numbers import size_of
 from bertwright.core.redact import is_url, redact_credentials
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
@@ -59,7 +60,7 @@ class Source:
         first = self.files[0]
         packing = "" if first.compression == "plain" else f", {first.compression}"
         number = f"{len(self.files):,} files" if len(self.files) > 1 else "1 file"
-        return f"{self.name} ({first.format}{packing}, {number}, {self.size / 1e6:,.1f} MB)"
+        return f"{self.name} ({first.format}{packing}, {number}, {size_of(self.size)})"
 
 
 def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: bool = True) -> Source:

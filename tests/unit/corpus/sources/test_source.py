@@ -47,7 +47,7 @@ def test_workers_elsewhere_find_the_same_files(novels: Path, monkeypatch: pytest
 
 def test_what_a_source_is_called(novels: Path) -> None:
     assert [opened(path).name for path in (novels, novels / "*.txt", novels / "a.txt")] == ["novels", "novels", "a"]
-    assert str(opened(novels)) == "novels (text, 3 files, 0.0 MB)"
+    assert str(opened(novels)) == "novels (text, 3 files, 17 bytes)"
 
 
 def test_documents_of_all_files_are_one_source(novels: Path, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
+from bertwright.check.known_data import estimated, read_data
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.plan.data import estimated, read_data
 
 Load = Callable[..., Recipe]
 WHOLE = PlanSet(length=128)

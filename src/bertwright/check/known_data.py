@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from bertwright.check.data import sources
-from bertwright.check.lengths import counted_examples
+from bertwright.check.lengths import counted_examples, of_phase
 from bertwright.check.resources import BYTES_A_TOKEN
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
+from bertwright.core.errors import BertwrightError
+from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
+from bertwright.train.phase_config import PhaseConfig
 
 KEPT = 0.85
 """Share of a source's text that becomes corpus; the rest is dropped or repeated."""
@@ -51,15 +56,18 @@ class Data:
     """Bytes written by finished stages, by stage."""
 
 
-def read_data(recipe: Recipe, made: Mapping[str, Artifact]) -> Data:
-    """What is known from the finished artifacts `made`, by stage, and from source sizes; reads only labelled texts."""
+def read_data(recipe: Recipe, made: Mapping[str, Artifact], found: float | None = None) -> Data:
+    """What is known from the finished artifacts `made`, by stage, and from source sizes; reads only labelled texts.
+
+    `found`: bytes of text in the sources, if they were looked at already.
+    """
     prepared = [name for name in ("corpus", "vocab", "examples") if name in made]
     disk = {name: int(made[name].manifest["disk"]["bytes"]) for name in prepared}
     text = float(made["corpus"].counts["text_bytes"]) if "corpus" in made else None
     if "examples" in made:
         return _from_examples(recipe, made["examples"], text, disk)
     if text is None and recipe.corpus is not None:
-        found, _ = sources(recipe.corpus)
+        found = sources(recipe.corpus)[0] if found is None else found
         text = None if found is None else KEPT * found
     tokens = None if text is None else (text / BYTES_A_TOKEN) * (1 - recipe.examples.heldout)
     if "corpus" in made and "vocab" in made and (rate := made["vocab"].counts.get("fertility")):
@@ -106,3 +114,40 @@ def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk:
     sets, imported = counted_examples(recipe, examples.counts)
     lengths = {name: sum(rows) for name, rows in heldout.get("rows", {}).items()}
     return Data("examples", text, float(train.get("tokens", 0)) or None, sets, imported, lengths, disk)
+
+
+def finished_artifacts(out: Path) -> dict[str, Artifact]:
+    """The artifacts that tell the amount of data, as far as they are finished in the run folder `out`, by stage."""
+    made = {}
+    for stage in ("corpus", "vocab", "examples"):
+        if (out / stage / MANIFEST).is_file():
+            with suppress(BertwrightError):  # those that read it report it
+                made[stage] = open_artifact(out / stage, stage)
+    return made
+
+
+def examples_of(recipe: Recipe, index: int, data: Data) -> Sequences:
+    """The examples of phase `index` of the recipe, guessed if nothing is known."""
+    length = recipe.train.phases[index].length
+    return of_phase(recipe, index, data.sets, data.imported) or Sequences.guessed((), 0.95 * length, length)
+
+
+def steps_of(phase: PhaseConfig, examples: Sequences) -> int | None:
+    """The phase's length in optimizer steps; None if it is in passes over examples whose number is not known."""
+    batches = BatchSizes(phase.batch, phase.batch_warmup)
+    if phase.steps is not None:
+        return phase.steps
+    if phase.samples is not None:
+        return batches.steps_of(phase.samples)
+    if phase.tokens is not None:
+        return batches.steps_of(phase.tokens, examples.mean_length)
+    assert phase.epochs is not None
+    return batches.steps_of(examples.of_epochs(phase.epochs)) if examples.per_pass else None
+
+
+def sequences_seen(phase: PhaseConfig, examples: Sequences) -> int | None:
+    """The number of sequences that a phase trains on until it ends; None if that is not known."""
+    steps = steps_of(phase, examples)
+    if steps is None:
+        return None
+    return BatchSizes(phase.batch, phase.batch_warmup).before(min(steps, phase.end_after or steps))

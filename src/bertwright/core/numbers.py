@@ -1,0 +1,43 @@
+"""Numbers for people: every command and page shows the same quantity in the same way."""
+
+from __future__ import annotations
+
+
+def size_of(size: float) -> str:
+    """Bytes in three digits and a decimal unit: 99.5 MB, 1.23 GB, 412 kB."""
+    return _in_units(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))) or f"{size:.0f} bytes"
+
+
+def large(value: float) -> str:
+    """A count in at most four characters and a unit: 12,345,678 as 12.3 M."""
+    if short := _in_units(value, ((1e12, "T"), (1e9, "G"), (1e6, "M"))):
+        return short
+    return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
+
+
+def amount(value: float) -> str:
+    """A number with three digits, or all digits before the point: 0.0123, 1.2, 3.45, 1,234."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 0.001 or not value else "under 0.001"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as 8.2 s, 3 min 20 s, 5 h 12 min or, from two days on, 8 days 15 h."""
+    # Rounded first, otherwise 59.97 s would be 60.0 s, and 119.7 s would be 1 min 60 s.
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    days, hours = divmod(round(seconds / 3600), 24)
+    return f"{days:,} days {hours} h"
+
+
+def _in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """`value` in the largest of `units` of which there is at least one; "" if there is none."""
+    for size, unit in units:
+        # Rounded first, otherwise 999,999 would be 1e+03 k.
+        if (rounded := float(f"{value / size:.3g}")) >= 1:
+            return f"{rounded:.3g} {unit}" if rounded < 1000 else f"{value / size:,.0f} {unit}"
+    return ""
