@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 
 from bertwright import Recipe
+from bertwright.check.known_data import read_data
 from bertwright.cli.per_socket import train_on
 from bertwright.core.sockets import Processors, _core
-from bertwright.check.known_data import read_data
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of
 from bertwright.plan.step_time import step_time

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bertwright.check.teacher import teacher_bytes
 from tests.golden.plan.plans import PLANS, ROOT, planned
 
 from bertwright import Recipe, RunFolder
 from bertwright.check.known_data import read_data
+from bertwright.check.pretrained import teacher_bytes
 from bertwright.check.resources import run_bytes
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
