@@ -61,10 +61,10 @@ def test_the_second_phase_without_the_first() -> None:
 
 
 def test_text_that_is_read_too_often() -> None:
-    """81 billion tokens of a Wikipedia of 20 GB are 23 epochs, of a small one of 1 GB 470."""
+    """64 billion tokens of a Wikipedia of 20 GB are 18 epochs, of a small one of 1 GB 368."""
     assert warned("nvidia-large", text=20e9) == []
     (line,) = warned("nvidia-large", text=1e9)
-    assert "about 81 G tokens are trained on, 470 epochs of the 169 M of the corpus" in line
+    assert "about 63.8 G tokens are trained on, 368 epochs of the 169 M of the corpus" in line
     assert warned("nvidia-large", "train.phases.1.data=elsewhere", text=1e9) != []
     timed = [f"train.phases.{number}.hours=1" for number in (0, 1)]
     assert warned("nvidia-large", *timed, text=1e9) == [], "the clock ends them, not their steps"
