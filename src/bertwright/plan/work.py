@@ -28,14 +28,11 @@ class PhaseWork:
     """Over all steps and ranks."""
     examples: Sequences
     """The examples that are read."""
-    epochs: float | None
-    """How often the text is read: each pass of the plans is one epoch; None if not known."""
 
     @property
     def epochs(self) -> float | None:
         """Passes of the phase over its examples; None if their number is not known."""
-        passes = self.examples.per_pass
-        return None if self.sequences is None or not sum(passes) else self.sequences * len(passes) / sum(passes)
+        return None if self.sequences is None else self.examples.epochs(self.sequences)
 
     @property
     def mean_length(self) -> float:
@@ -80,8 +77,7 @@ def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
     examples = examples_of(recipe, index, data)
     steps = steps_of(phase, examples)
     steps = steps if steps is None else min(steps, phase.end_after or steps)
-    seen = sequences_seen(phase, examples)
-    return PhaseWork(index, phase, steps, seen, examples, None if seen is None else examples.epochs(seen))
+    return PhaseWork(index, phase, steps, sequences_seen(phase, examples), examples)
 
 
 def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:

@@ -85,7 +85,7 @@ def test_only_the_newest_measurements_are_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = load()
-    work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16), None)
+    work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16))
     for sizes, number in (((), 3), ((80 * 10**9,), 1)):
         monkeypatch.setattr(kept, "training_gpus", lambda recipe, sizes=sizes: sizes)
         keys = set()
@@ -97,7 +97,7 @@ def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monke
 
 def test_a_measurement_is_of_what_takes_time_and_of_nothing_else(load: Load) -> None:
     recipe = load()
-    work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16), None)
+    work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16))
     key, hardly_longer = key_of(recipe, work, 4), replace(work, steps=9, examples=Sequences((), 12.2, 2.0, 15))
     same = load("train.seed=9", "train.phases.0.learning_rate=0.5", "train.log_every=7", "corpus.workers=2")
     assert key_of(same, work, 4) == key_of(recipe, hardly_longer, 4) == key

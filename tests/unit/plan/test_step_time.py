@@ -35,7 +35,7 @@ def machine(device: Device = GPU, each: int = 1, nodes: int = 1, cores: int = 4,
 
 def work(recipe: Recipe, mean: float = 12.0, deviation: float = 0.0) -> PhaseWork:
     """Sequences of 12 tokens, all alike; the small recipe has 8 to a step, in micro-batches of 4."""
-    return PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), mean, deviation, 16), None)
+    return PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), mean, deviation, 16))
 
 
 def passes(recipe: Recipe, device: Device, padded: bool = False, **keys: Any) -> float:

@@ -25,7 +25,7 @@ def work(
 ) -> PhaseWork:
     """A phase of length 128 and batch 64."""
     values = {"length": 128, "batch": 64, "learning_rate": 1e-3, "steps": 50, **keys}
-    return PhaseWork(0, PhaseConfig.model_validate(values), steps, 3200, Sequences((), mean, deviation, longest), None)
+    return PhaseWork(0, PhaseConfig.model_validate(values), steps, 3200, Sequences((), mean, deviation, longest))
 
 
 @pytest.mark.parametrize(
