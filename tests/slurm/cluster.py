@@ -107,6 +107,7 @@ class Cluster:
                 )
             # Slurm waits two minutes, in which the nodes end what is left of the start before: it has ended sooner.
             if job["JobState"] == "PENDING" and job["Reason"] == "BeginTime" and not processes_of(number):
+                time.sleep(5)  # for the servers of its steps, which are not found by the job's variables
                 subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], env=self.environment)
             time.sleep(0.5)
 

@@ -131,6 +131,7 @@ def test_a_lost_node_starts_the_training_again(prepared: Launched, undisturbed: 
     resume(ranks["n1"])
     # No node is back at once: Slurm still ends there what it had started, and would end the new start with it.
     slurm.wait(train, "PENDING")
+    time.sleep(5)
     slurm.node("n2")
     slurm.call("scontrol", "update", "NodeName=n2", "State=RESUME")
     assert int(prepared.ended(train)["Restarts"]) >= 1
