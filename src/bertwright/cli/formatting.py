@@ -11,8 +11,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import typer
-
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
     ("phase", "phase", 5, "{}"),
     ("step", "step", 10, "{:,}"),
@@ -152,7 +150,11 @@ def terminal_width() -> int:
 def coloured(text: str, colour: str) -> str:
     """The text in a colour (such as "green"), if standard output is a terminal that may have colours (no-color.org)."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain else typer.style(text, fg=colour)
+    if plain:
+        return text
+    from typer import style  # not in a Python that only trains, whose rows of metrics are also formatted here
+
+    return style(text, fg=colour)
 
 
 _LONGEST_NAME = 26

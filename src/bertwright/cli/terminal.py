@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, shortened, time_left, visible
 from bertwright.core.signals import check_stop
 
 if TYPE_CHECKING:  # loading rich takes longer than checking a recipe
-    from rich.progress import TaskID
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
 
 _WINDOW = 30.0
 """Seconds over which rates are averaged."""
@@ -47,29 +50,40 @@ class Throughput:
         return ", ".join(said)
 
 
+def _console_with_bars() -> tuple[Console, Progress | None]:
+    """A console for standard error, since standard output is for results that a pipe or --json may read, and its
+    bars if it is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        return console, None
+    # Without markup: rich would take [...] in a name or a message for its own, and drop it.
+    bars = Progress(
+        TextColumn("{task.description}", justify="right", markup=False, table_column=Column(width=_NAME)),
+        BarColumn(bar_width=_BAR),
+        TextColumn("{task.fields[words]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+        console=console,
+        transient=True,
+    )
+    return console, bars
+
+
 class Terminal:
     """Shows a run on standard error: sentences, an aligned row per held-out score, and progress.
 
-    Progress is a live bar on a terminal, and elsewhere (files, job logs) a plain line at intervals.
+    Progress is a live bar on a terminal. Elsewhere (files, job logs), and where a Python that only trains has no rich,
+    it is a plain line at intervals.
     """
 
     def __init__(self, seconds: float = 10.0) -> None:
         """`seconds` is the minimum time between two plain lines of progress."""
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.table import Column
-
-        # Standard output is for results, which a pipe or --json may read.
-        self._console = Console(stderr=True, highlight=False)
-        # Without markup: rich would take [...] in a name or a message for its own, and drop it.
-        self._bars = Progress(
-            TextColumn("{task.description}", justify="right", markup=False, table_column=Column(width=_NAME)),
-            BarColumn(bar_width=_BAR),
-            TextColumn("{task.fields[words]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
+        self._console: Console | None = None
+        self._bars: Progress | None = None
+        if find_spec("rich"):
+            self._console, self._bars = _console_with_bars()
         self._tasks: dict[str, TaskID] = {}
         self._throughputs: dict[str, Throughput] = {}
         self._rows: dict[str, str] = {}
@@ -77,18 +91,23 @@ class Terminal:
         self._header = False
 
     def __enter__(self) -> Terminal:
-        self._bars.start()
+        if self._bars:
+            self._bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bars.stop()
+        if self._bars:
+            self._bars.stop()
 
     def say(self, message: str) -> None:
         """Print a sentence above the bars; a safe point for signals (`check_stop`)."""
         check_stop()
         text = visible(message)
+        if self._console is None:
+            print(text, file=sys.stderr)
+            return
         # rich wraps between words, a terminal inside them. A word longer than a line (an address) must stay copyable.
-        whole = not self._console.is_terminal or max(map(len, text.split()), default=0) > self._console.width
+        whole = self._bars is None or max(map(len, text.split()), default=0) > self._console.width
         self._console.print(text, markup=False, soft_wrap=whole)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
@@ -104,7 +123,7 @@ class Terminal:
     def _show(self, stage: str, done: float, total: float, words: str) -> None:
         of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
         finished = bool(total) and done >= total
-        if not self._console.is_terminal:
+        if self._console is None or self._bars is None:
             # A job log is read afterwards: lines at intervals show the progress, one per step would fill it.
             if not finished and time.monotonic() - self._last > self._seconds:
                 self._last = time.monotonic()
