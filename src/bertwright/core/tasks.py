@@ -17,10 +17,12 @@ from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
+from bertwright.core.log import SILENT, Log
 from bertwright.core.processor import default_workers
 from bertwright.core.signals import LOOK, Stopped, check_stop, end_process, unheard
 
@@ -57,12 +59,14 @@ class Executor(Protocol):
 class Pool:
     """An executor with `workers` processes on this machine (1: this process; 0: one per processor it may use).
 
-    The processes start once there are two tasks to do, and are gone at the end, whatever ends it.
+    The processes start once there are two tasks to do, and are gone at the end, whatever ends it. `log` is told of a
+    process that somebody has stopped (SIGSTOP), because its task is waited for until it continues.
     """
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers or default_workers()
+    def __init__(self, workers: int, log: Log = SILENT) -> None:
+        self._workers, self._log = workers or default_workers(), log
         self._pool: ProcessPoolExecutor | None = None
+        self._stopped, self._told = set[int](), set[int]()
 
     def __enter__(self) -> Self:
         return self
@@ -71,9 +75,15 @@ class Pool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._pool is not None:
+            workers = _workers()
             if isinstance(error, KeyboardInterrupt | Stopped):
                 self._stop.close()
-            self._pool.shutdown(wait=True, cancel_futures=True)
+                for worker in filter(_is_stopped, workers):  # it would end only when continued
+                    worker.kill()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            while workers := [worker for worker in workers if not wait_for([worker.sentinel], 0)]:
+                wait_for([worker.sentinel for worker in workers], LOOK)
+                self._tell_stopped()
             self._stop.close()
             self._pool = None
 
@@ -93,13 +103,25 @@ class Pool:
         if self._pool is None:
             stop, self._stop = multiprocessing.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_begin, initargs=(stop,))
+        self._stage = stage
         try:
-            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done)
+            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done, self._tell_stopped)
         except BrokenProcessPool as error:
             raise DataError(
                 f"{stage}: a worker process was killed (out of memory?). Run the same command again with fewer workers "
                 f"({stage}.workers=1): what is finished is kept."
             ) from error
+
+    def _tell_stopped(self) -> None:
+        """Say once of each worker process that it is stopped, and how it continues."""
+        stopped = {worker.pid or 0 for worker in _workers() if _is_stopped(worker)}
+        # At the second look: a job that a shell suspends and continues (Ctrl-Z, fg) has this process awake first.
+        for pid in sorted((stopped & self._stopped) - self._told):
+            self._log.say(
+                f"{self._stage}: worker process {pid} is stopped, and is waited for; to continue it: kill -CONT {pid}"
+            )
+        self._told = stopped & (self._told | self._stopped)
+        self._stopped = stopped
 
 
 def map_ahead(
@@ -108,8 +130,12 @@ def map_ahead(
     tasks: Iterable[Task],
     ahead: int,
     on_done: Callable[[Result], None] | None,
+    on_look: Callable[[], None] = lambda: None,
 ) -> list[Result]:
-    """Submit the tasks with at most `ahead` of them unfinished; returns the results in task order."""
+    """Submit the tasks with at most `ahead` of them unfinished; returns the results in task order.
+
+    `on_look` is called every `LOOK` seconds at least, while tasks are waited for.
+    """
     results: dict[int, Result] = {}
     running: dict[Future[Result], int] = {}
 
@@ -118,6 +144,7 @@ def map_ahead(
             for future in wait(running, LOOK, FIRST_COMPLETED).done:
                 results[running.pop(future)] = _noted(future.result(), on_done)
             check_stop()
+            on_look()
 
     for number, task in enumerate(tasks):
         running[pool.submit(function, task)] = number
@@ -154,6 +181,19 @@ class _Worker(SpawnProcess):
 
 class _Context(SpawnContext):
     Process = _Worker
+
+
+def _workers() -> list[_Worker]:
+    return [child for child in multiprocessing.active_children() if isinstance(child, _Worker)]
+
+
+def _is_stopped(worker: _Worker) -> bool:
+    """Whether a signal has stopped the process, where the system says so (/proc)."""
+    try:
+        # The name of a program, in brackets, may have spaces and brackets in it.
+        return Path(f"/proc/{worker.pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+    except OSError:
+        return False
 
 
 _starting = threading.Lock()

@@ -63,7 +63,7 @@ def run(
         return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
     try:
-        with executor or Pool(config.workers) as pool:
+        with executor or Pool(config.workers, log) as pool:
             return build(out, _identity(inputs), log, make)
     except (RecipeError, SourceError):  # by now no task is running
         for draft in drafts if share.world == 1 else []:  # otherwise other ranks may still use it

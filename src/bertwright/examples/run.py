@@ -49,7 +49,7 @@ def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, conte
     known = {"corpus": inputs.corpus.fingerprint, "vocab": inputs.vocab.fingerprint}
     known |= imported.inputs if imported else {}
     ours = identity(config, sets, known, imported.data if imported else ())
-    with context.executor or Pool(config.workers) as pool:
+    with context.executor or Pool(config.workers, context.log) as pool:
         return build(context.out, ours, context.log, lambda draft: _make(config, sets, inputs, draft, context, pool))
 
 

@@ -1,13 +1,18 @@
 """What every executor keeps to: order, look-ahead, failures, and nothing left of one list in the next."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from tests.unit.cluster import cluster
 
 from bertwright.core.dask import Dask
 from bertwright.core.errors import DataError
+from bertwright.core.log import Silent
+from bertwright.core.signals import Stopped
 from bertwright.core.tasks import AHEAD, Executor, Pool
 
 
@@ -82,3 +87,58 @@ def test_the_first_failure_is_raised_unchanged_and_no_more_tasks_are_taken(execu
     # Dask does a failed task again before it gives up, and takes others meanwhile: how many is a matter of time.
     assert len(taken) < 2000
     assert executor.map(square, range(3), "corpus") == [0, 1, 4], "another list can follow"
+
+
+class Continuing(Silent):
+    """Keeps what is said, and then does as it says, or `instead`."""
+
+    def __init__(self, instead: BaseException | None = None) -> None:
+        self.said: list[str] = []
+        self._instead = instead
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+        if self._instead:
+            raise self._instead
+        os.kill(int(message.rpartition("kill -CONT ")[2]), signal.SIGCONT)
+
+
+def stop_oneself(n: int) -> int:
+    if n == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return os.getpid()
+
+
+def own_process(n: int) -> int:
+    return os.getpid()
+
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is asked of /proc")
+
+
+@on_linux
+def test_a_stopped_worker_is_told_of_once_with_what_continues_it() -> None:
+    log = Continuing()
+    with Pool(2, log) as pool:
+        done = pool.map(stop_oneself, range(4), "corpus")
+    pid = done[1]
+    assert log.said == [f"corpus: worker process {pid} is stopped, and is waited for; to continue it: kill -CONT {pid}"]
+
+
+@on_linux
+def test_a_stopped_worker_keeps_nobody_who_ends_the_work() -> None:
+    with pytest.raises(Stopped), Pool(2, Continuing(Stopped(signal.SIGTERM))) as pool:
+        pool.map(stop_oneself, range(4), "corpus")
+
+
+@on_linux
+def test_the_end_of_a_pool_tells_of_a_stopped_worker_too() -> None:
+    log = Continuing()
+    with Pool(2, log) as pool:
+        workers = set(pool.map(own_process, range(8), "corpus"))
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+    assert sorted(log.said) == sorted(
+        f"corpus: worker process {pid} is stopped, and is waited for; to continue it: kill -CONT {pid}"
+        for pid in workers
+    )

@@ -79,7 +79,7 @@ def run(
     stage = Stage(config, vocab, chosen, tests, inputs)
     ours = identity(config, distinct(sets), inputs, imported)
     log, share = context.log, context.share or SINGLE
-    with context.executor or Pool(config.workers) as pool:
+    with context.executor or Pool(config.workers, log) as pool:
         return build(context.out, ours, log, lambda draft: _make(stage, draft, log, pool, share))
 
 
