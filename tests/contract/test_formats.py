@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,9 +12,12 @@ from tests.contract.damage import MAGIC, cuts, facts_or_fault, flipped
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample
 
 from bertwright.core.errors import DataError
+from bertwright.examples.config import ImportedData
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import FileNumber, Format, Shape
+from bertwright.formats.format import FileNumber, Format, Shape, Split
+from bertwright.formats.imported.phase_files import find, find_tests
 from bertwright.formats.known import FORMATS
 from bertwright.formats.names import Target, file_name, folder_name
 from bertwright.formats.recognise import recognise
@@ -50,7 +55,7 @@ def reads_back(each: Format, folder: Path, static: bool, compress: bool) -> None
     blocks = [examples.take(slice(0, 20)), examples.take(slice(20, 21)), examples.take(slice(21, None))]
     file = written(each, folder, blocks, static, compress)
     (found,) = recognise(folder)
-    shape = Shape(LENGTH, PREDICTIONS, static) if each.padded else Shape(None, None, static)
+    shape = Shape(LENGTH, PREDICTIONS, static)
     assert (found.kind, found.shape, found.files) == (each.kind, shape, (file,))
     assert found.examples in (None, EXAMPLES) and found.trains
     assert not found.documents and not found.damaged and not found.mixed
@@ -114,14 +119,38 @@ def test_a_write_that_fails_leaves_no_file(each: Format, tmp_path: Path) -> None
 
 
 @of_examples
-def test_examples_beyond_the_room_are_refused_where_there_is_one(each: Format, tmp_path: Path) -> None:
-    shape = Shape(LENGTH - 1, PREDICTIONS, True)
-    if not each.padded:
-        assert each.write(tmp_path / "new", iter([FOUND]), shape, VOCABULARY) == EXAMPLES
+def test_examples_beyond_the_stated_sizes_are_refused(each: Format, tmp_path: Path) -> None:
+    for length, predictions, unit in ((LENGTH - 1, PREDICTIONS, "tokens"), (LENGTH, PREDICTIONS - 1, "predictions")):
+        with pytest.raises(DataError, match=f"Set a larger maximum of {unit}"):
+            each.write(tmp_path / "new", iter([FOUND]), Shape(length, predictions, True), VOCABULARY)
+        assert not list(tmp_path.iterdir())
+
+
+@of_examples
+def test_unknown_sizes_are_not_stated(each: Format, tmp_path: Path) -> None:
+    if each.padded:
         return
-    with pytest.raises(DataError, match="Set a larger maximum of tokens"):
-        each.write(tmp_path / "new", iter([FOUND]), shape, VOCABULARY)
-    assert not list(tmp_path.iterdir())
+    each.write(tmp_path / "new", iter([FOUND]), Shape(None, None, True), VOCABULARY)
+    assert recognise(tmp_path)[0].shape == Shape(None, None, True)
+
+
+@of_examples
+def test_two_phases_are_found_by_length_with_their_test_files(each: Format, tmp_path: Path) -> None:
+    target, lengths = Target(each.kind), (LENGTH // 2, LENGTH)
+    for length, split in product(lengths, get_args(Split)):
+        file = tmp_path / f"seq_{length}" / folder_name(target, split) / file_name(target, "wiki", split, 0, 1)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        each.write(file, iter([sample(9, length, PREDICTIONS)]), Shape(length, PREDICTIONS, True), VOCABULARY)
+    if each.describe:
+        each.describe(tmp_path)
+    for length in lengths:
+        own = tmp_path / f"seq_{length}"
+        folders = {split: own / folder_name(target, split) for split in get_args(Split)}
+        for path in (tmp_path, own, folders["training"]):
+            phase = ImportedData(0, path, length, MaskingConfig(), False, None)
+            training = find(phase)
+            assert (training.folder, training.shape.length) == (folders["training"], length)
+            assert [found.folder for found in find_tests(phase, training)] == [folders["test"]], path
 
 
 @of_examples

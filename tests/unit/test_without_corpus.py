@@ -32,7 +32,7 @@ from bertwright.examples.store import Store
 from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.format import Kind
 from bertwright.formats.imported import tasks
-from bertwright.formats.known import format_of
+from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
@@ -138,13 +138,18 @@ def trained_on(folder: RunFolder, phase: int) -> Rows:
     return originals(loader.step(0))
 
 
+def training_alone(folders: list[Path], target: Path) -> list[Path]:
+    """Copies of the training files in folders of their own, without test files next to them."""
+    return [Path(shutil.copytree(each / "train", target / each.name / "train")) for each in folders]
+
+
 def for_testing(folder: Path, kind: Kind, entries: list[str]) -> Instances:
     files = [f for f in folder.rglob("*") if f.is_file() and ("_test_" in f.name or f.parent.name == "test")]
     data = [f for f in sorted(files) if f.suffix != ".json"]
     return concatenate([block for file in data for block in format_of(kind).read(file, entries)])
 
 
-@pytest.mark.parametrize("kind", ["hdf5", "tfrecord", "lddl", "datasets"])
+@pytest.mark.parametrize("kind", [each.kind for each in FORMATS])
 def test_files_for_testing_are_what_is_held_out(
     converted: Callable[[Kind], list[Path]], recipe: Write, tmp_path: Path, kind: Kind
 ) -> None:
@@ -163,12 +168,18 @@ def test_files_for_testing_are_what_is_held_out(
     assert any("train.phases.0.data: " in each and " examples are held out, " in each for each in notes.said)
     assert any("train.phases.0.data: not trained on: " in each and " for testing (" in each for each in notes.said)
     assert not any("cannot be told" in each for each in notes.said)
+    # Named by the folder of both phases, or each by its training files alone, they are the same files.
+    together = [source.parent for source in converted(kind)]
+    training = [source / "train" for source in converted(kind) if (source / "train").is_dir()]
+    for number, named in enumerate(filter(None, (together, training))):
+        again = prepared(recipe(*named), tmp_path / f"again-{number}")
+        assert again.artifact("examples").fingerprint == folder.artifact("examples").fingerprint
 
 
 def test_without_such_files_a_share_is_held_out_whatever_the_files(
     converted: Callable[[Kind], list[Path]], recipe: Write, tmp_path: Path
 ) -> None:
-    sources = [folder / "train" for folder in converted("datasets")]
+    sources = training_alone(converted("datasets"), tmp_path)
     folder = prepared(recipe(*sources), tmp_path / "run")
     for i, (source, length) in enumerate(zip(sources, (16, 32), strict=True)):
         every = contents(source, entries_of(folder))
@@ -362,7 +373,7 @@ def test_damaged_files_for_testing_are_left_out_on_request(
 
 
 def test_something_must_be_held_out(converted: Callable[[Kind], list[Path]], recipe: Write, tmp_path: Path) -> None:
-    sources = [folder / "train" for folder in converted("datasets")]
+    sources = training_alone(converted("datasets"), tmp_path)
     with pytest.raises(DataError) as caught:
         prepared(recipe(*sources), tmp_path / "run", "examples.heldout=1e-9")
     assert str(caught.value) == (
@@ -402,7 +413,7 @@ def test_what_a_corpus_would_have_given_must_be_given(
 
 
 def test_check_says_what_is_held_out(converted: Callable[[Kind], list[Path]], recipe: Write, tmp_path: Path) -> None:
-    path = recipe(converted("hdf5")[0], converted("datasets")[1] / "train")
+    path = recipe(converted("hdf5")[0], training_alone(converted("datasets"), tmp_path)[1])
     verdicts = check_recipe(Recipe.load(path), tmp_path / "run", list(STAGES))
     assert not [verdict for verdict in verdicts if verdict.level == "error"]
     said = {f"{verdict.about}: {verdict.sentence}" for verdict in verdicts}
@@ -410,6 +421,9 @@ def test_check_says_what_is_held_out(converted: Callable[[Kind], list[Path]], re
     (held,) = (sentence for sentence in said if sentence.startswith("train.phases.0.data: held out: "))
     assert "held out: 1 file for testing (" in held and held.endswith(f"{test})")
     assert "train.phases.1.data: held out: examples.heldout=0.2 of them" in said
+    path = recipe(converted("hdf5")[0], converted("datasets")[1] / "train")
+    said = {verdict.sentence for verdict in check_recipe(Recipe.load(path), tmp_path / "run", list(STAGES))}
+    assert "held out: 1 file for testing (../test/data-00000-of-00001.arrow)" in said
 
 
 def test_a_run_is_looked_at_as_any_other(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from bertwright.examples.instances import Instances
+from bertwright.formats.errors import ShardError
+from bertwright.formats.instance_checks import MAX_LENGTH
 
 Kind = Literal["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets", "megatron"]
 
@@ -16,8 +18,15 @@ Split = Literal["training", "test"]
 OTHER_SPLITS = ("test", "validation", "valid", "val", "dev", "eval")
 """Names of splits that are not used for training."""
 
-SPLITS = ("train", "training", *OTHER_SPLITS)
+TRAINING_SPLITS = ("train", "training")
+"""Folder names that denote the training split."""
+
+SPLITS = (*TRAINING_SPLITS, *OTHER_SPLITS)
 """Folder names that denote a split."""
+
+
+SIZES = ("bertwright.length", "bertwright.predictions")
+"""Names of the sizes of a `Shape` in the metadata of files that are not padded."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,31 @@ class Shape:
     """Maximum number of predictions of an example."""
     static: bool
     """Whether the files contain the masks; if not, masks are drawn during training."""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The known sizes by name, as formats that are not padded store them in the metadata of a file."""
+        sizes = zip(SIZES, (self.length, self.predictions), strict=True)
+        return {name: str(size) for name, size in sizes if size is not None}
+
+    @classmethod
+    def from_metadata(cls, file: Path, metadata: Mapping[bytes, bytes], static: bool) -> Self:
+        """Return the shape that the `metadata` of `file` states; files of other programs state none.
+
+        Raises `ShardError` if a size is not a number of tokens that an example can have.
+        """
+        sizes = dict[str, int]()
+        for name in SIZES:
+            if (stated := metadata.get(name.encode())) is None:
+                continue
+            # `int` alone would accept spaces and underscores, and work for long on millions of digits.
+            size = int(stated) if stated.isdigit() and len(stated) <= len(str(MAX_LENGTH)) else 0
+            if not 0 < size <= MAX_LENGTH:
+                shown = stated[:20].decode(errors="replace")
+                raise ShardError(file, f"its metadata {name} is {shown!r}, not a number from 1 to {MAX_LENGTH:,}")
+            sizes[name] = size
+        length, predictions = map(sizes.get, SIZES)
+        return cls(length, predictions, static)
 
 
 @dataclass(frozen=True)

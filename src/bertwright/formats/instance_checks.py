@@ -40,13 +40,14 @@ def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: in
     return examples
 
 
-def must_fit(examples: Instances, file: Path, first_row: int, length: int, predictions: int) -> None:
-    """Raise `DataError` for the first example that has more tokens or predictions than `file` has room for."""
+def must_fit(examples: Instances, file: Path, first_row: int, length: int | None, predictions: int | None) -> None:
+    """Raise `DataError` for the first example that has more tokens or predictions than `file` states or has room for;
+    None: any number."""
     for sizes, room, unit in (
         (examples.lengths, length, "tokens"),
         (np.diff(examples.cu_predictions), predictions, "predictions"),
     ):
-        if len(over := np.flatnonzero(sizes > room)):
+        if room is not None and len(over := np.flatnonzero(sizes > room)):
             raise DataError(
                 f"{file}: example {first_row + over[0]:,} has {sizes[over[0]]:,} {unit}, but the maximum is "
                 f"{room:,}. Set a larger maximum of {unit}."

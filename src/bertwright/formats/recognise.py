@@ -7,8 +7,10 @@ Intel's data are two sets. Files of two shapes in one folder are also two sets.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -17,7 +19,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.walk import folders_below
 from bertwright.formats.documents import DocumentFile
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import OTHER_SPLITS, Facts, Kind, Shape, Split
+from bertwright.formats.format import OTHER_SPLITS, TRAINING_SPLITS, Facts, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
 from bertwright.formats.numbered import gaps, parts_of
 
@@ -25,6 +27,9 @@ _TEST = re.compile(rf"_test_\d+\.|(?:^|_)eval_\d+k\b|^(?:{'|'.join(OTHER_SPLITS)
 """Names of test files: NVIDIA's, MLPerf's (`part_eval_10k.hdf5`), and those of datasets on the Hugging Face hub, such
 as `validation_matched-00000-of-00001.parquet`."""
 
+
+_MLPERF = "eval_"
+"""How MLPerf's folders with the set for scores begin."""
 
 _NAMED = 5
 """Maximum number of missing files to name."""
@@ -60,7 +65,7 @@ class FileSet:
     def trains(self) -> bool:
         """Whether the set is for training; files and folders named after another split are not, nor are MLPerf's
         `eval_set_uncompressed` and `eval_varlength`."""
-        other = self.folder.name in OTHER_SPLITS or self.folder.name.startswith("eval_")
+        other = self.folder.name in OTHER_SPLITS or self.folder.name.startswith(_MLPERF)
         return self.split == "training" and not other
 
     @property
@@ -81,7 +86,33 @@ def recognise(path: Path) -> tuple[FileSet, ...]:
 
     Raises `DataError` when there is none, and `ShardError` when the only candidates are damaged.
     """
-    files = [path] if path.is_file() else _data_below(path)
+    sets = _recognised([path] if path.is_file() else _data(path, folders_below(path)))
+    if not sets:
+        kinds = ", ".join(get_args(Kind))
+        raise DataError(f"{path} holds no training data in a known format. Known formats: {kinds}.")
+    return sets
+
+
+def recognise_tests(path: Path) -> tuple[FileSet, ...]:
+    """Return the sets next to the training data at `path` (a folder or one file) whose names say that they are not for
+    training; none of them is in a folder `path`.
+
+    These are test files in the folder of a file, folders of other splits next to a folder `train` or `training`, and
+    MLPerf's `eval_…` next to any folder. Raises `ShardError` when there are only damaged ones.
+    """
+    # Not resolved: a link stands where it is, not where it leads.
+    folder, files = Path(os.path.abspath(path)), list[Path]()
+    if path.is_file():
+        folder = folder.parent
+        files = [file for file in _data(folder, [folder]) if _split(file) == "test" and file.name != path.name]
+    for other in sorted(folder.parent.iterdir()):
+        of_split = folder.name in TRAINING_SPLITS and other.name in OTHER_SPLITS
+        if other != folder and (of_split or other.name.startswith(_MLPERF)) and other.is_dir():
+            files += _data(other, folders_below(other))
+    return _recognised(files)
+
+
+def _recognised(files: Sequence[Path]) -> tuple[FileSet, ...]:
     facts: dict[Path, Facts] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
@@ -98,8 +129,6 @@ def recognise(path: Path) -> tuple[FileSet, ...]:
     if not facts:
         for fault in faults.values():
             raise fault
-        kinds = ", ".join(get_args(Kind))
-        raise DataError(f"{path} holds no training data in a known format. Known formats: {kinds}.")
     return _sets(facts, faults)
 
 
@@ -157,9 +186,10 @@ def _split(file: Path) -> Split:
     return "test" if _TEST.search(file.name) else "training"
 
 
-def _data_below(folder: Path) -> list[Path]:
-    """Return files that may be data, in natural order; skips hidden ones, Dask's `_metadata`, Spark's `_temporary`."""
-    found = (file for below in folders_below(folder) for file in below.iterdir() if file.is_file())
+def _data(folder: Path, within: Iterable[Path]) -> list[Path]:
+    """Return the files in folders `within` one that may be data, in natural order; skips hidden ones, Dask's
+    `_metadata`, Spark's `_temporary`."""
+    found = (file for below in within for file in below.iterdir() if file.is_file())
     names = ((file, file.relative_to(folder).parts) for file in found)
     # An interrupted conversion leaves a hidden folder, which is not data.
     files = iter([file for file, parts in names if not any(part.startswith((".", "_")) for part in parts)])

@@ -231,9 +231,11 @@ def test_what_the_source_cannot_give_is_said(tmp_path, source):
         convert(source, out, Target("megatron"))
     with pytest.raises(DataError, match=r"Give the vocab\.txt"):
         convert(source, out, Target("lddl"))
-    convert(source, tmp_path / "varlen", Target("hdf5-varlen"))
+    varlen = tmp_path / "varlen"
+    varlen.mkdir()
+    format_of("hdf5-varlen").write(varlen / "a.hdf5", iter([sample(9)]), Shape(None, None, static=True))
     with pytest.raises(DataError, match="Give both"):
-        convert(tmp_path / "varlen", out, Target("tfrecord"))
+        convert(varlen, out, Target("tfrecord"))
     with pytest.raises(RecipeError, match="already exists"):
         convert(source, source, Target("tfrecord"))
     convert(dynamic, out, Target("datasets"), VOCABULARY)

@@ -84,3 +84,22 @@ def test_few_tokens_are_decoded_at_once_however_long_examples_are(tmp_path, kind
     format_of(kind).write(tmp_path / "f", iter([found]), Shape(length, 1, static=True), VOCABULARY)
     sizes = [len(block.token_ids) for block in format_of(kind).read(tmp_path / "f", VOCABULARY)]
     assert sum(sizes) == len(ids) and max(sizes) <= 2**22
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "1_0", " 16", "32769", "9" * 5000, "x", ""])
+def test_a_stated_length_that_is_none_is_damage(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(Shape, "metadata", {"bertwright.length": size})
+    for kind in ("hdf5-varlen", "lddl", "datasets"):
+        file = tmp_path / kind
+        format_of(kind).write(file, iter([FOUND]), SHAPE, VOCABULARY)
+        with pytest.raises(ShardError, match=r"its metadata bertwright.length is '.*', not a number from 1 to 32,768"):
+            facts_of(file)
+
+
+@pytest.mark.parametrize("value", [16, np.arange(4), np.array([b"16"]), "16"])
+def test_attributes_of_hdf5_in_another_form_are_not_read(tmp_path, value):
+    h5py, file = pytest.importorskip("h5py"), tmp_path / "a.hdf5"
+    hdf5_varlen.write(file, iter([FOUND]), SHAPE)
+    with h5py.File(file, "r+") as handle:
+        handle.attrs["bertwright.length"] = value
+    assert facts_of(file).shape == Shape(None, 5, static=True)

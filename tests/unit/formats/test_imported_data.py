@@ -31,7 +31,7 @@ from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import tasks
 from bertwright.formats.imported.phase_files import find, not_trained_on
-from bertwright.formats.known import format_of
+from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.recognise import recognise
 from bertwright.formats.tfrecord import records
@@ -39,7 +39,7 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
 
-KINDS: list[Kind] = ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"]
+KINDS: list[Kind] = [each.kind for each in FORMATS]
 LENGTHS = (16, 32)
 Said = list[str]
 
@@ -407,7 +407,8 @@ def test_files_with_and_without_masks_are_no_set(
 ) -> None:
     entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
     mixed = without_masks(converted("datasets")[0], tmp_path / "mixed", entries)
-    shutil.copy(converted("datasets")[0] / "train" / "data-00000-of-00002.arrow", mixed / "data-00001-of-00001.arrow")
+    masked = saved(contents(converted("datasets")[0], entries), tmp_path / "masked")
+    shutil.copy(masked / "data-00000-of-00001.arrow", mixed / "data-00001-of-00001.arrow")
     with pytest.raises(
         DataError, match=r"example 0 and those after it have masks, but the first file of the set has none"
     ):
@@ -494,10 +495,18 @@ def test_which_files_a_phase_trains_on(
             prepared(two_phases, tmp_path / "run", *options)
 
     lddl, tfrecord = converted("lddl"), converted("tfrecord")
+    for name in ("one", "other"):
+        (tmp_path / "foreign").mkdir(exist_ok=True)
+        saved(sample(3), tmp_path / "foreign" / name)
     refused(
         RecipeError,
-        r"data: .* has 2 training sets for train.phases.0.length=16; .*seq_16/train \(lddl, length not stated\)",
-        f"train.phases.0.data={lddl[0].parent}",
+        r"data: .* has 2 training sets for train.phases.0.length=16; .*foreign/one \(datasets, length not stated\)",
+        f"train.phases.0.data={tmp_path / 'foreign'}",
+    )
+    refused(
+        RecipeError,
+        r"no training set for train.phases.0.length=16; .*seq_32/train \(lddl, length 32\)",
+        f"train.phases.0.data={lddl[1]}",
     )
     refused(
         RecipeError,
@@ -507,7 +516,7 @@ def test_which_files_a_phase_trains_on(
     refused(
         DataError,
         r"example \d+ has \d+ tokens, more than train.phases.0.length=16. Set the length",
-        f"train.phases.0.data={lddl[1]}",
+        f"train.phases.0.data={saved(sample(9, length=32), tmp_path / 'unstated')}",
     )
     refused(
         RecipeError,

@@ -1,16 +1,22 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import VOCABULARY, sample, token_documents
 
 from bertwright.core.errors import DataError
+from bertwright.examples.config import ImportedData
+from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
+from bertwright.formats.imported.phase_files import find, find_tests
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.recognise import recognise
+from bertwright.formats.recognise import recognise, recognise_tests
 from bertwright.formats.tfrecord import examples as tfrecord
 
 
@@ -70,6 +76,70 @@ def test_mlperfs_set_for_scores_is_not_trained_on(tmp_path, folder, file):
     write_nvidia(tmp_path / folder / file, rows_of(sample(2)), 32, 5)
     found = {each.folder.name: each.trains for each in recognise(tmp_path)}
     assert found == {"2048_shards_uncompressed": True, folder: False}
+
+
+def found_beside(path):
+    return [(each.folder.name, [file.name for file in each.files]) for each in recognise_tests(path)]
+
+
+def test_what_is_for_testing_beside_the_training_data(tmp_path, monkeypatch):
+    for split in ("train", "test", "dev", ".test", "extra"):
+        tfrecords(tmp_path / "data" / split, ["part-0"])
+    tests = [("dev", ["part-0"]), ("test", ["part-0"])]
+    assert found_beside(tmp_path / "data" / "train") == found_beside(tmp_path / "data" / "train" / "part-0") == tests
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "train").symlink_to(tmp_path / "data" / "extra")
+    tfrecords(tmp_path / "link" / "eval" / "seq_128", ["part-0"])
+    assert found_beside(tmp_path / "link" / "train") == [("seq_128", ["part-0"])]
+    monkeypatch.chdir(tmp_path / "data" / "train")
+    assert found_beside(Path()) == found_beside(Path("part-0")) == tests
+
+
+def test_other_folders_beside_the_training_data_are_not_for_testing(tmp_path):
+    """A folder `test` belongs to one called `train`, and to no other data."""
+    for name in ("wiki", "test", "training.old"):
+        tfrecords(tmp_path / name, ["part-0"])
+    for name in ("wiki", "wiki/part-0", "test", "training.old"):
+        assert found_beside(tmp_path / name) == []
+    (tmp_path / "new" / "test").mkdir(parents=True)
+    tfrecords(tmp_path / "new" / "train", ["part-0"])
+    (tmp_path / "new" / "test" / "notes").write_text("words")
+    assert found_beside(tmp_path / "new" / "train") == []
+
+
+def test_mlperfs_set_for_scores_is_found_beside_its_shards(tmp_path):
+    for name in ("2048_shards_uncompressed", "eval_set_uncompressed"):
+        tfrecords(tmp_path / name, ["part-0"])
+    assert found_beside(tmp_path / "2048_shards_uncompressed") == [("eval_set_uncompressed", ["part-0"])]
+    assert found_beside(tmp_path / "eval_set_uncompressed") == []
+
+
+def test_files_for_testing_beside_one_file(tmp_path):
+    names = ("train-00000-of-00001", "test-00000-of-00001", "dev-00000-of-00001")
+    tfrecords(tmp_path / "hub", names)
+    tfrecords(tmp_path / "hub" / "below", names)
+    assert found_beside(tmp_path / "hub" / names[0]) == [("hub", [names[2], names[1]])]
+    assert found_beside(tmp_path / "hub") == []
+
+
+def test_damaged_files_for_testing_are_named(tmp_path):
+    for split in ("train", "test"):
+        tfrecords(tmp_path / split, ["part-0"])
+    broken = tmp_path / "test" / "part-0"
+    broken.write_bytes(broken.read_bytes()[:40])
+    with pytest.raises(ShardError, match=str(broken)):
+        recognise_tests(tmp_path / "train")
+    phase = ImportedData(0, tmp_path / "train", 32, MaskingConfig(), False, None)
+    with pytest.raises(DataError, match=rf"train.phases.0.data: {broken}: .* set train.phases.0.quarantine=true"):
+        find_tests(phase, find(phase))
+    # Left out on request, but never replaced by a share of the training examples.
+    quarantined = replace(phase, quarantine=True)
+    with pytest.raises(DataError, match=rf"no test file beside .*train can be read; the first: {broken}: .* move them"):
+        find_tests(quarantined, find(quarantined))
+    tfrecords(tmp_path / "other", ["part-1"])
+    (tmp_path / "other" / "part-1").rename(tmp_path / "test" / "part-1")
+    (found,) = find_tests(quarantined, find(quarantined))
+    assert [file.name for file in found.files] == ["part-1"] and found.damaged[0].file == broken
 
 
 def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):

@@ -31,6 +31,7 @@ from bertwright.formats.datasets.documents import open_rows
 from bertwright.formats.datasets.row_batches import CONTINUED, open_batches
 from bertwright.formats.errors import package, reading
 from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
+from bertwright.formats.instance_checks import must_fit
 from bertwright.formats.parquet_checks import is_parquet
 
 # torch's cross entropy ignores this label, so `transformers` uses it for positions without a prediction and for pairs
@@ -68,11 +69,11 @@ def facts(file: Path) -> Facts | None:
             return None
     rows = open_rows(file)
     with open_batches(file) as stream:
-        names = stream.schema.names
+        names, stated = stream.schema.names, stream.schema.metadata or {}
     static = "labels" in names
     # Only examples have these columns.
     documents = False if static or _LABEL in names else rows.are_text()
-    return Facts("datasets", Shape(None, None, static), len(rows.lengths), documents)
+    return Facts("datasets", Shape.from_metadata(file, stated, static), len(rows.lengths), documents)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
@@ -96,7 +97,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     pa = package("pyarrow")
     lists = pa.list_(pa.int32())
     fields = [("input_ids", lists), ("token_type_ids", pa.list_(pa.int8())), (_LABEL, pa.int64())]
-    schema = pa.schema([*fields, ("labels", lists)] if shape.static else fields)
+    schema = pa.schema([*fields, ("labels", lists)] if shape.static else fields, shape.metadata)
     written = 0
     with (
         atomic_file(file) as temporary,
@@ -104,6 +105,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         pa.ipc.new_stream(sink, schema) as out,
     ):
         for block in blocks:
+            must_fit(block, file, written, shape.length, shape.predictions)
             of_pairs = block.next_sentence_labels.astype(np.int64)
             of_pairs[of_pairs < 0] = NOT_PREDICTED
             labels = np.full(len(block.token_ids), NOT_PREDICTED, np.int32)

@@ -7,7 +7,7 @@ runs of integers, and be no larger than the file could hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,14 @@ def dataset(file: Path, handle: Any, key: str, dimensions: int, ragged: bool = F
         raise ShardError(file, f"{key} holds {stored.dtype}, not {'runs of ' if ragged else ''}integers")
     _check_storage(file, key, stored)
     return stored
+
+
+def attributes(handle: Any, names: Iterable[str]) -> dict[bytes, bytes]:
+    """Return those attributes of the file among `names` that are single texts of fixed size."""
+    stored = {name: handle.attrs.get_id(name) for name in names if name in handle.attrs}
+    # Type and size are checked first, because any other value could have any size in memory.
+    texts = [name for name, each in stored.items() if each.shape == () and each.dtype.kind == "S"]
+    return {name.encode(): bytes(handle.attrs[name]) for name in texts}
 
 
 def integers(mapped: Mapped, handle: Any, key: str, dimensions: int) -> Stored:

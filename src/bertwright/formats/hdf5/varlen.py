@@ -18,12 +18,13 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, Ints
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.format import Facts, FileNumber, Format, Shape
-from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
+from bertwright.formats.format import SIZES, Facts, FileNumber, Format, Shape
+from bertwright.formats.hdf5.checks import attributes, dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.heaps import Heaps
 from bertwright.formats.hdf5.runs import Runs
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import CHUNK, new_hdf5
+from bertwright.formats.instance_checks import must_fit
 
 DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
 _LABELS = "next_sentence_labels"
@@ -43,8 +44,9 @@ def facts(file: Path) -> Facts | None:
             return None
         rows = len(dataset(file, handle, "input_ids", 1, ragged=True))
         packed = _PACKED[0] in handle
+        shape = Shape.from_metadata(file, attributes(handle, SIZES), static=True)
     # The number of examples in packed rows is known only after reading them.
-    return Facts("hdf5-varlen", Shape(None, None, static=True), None if packed else rows)
+    return Facts("hdf5-varlen", shape, None if packed else rows)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
@@ -80,8 +82,11 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         for key, dtype in DTYPES.items():
             runs = h5py.vlen_dtype(np.dtype(dtype))
             handle.create_dataset(key, (0,), runs, maxshape=(None,), chunks=(CHUNK,))
+        for name, size in shape.metadata.items():
+            handle.attrs[name] = np.bytes_(size)
         handle.create_dataset(_LABELS, (0,), "i1", maxshape=(None,), chunks=(CHUNK,))
         for block in blocks:
+            must_fit(block, file, written, shape.length, shape.predictions)
             _check_ids(file, written, block)
             for key, column in _columns(block).items():
                 handle[key].resize(written + len(block), axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of
-from bertwright.formats.recognise import FileSet, recognise
+from bertwright.formats.recognise import FileSet, recognise, recognise_tests
 
 _NAMED = 10
 """Maximum number of files to list by name."""
@@ -52,12 +53,22 @@ def find(data: ImportedData) -> FileSet:
 
 def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     """Return the sets next to `training`, as `find` returns it, that are not for training and may be held out:
-    of its length, or of unstated length.
+    of its length, or of unstated length. They are in the phase's path or beside it (`…/train` and `…/test`).
 
     These are NVIDIA's files with `test` in their names, and folders, or files of the hub, that are named after another
     split than the training one. Raises `DataError` if a file is damaged and `quarantine` is not set.
     """
-    sets = [test_set for test_set in training.aside if test_set.shape.length in (None, data.length)]
+    try:
+        beside = recognise_tests(data.path)
+    except ShardError as error:
+        if not data.quarantine:
+            raise damaged(data, error) from error
+        # Without it, examples that the scores were not meant for would be held out instead.
+        raise DataError(
+            f"{data.key}.data: no test file beside {data.path} can be read; the first: {error.file}: {error.fault}. "
+            "Make or fetch the files again, or move them to another folder."
+        ) from error
+    sets = [test_set for test_set in (*training.aside, *beside) if test_set.shape.length in (None, data.length)]
     fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)
     for file_set in fitting:
         _refuse_faults(data, file_set)
@@ -72,10 +83,11 @@ def not_trained_on(data: ImportedData, training: FileSet) -> str:
 
 
 def listed(data: ImportedData, sets: Sequence[FileSet]) -> str:
-    """Return the number of files in `sets` and their names, relative to the phase's path."""
+    """Return the number of files in `sets` and their names, relative to the phase's folder."""
+    folder = data.path if data.path.is_dir() else data.path.parent
     files = [file for file_set in sets for file in file_set.files]
     files += [error.file for file_set in sets for error in file_set.damaged]
-    names = [str(file.relative_to(data.path)) for file in files]
+    names = [os.path.relpath(file, folder) for file in files]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{len(names):,} file{'s' if len(names) > 1 else ''} for testing ({', '.join(names[:_NAMED])}{more})"
 

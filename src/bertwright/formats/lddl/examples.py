@@ -20,7 +20,7 @@ from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, Ragged, instances_of
 from bertwright.formats.errors import ShardError, package, reading
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
-from bertwright.formats.instance_checks import checked
+from bertwright.formats.instance_checks import checked, must_fit
 from bertwright.formats.lddl import npy
 from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
@@ -39,7 +39,9 @@ def facts(file: Path) -> Facts | None:
     if "input_ids" in names and not set(TEXTS) & set(names):
         return None  # the file holds ids, not pieces
     with _open(file) as parquet:
-        return Facts("lddl", Shape(None, None, static=_MASKS[0] in _columns(parquet)), parquet.metadata.num_rows)
+        static = _MASKS[0] in _columns(parquet)
+        shape = Shape.from_metadata(file, parquet.metadata.metadata or {}, static)
+        return Facts("lddl", shape, parquet.metadata.num_rows)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
@@ -68,7 +70,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     pa = package("pyarrow")
     fields = [("A", pa.string()), ("B", pa.string()), ("is_random_next", pa.bool_()), ("num_tokens", pa.uint16())]
     fields += [("masked_lm_positions", pa.binary()), ("masked_lm_labels", pa.string())] if shape.static else []
-    schema = pa.schema(fields)
+    schema = pa.schema(fields, shape.metadata)
     written = 0
     with (
         atomic_file(file) as temporary,
@@ -77,6 +79,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         ) as writer,
     ):
         for block in blocks:
+            must_fit(block, file, written, shape.length, shape.predictions)
             columns = _encoded(file, written, block, ids, entries)
             arrays = [pa.array(columns[name], kind) for name, kind in fields]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
