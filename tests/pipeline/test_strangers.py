@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 import zstandard
 from tests.pipeline.conftest import Call
+from tests.unit.test_classification import recipe as labelled_recipe
+from tests.unit.test_classification import texts
 
+from bertwright import run
 from bertwright.core import artifact
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.files import sha256, sha256_of
 from bertwright.examples.plans import ROW
+from bertwright.report.facts import FORECAST
 
 SAMPLED = 60
 """Number of hostile files tried, out of some hundreds."""
@@ -135,10 +139,17 @@ def cases(finished: Path, chance: random.Random) -> list[tuple[str, str, bytes]]
 
 
 def sealed(run: Path, name: str) -> None:
-    """Reseal the artifact that contains the file `name`; a manifest itself gets a matching hash."""
+    """Reseal the artifact that contains the file `name`; a manifest or a forecast itself gets a matching hash."""
     path = run / name
+    if path.name == FORECAST:
+        kept = json.loads(path.read_bytes())
+        kept.pop("sha256", None)
+        path.write_text(json.dumps({**kept, "sha256": sha256_of(kept)}))
+        return
     if path.name != MANIFEST:
-        seal(next(folder for folder in path.parents if (folder / MANIFEST).is_file()))
+        # The summary and the recipe lie outside of every artifact.
+        for folder in [folder for folder in path.parents if (folder / MANIFEST).is_file()][:1]:
+            seal(folder)
         return
     try:
         value = json.loads(path.read_bytes())
@@ -170,10 +181,65 @@ def test_a_strangers_files_end_in_one_sentence(
     assert refused > SAMPLED / 3
 
 
+def of_kinds(finished: Path, chance: random.Random) -> Iterator[tuple[str, tuple[Any, ...], Any, bytes]]:
+    """Every value of the JSON files and rows of metrics that commands read (the first of lists) as another kind."""
+    for path in sorted({*finished.rglob("*.json"), *finished.rglob("*.jsonl")}):
+        name = path.relative_to(finished).as_posix()
+        if "/hf/" in name or "tokenizer" in name:
+            continue
+        *before, data = path.read_bytes().splitlines(keepends=True) if path.suffix == ".jsonl" else [path.read_bytes()]
+        for place in places(json.loads(data)):
+            if place[0] != "files":
+                value = chance.choice([value for value in VALUES if value is not DEEP and value != "\ud800"])
+                yield name, place, value, b"".join(before) + changed(data, place, value) + b"\n"
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The recipe and the run folder of a finished classifier."""
+    folder = tmp_path_factory.mktemp("classifier")
+    run(labelled_recipe(folder, 'labels = ["poor", "fine"]', texts()), folder / "run")
+    return folder / "recipe.toml", folder / "run"
+
+
+@pytest.mark.parametrize("learned", ["masked tokens", "classes"])
+def test_a_value_of_another_kind_anywhere_is_refused_or_harmless(
+    learned: str, request: pytest.FixtureRequest, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if learned == "classes":
+        recipe, made = request.getfixturevalue("classifier")
+    else:
+        recipe, made = request.getfixturevalue("small_recipe"), request.getfixturevalue("finished")
+    chance, refused = random.Random(learned), 0
+    found = list(of_kinds(made, chance))
+    for name, place, value, data in chance.sample(found, SAMPLED // 2):
+        folder = Path(shutil.copytree(made, tmp_path / "run"))
+        (folder / name).write_bytes(data)
+        sealed(folder, name)
+        monkeypatch.setattr(artifact, "_verified", set())
+        looks = [("inspect", folder), ("inspect", (folder / name).parent), ("report", folder, made)]
+        for command in (chance.choice(looks), ("report", recipe, "report.title=b", "--out", folder)):
+            done = call(*command)  # an uncaught exception fails here
+            assert done.code in (0, 3, 4) and "Traceback" not in done.err, (name, place, value, command, done.err)
+            refused += done.code == 4
+        shutil.rmtree(folder)
+    assert refused > SAMPLED / 8
+
+
 KINDS: list[tuple[str, tuple[Any, ...], Any, str]] = [
     ("train/manifest.json", ("counts", "phase_ends"), [12], "a number for each phase"),
     ("train/manifest.json", ("counts", "extensions"), [{"phase": 0, "step": 3, "to": 12}], "extensions"),
     ("train/manifest.json", ("counts", "left_out"), [{"phase": 0, "from": 3}], "left_out"),
+    ("train/manifest.json", ("config", "train", "phases"), [], "a number for each of the 0 phases"),
+    ("train/manifest.json", ("config", "train", "phases", 0, "masking"), 0.15, "masking"),
+    ("train/manifest.json", ("config", "train", "phases", 0, "masking", "rate"), [[0, 0.15, 1]], "rate"),
+    ("train/manifest.json", ("config", "train", "phases", 0, "masking", "rate"), [[0, 0.15], [6, 1]], ""),
+    ("train/manifest.json", ("config", "optim", "weight_decay"), None, "weight_decay"),
+    ("evaluate/manifest.json", ("config", "evaluate", "length"), [], "length"),
+    ("corpus/manifest.json", ("counts", "bytes", "removed_paragraphs"), [1], "removed_paragraphs"),
+    ("examples/manifest.json", ("counts", "train", "classes"), [18], "classes must have 0 numbers"),
+    ("examples/manifest.json", ("counts", "train", "sequences"), {}, ""),
+    ("examples/manifest.json", ("counts", "train", "sequences", "16", "lengths"), [], "lengths"),
     ("vocab/manifest.json", ("counts", "alphabet", "of"), "many", "alphabet"),
     ("vocab/manifest.json", ("counts", "alphabet", "missing"), None, "alphabet"),
     ("evaluate/manifest.json", ("counts", "unigram_loss"), "low", "unigram_loss"),

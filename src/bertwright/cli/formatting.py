@@ -185,7 +185,7 @@ def _rows(facts: dict[str, Any], indent: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, dict):
             yield f"{indent}{visible(str(name))}", ""
             yield from _rows(value, indent + "  ")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
+        elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
             for number, each in enumerate(value, start=1):
                 yield f"{indent}{visible(str(name))} {number}", ""
                 yield from _rows(each, indent + "  ")

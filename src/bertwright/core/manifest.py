@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import not_what_it_should_be, read_json, sha256_of
-from bertwright.core.shapes import Count, Number, counts_of
+from bertwright.core.shapes import Count, Number, counts_of, settings_of
 
 MANIFEST = "manifest.json"
 _REBUILD = "Move {folder} away and run the same command again: the stage is built again from its inputs."
@@ -54,7 +54,7 @@ class Manifest(BaseModel):
     version: Count
     fingerprint: Hash
     config: dict[Word, Any]
-    """The settings that determine the result."""
+    """The settings that determine the result; the stage's `shapes.py` has the types of those that others read."""
     changed: dict[Word, Any] | None = None
     """Those settings that differed from their defaults, which are hashed; None: an older version hashed all of them."""
     inputs: dict[Word, Word]
@@ -86,6 +86,8 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
         checked = Manifest.model_validate(result)
         if counts := counts_of(checked.stage):
             counts.validate_python(result["counts"])
+        if settings := settings_of(checked.stage):
+            settings.validate_python(result["config"])
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
     # If someone edits the settings and the seal but not this, old files would pass for those of other settings.

@@ -1,7 +1,8 @@
-"""Types of the numbers and texts in the JSON files that stages write, and access to the types of a stage's counts.
+"""Types of the numbers and texts in the JSON files that stages write, and access to the types of a stage's manifest.
 
-Each stage types what it writes in its own `shapes.py`. A count may be absent, because other versions of the stage
-lacked it, and extra counts are allowed. A required count that is absent is refused where it is read (`files.Known`).
+Each stage types what it writes in its own `shapes.py`: all of its counts, and those of its settings that others read.
+A value may be absent, because other versions of the stage lacked it, and extra values are allowed. A required value
+that is absent is refused where it is read (`files.Known`).
 """
 
 from __future__ import annotations
@@ -29,9 +30,21 @@ def counts_of(stage: str) -> TypeAdapter[Any] | None:
 
     Built on first use, because building it takes longer than importing the types.
     """
+    return _type_of(stage, "Counts")
+
+
+@cache
+def settings_of(stage: str) -> TypeAdapter[Any] | None:
+    """The type of a stage's settings, `Settings` in its `shapes.py`, built on first use; None if they are not
+    checked."""
+    # A checkpoint has the settings of its training.
+    return _type_of("train" if stage == "checkpoint" else stage, "Settings")
+
+
+def _type_of(stage: str, name: str) -> TypeAdapter[Any] | None:
     # By name, because core imports no stage; a manifest is read by whoever opens a folder, and each has to check it.
     # The name comes from a manifest, which is untrusted: nothing but a shapes.py of this package is imported.
     if not stage.isidentifier() or not files(_PACKAGE).joinpath(stage, "shapes.py").is_file():
         return None
-    counts = getattr(import_module(f"{_PACKAGE}.{stage}.shapes"), "Counts", None)
-    return TypeAdapter(counts) if counts is not None else None
+    shape = getattr(import_module(f"{_PACKAGE}.{stage}.shapes"), name, None)
+    return TypeAdapter(shape) if shape is not None else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from typing_extensions import TypedDict
 
-from bertwright.core.shapes import Count, Number, Text
+from bertwright.core.shapes import Count, Flag, Number, Text
 
 
 class Size(TypedDict, total=False):
@@ -53,6 +55,7 @@ class _Bytes(TypedDict, total=False):
     emptied: Count
     not_drawn: Count
     duplicate_paragraphs: Count
+    removed_paragraphs: Count
 
 
 class Counts(Size, total=False):
@@ -77,3 +80,19 @@ class Counts(Size, total=False):
     shards: Count
     sources: list[_Source]
     contamination: dict[Text, Overlap]
+
+
+class _Filter(TypedDict, total=False):
+    keep_dropped: Flag
+
+
+class _Corpus(TypedDict, total=False):
+    source: list[dict[Text, Any]]
+    language: Text
+    filter: _Filter
+
+
+class Settings(TypedDict, total=False):
+    """The settings of a corpus that others read."""
+
+    corpus: _Corpus

@@ -55,6 +55,19 @@ class Counts(TypedDict, total=False):
     spearman: Score
 
 
+class _Evaluate(TypedDict, total=False):
+    length: Count
+    mask_rate: Number
+    samples: Count
+    cloze: list[Text]
+
+
+class Settings(TypedDict, total=False):
+    """The settings of an evaluation that others read."""
+
+    evaluate: _Evaluate
+
+
 CLASSIFIER_SCORES = {
     "accuracy": "accuracy",
     "f1": "F1",

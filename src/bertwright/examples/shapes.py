@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Annotated, NotRequired
 
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from bertwright.core.shapes import Count, Flag, Number, Score, Text
 from bertwright.corpus.shapes import Overlap
 from bertwright.vocab.shapes import Rates
 
+_Set = Annotated[str, Field(strict=True, pattern="^[1-9][0-9]{0,8}(-|$)")]
+"""The name of a set of sequences, which begins with their maximum length in tokens."""
+
 
 class _Sequences(TypedDict):
-    lengths: list[Count]
+    lengths: Annotated[list[Count], Field(min_length=1)]
     mean_length: Number
     deviation: NotRequired[Number]
     """Standard deviation of the lengths, in tokens; older examples lack it, and `longest`."""
@@ -30,7 +34,7 @@ class _HeldOut(TypedDict, total=False):
 
 
 class _Split(TypedDict, total=False):
-    sequences: dict[Text, _Sequences]
+    sequences: dict[_Set, _Sequences]
     examples: Count
     classes: list[Count]
     files: list[Text]
@@ -52,7 +56,7 @@ class _Imported(TypedDict, total=False):
     static: Flag
 
 
-class Counts(TypedDict, total=False):
+class _Counts(TypedDict, total=False):
     """Counts of both splits and of imported data."""
 
     vocabulary: Text
@@ -64,3 +68,27 @@ class Counts(TypedDict, total=False):
     labels: list[Text]
     imported: dict[Text, _Imported]
     text: Rates
+
+
+def _of_all_classes(counts: _Counts) -> _Counts:
+    labels = counts.get("labels", [])
+    # A single label is the name of numbers, of which there are no classes.
+    classes = len(labels) if len(labels) > 1 else 0
+    for split in (counts.get("train", {}), counts.get("heldout", {})):
+        if len(split.get("classes", range(classes))) != classes:
+            raise ValueError(f"classes must have {classes:,} numbers, one for each class")
+    return counts
+
+
+Counts = Annotated[_Counts, AfterValidator(_of_all_classes)]
+"""The counts of examples, checked as a whole."""
+
+
+class _Examples(TypedDict, total=False):
+    plan: Text
+
+
+class Settings(TypedDict, total=False):
+    """The settings of examples that others read."""
+
+    examples: _Examples

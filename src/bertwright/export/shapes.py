@@ -26,6 +26,16 @@ class Counts(TypedDict, total=False):
     unfinished: Unfinished
 
 
+class _Texts(TypedDict, total=False):
+    language: Text
+
+
+class Settings(TypedDict, total=False):
+    """The settings of an export that others read."""
+
+    texts: _Texts
+
+
 def largest_difference(counts: Mapping[str, Any]) -> float:
     """The largest difference between the logits of the trained network and of the exported one."""
     return max(float(counts[name]) for name in counts if name.endswith("_difference"))

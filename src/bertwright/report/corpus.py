@@ -87,11 +87,11 @@ def _text(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if counts["duplicate_paragraphs"]:
         yield "repeated paragraphs left out", number(counts["duplicate_paragraphs"])
     for rule, count in counts["removed_paragraphs"].items():
-        yield f"paragraphs removed: {_RULES[rule]}", number(count)
+        yield f"paragraphs removed: {_RULES.get(rule, rule)}", number(count)
     if removed := counts["bytes"]["removed_paragraphs"]:
         yield "bytes of removed paragraphs", number(removed)
     for rule, count in counts["masked"].items():
-        yield f"masked: {_RULES[rule]}", number(count)
+        yield f"masked: {_RULES.get(rule, rule)}", number(count)
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> Element:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import Artifact
+from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
@@ -70,6 +70,19 @@ class Facts:
         """The checkpoint shown, its step and the total number of steps; None once training has ended."""
         state: Mapping[str, Any] | None = self.counts("train").get("unfinished")
         return state
+
+    @property
+    def phases(self) -> list[tuple[Mapping[str, Any], int, int]]:
+        """The settings of each phase, its length in steps, and the step after which it ended or is to end. Raises
+        `ArtifactError` if the counts of the training are of another number of phases than its settings."""
+        train, counts = self.stages["train"], self.counts("train")
+        settings, steps, ends = train.manifest["config"]["train"]["phases"], counts["phase_steps"], counts["phase_ends"]
+        if len(settings) != len(steps):
+            raise ArtifactError(
+                f"{train.path / MANIFEST} is not valid: phase_steps must have a number for each of the "
+                f"{len(settings):,} phases in its settings. Restore the file, or build its stage again."
+            )
+        return list(zip(settings, steps, ends, strict=True))
 
     @property
     def labels(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bertwright.core.artifact import MANIFEST, Artifact
-from bertwright.core.files import read_json
+from bertwright.core.manifest import read_manifest
 from bertwright.core.markup import Content, b, p
 from bertwright.core.numbers import duration, large
 from bertwright.plan.shapes import Plan
@@ -56,11 +56,8 @@ def grades(facts: Facts) -> dict[str, Grade]:
 
 def _steps_forecast(facts: Facts, plan: Plan) -> bool:
     """Whether a finished training had the steps that were forecast, as far as these were known and not estimated."""
-    train = facts.stages["train"]
-    counts, phases = train.counts, train.manifest["config"]["train"]["phases"]
-    grown = [extension["phase"] for extension in counts["extensions"]]
-    done = zip(plan["phases"], phases, counts["phase_steps"], counts["phase_ends"], strict=False)
-    for index, (forecast, phase, steps, end) in enumerate(done):
+    grown = [extension["phase"] for extension in facts.counts("train")["extensions"]]
+    for index, (forecast, (phase, steps, end)) in enumerate(zip(plan["phases"], facts.phases, strict=False)):
         # Before the examples are counted, the steps of a length in tokens or epochs are an estimate.
         estimated = (phase.get("tokens") or phase.get("epochs")) and index not in grown and end == steps
         if forecast["steps"] not in (None, end) and not phase.get("hours") and not estimated:
@@ -106,5 +103,5 @@ def _disk(artifact: Artifact) -> float:
     """Bytes in a stage's folder; for training including its checkpoints, which are separate artifacts."""
     size = float(artifact.manifest["disk"]["bytes"])
     for path in artifact.path.glob(f"checkpoints/step-*/{MANIFEST}"):
-        size += float(read_json(path)["disk"]["bytes"])
+        size += float(read_manifest(path.parent, "checkpoint")["disk"]["bytes"])
     return size

@@ -33,7 +33,7 @@ def model(facts: Facts) -> Content:
         # A folder may be moved; the fingerprint identifies the training.
         ("started from", _init(counts["init"])),
     ]
-    rows = [_phase(facts, index, phase) for index, phase in enumerate(settings["train"]["phases"])]
+    rows = [_phase(facts, index, phase, planned) for index, (phase, planned, _) in enumerate(facts.phases)]
     head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
     notes = [*_averaging(counts.get("averaging")), *_grown(counts["extensions"]), *_left_out(counts["left_out"])]
     return definitions(shape), table(head, rows), notes
@@ -86,10 +86,9 @@ def _left_out(ranges: Sequence[Mapping[str, int]]) -> list[Element]:
     ]
 
 
-def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...]:
+def _phase(facts: Facts, index: int, phase: Mapping[str, Any], planned: int) -> tuple[str, ...]:
     # Counted from the rows: an unfinished training, or one that ended early, has fewer steps than planned.
     steps = max((row["step"] for row in facts.metrics if row["phase"] == index), default=0)
-    planned = facts.counts("train")["phase_steps"][index]
     return (
         f"{index}",
         number(phase["length"]),
@@ -104,7 +103,7 @@ def _phase(facts: Facts, index: int, phase: Mapping[str, Any]) -> tuple[str, ...
 
 def _rates(rate: float | list[list[float]]) -> str:
     """A constant rate, or each rate with its first step."""
-    return f"{rate:.0%}" if isinstance(rate, float) else ", ".join(f"{r:.0%} from {s:,.0f}" for s, r in rate)
+    return ", ".join(f"{r:.0%} from {s:,.0f}" for s, r in rate) if isinstance(rate, list) else f"{rate:.0%}"
 
 
 def stages(facts: Facts, seconds: float) -> Content:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Required
 
-from pydantic import AfterValidator, ConfigDict, TypeAdapter
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from bertwright.core.shapes import Count, Flag, Number, Score, Text
@@ -64,6 +64,9 @@ _Range = TypedDict("_Range", {"phase": Count, "from": Count, "to": Count})
 """Batches that training left out, up to `to` without it."""
 
 
+_Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+
 class _Counts(TypedDict, total=False):
     """Counts of the entire training, over all its starts."""
 
@@ -104,6 +107,47 @@ Counts = Annotated[_Counts, AfterValidator(_of_all_phases)]
 """The counts of a training, checked as a whole."""
 
 
+class _Kind(TypedDict, total=False):
+    kind: Text
+
+
+class _Objective(_Kind, total=False):
+    task: Text | None
+    pair: Text
+
+
+class _Optim(_Kind, total=False):
+    weight_decay: Number
+
+
+class _Masking(TypedDict, total=False):
+    rate: Number | list[_Pair]
+    """A constant, or each first step with its rate."""
+
+
+class _Phase(TypedDict, total=False):
+    length: Count
+    batch: Count
+    batch_warmup: list[_Pair]
+    learning_rate: Number
+    warmup: Number
+    schedule: _Kind
+    masking: _Masking
+
+
+class _Train(TypedDict, total=False):
+    phases: list[_Phase]
+    objective: _Objective
+
+
+class Settings(TypedDict, total=False):
+    """The settings of a training that others read."""
+
+    train: _Train
+    model: _Kind
+    optim: _Optim
+
+
 class _Row(TypedDict, total=False):
     """A row of metrics.jsonl."""
 
@@ -122,8 +166,21 @@ class _Row(TypedDict, total=False):
     sop_loss: Score
     sop_accuracy: Score
     remaining_seconds: Number
+    classification_loss: Score
+    classification_accuracy: Score
+    regression_loss: Score
+    soft_loss: Score
+    soft_accuracy: Score
+    hidden_loss: Score
     heldout_nsp_loss: Score
     heldout_sop_loss: Score
+    heldout_classification_loss: Score
+    heldout_classification_accuracy: Score
+    heldout_regression_loss: Score
+    heldout_soft_loss: Score
+    heldout_soft_accuracy: Score
+    heldout_hidden_loss: Score
+    heldout_sequences: Count
     saved: Flag
     mlm_loss: Score
     mlm_accuracy: Score

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from typing_extensions import TypedDict
 
 from bertwright.core.shapes import Count, Flag, Number, Text
@@ -45,3 +47,9 @@ class Counts(Rates, total=False):
     vocabulary: Text
     lower_case: Flag
     strip_accents: Flag
+
+
+class Settings(TypedDict, total=False):
+    """The settings of a vocabulary, which others only compare."""
+
+    vocab: dict[Text, Any]

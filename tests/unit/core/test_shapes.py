@@ -1,5 +1,6 @@
-"""Counts in a manifest are checked by the types that the stage gives itself; no other module is imported for it."""
+"""Counts and settings in a manifest are checked by the types that the stage gives itself; nothing else is imported."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256_of, write_json
 from bertwright.core.log import SILENT
-from bertwright.core.shapes import counts_of
+from bertwright.core.shapes import counts_of, settings_of
 from bertwright.pipeline.stage import STAGES
 
 
@@ -18,16 +19,16 @@ def sealed(folder: Path, stage: str, counts: dict[str, object]) -> Artifact:
     return build(folder, Identity(stage, 1, {}, {}), SILENT, lambda draft: counts)
 
 
-def recounted(folder: Path, counts: dict[str, object]) -> None:
-    """The manifest with other counts and a seal that fits: what an editor that knows the seal could write."""
-    manifest = {**read_json(folder / MANIFEST), "counts": counts}
+def resealed(folder: Path, **changed: dict[str, object]) -> None:
+    """The manifest with other values and a seal that fits: what an editor that knows the seal could write."""
+    manifest = {**read_json(folder / MANIFEST), **changed}
     del manifest["sha256"]
     write_json(folder / MANIFEST, {**manifest, "sha256": sha256_of(manifest)})
 
 
 @pytest.mark.parametrize("stage", [name for name in STAGES if name != "report"])
 def test_every_stage_with_an_artifact_says_what_it_counts(stage: str) -> None:
-    assert counts_of(stage) is not None
+    assert counts_of(stage) is not None and settings_of(stage) is not None
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,29 @@ def test_a_count_of_another_type_is_refused_with_its_place(
     tmp_path: Path, stage: str, counts: dict[str, object], key: str
 ) -> None:
     sealed(tmp_path / stage, stage, {})
-    recounted(tmp_path / stage, counts)
+    resealed(tmp_path / stage, counts=counts)
     with pytest.raises(ArtifactError, match=key.removeprefix("counts.").replace(".", r"\.")):
+        open_artifact(tmp_path / stage)
+
+
+@pytest.mark.parametrize(
+    ("stage", "settings", "key"),
+    [
+        ("corpus", {"corpus": {"language": 1}}, "corpus.language"),
+        ("vocab", {"vocab": []}, "vocab"),
+        ("examples", {"examples": {"plan": []}}, "examples.plan"),
+        ("train", {"optim": {"weight_decay": "much"}}, "optim.weight_decay"),
+        ("checkpoint", {"train": {"phases": [{"length": -1}]}}, "train.phases.0.length"),
+        ("evaluate", {"evaluate": {"length": None}}, "evaluate.length"),
+        ("export", {"texts": None}, "texts"),
+    ],
+)
+def test_a_setting_of_another_type_is_refused_with_its_place(
+    tmp_path: Path, stage: str, settings: dict[str, object], key: str
+) -> None:
+    build(tmp_path / stage, Identity(stage, 1, {}, {}), SILENT, lambda draft: {})
+    resealed(tmp_path / stage, config=settings)
+    with pytest.raises(ArtifactError, match=f"is not valid: {re.escape(key)}: "):
         open_artifact(tmp_path / stage)
 
 
