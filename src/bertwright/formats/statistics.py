@@ -136,7 +136,7 @@ class _Tally:
         labelled = self.labels[0] + self.labels[1]
         return {
             "folder": str(file_set.folder),
-            "split": file_set.split,
+            "split": "training" if file_set.trains else "test",
             "kind": file_set.kind,
             "holds": "examples",
             "files": len(file_set.files),

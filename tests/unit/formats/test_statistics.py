@@ -1,5 +1,6 @@
 import dataclasses
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,3 +185,12 @@ def test_special_ids_of_another_vocabulary_are_seen(tmp_path, vocabulary):
     assert faults(cls=some) == [f"20 examples begin with id 9, not [CLS] ({CLS})"]
     assert faults(sep=7) == [f"60 examples end with id 7, not [SEP] ({SEP})"]
     assert faults(mask=7) == [f"id 7 is at most predicted positions, not [MASK] ({MASK})"]
+
+
+def test_the_split_follows_from_the_folder_too(tmp_path):
+    for folder in ("train", "test"):
+        (tmp_path / folder).mkdir()
+        datasets.write(tmp_path / folder / "data-0.arrow", iter([sample(50)]), Shape(32, 5, static=True))
+    found = {Path(each["folder"]).name: each for each in statistics(tmp_path)["sets"]}
+    assert {name: each["split"] for name, each in found.items()} == {"train": "training", "test": "test"}
+    assert {each["length"] for each in found.values()} == {32}
