@@ -26,6 +26,7 @@ from bertwright.contradictions.sections import (
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.redact import redact_credentials
+from bertwright.core.secrets import hidden_values
 from bertwright.core.toml import validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
@@ -206,7 +207,7 @@ class Recipe(Section):
 
     def write(self, path: Path | str) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already has exactly these values."""
-        write_values(Path(path), self.shown(exclude_none=True))
+        write_values(Path(path), hidden_values(self.shown(exclude_none=True)))
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:

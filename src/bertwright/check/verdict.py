@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertwright.core.errors import BertwrightError, RecipeError
+from bertwright.core.secrets import hidden_text
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,17 @@ class Verdict:
 
 def ok(about: str, text: str) -> Verdict:
     """Return a verdict that the check passed."""
-    return Verdict("ok", about, text)
+    return Verdict("ok", about, hidden_text(text))
 
 
 def warning(about: str, text: str, remedy: str) -> Verdict:
     """Return a verdict that something may fail, or work badly."""
-    return Verdict("warning", about, text, remedy)
+    return Verdict("warning", about, hidden_text(text), hidden_text(remedy))
 
 
 def error(about: str, text: str, remedy: str, kind: type[BertwrightError] = RecipeError) -> Verdict:
     """Return a verdict that the run would fail."""
-    return Verdict("error", about, text, remedy, kind)
+    return Verdict("error", about, hidden_text(text), hidden_text(remedy), kind)
 
 
 def raised(about: str, cause: BertwrightError) -> Verdict:

@@ -34,6 +34,7 @@ from bertwright.core.errors import (
     of_missing,
     of_the_system,
 )
+from bertwright.core.secrets import hidden_text
 from bertwright.core.signals import Stopped, check_stop, end_on_signals, farewell
 
 _VERBS = {
@@ -81,6 +82,16 @@ class Verbs(typer.core.TyperGroup):
             self.add_command(_load(cmd_name), cmd_name)
         return super().get_command(ctx, cmd_name)
 
+    def make_context(self, *words: Any, **options: Any) -> Any:
+        """The options before the verb, read."""
+        with _hiding():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the words after the verb, and call it."""
+        with _hiding():
+            return super().invoke(ctx)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name of the verb that the command line begins with, the verb, and the words after it."""
         if (two := " ".join(args[:2])) in _VERBS:
@@ -89,6 +100,16 @@ class Verbs(typer.core.TyperGroup):
             for name in _VERBS:  # to suggest those similar to a mistyped one
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _hiding() -> Iterator[None]:
+    """Hide secrets in usage errors, which cite the words of the command line."""
+    try:
+        yield
+    except _USAGE as error:
+        error.message = hidden_text(error.message)
+        raise
 
 
 def _load(name: str) -> Any:

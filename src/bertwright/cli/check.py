@@ -170,12 +170,13 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
     """Describe a key, with its value in a recipe, or another program's parameter or argument."""
     from bertwright.cli.explain_argument import explain_argument
     from bertwright.core.dotted import value_at
+    from bertwright.core.secrets import hidden_values
     from bertwright.explain import explain
 
     told = explain_argument(name)
     facts = told or explain(Recipe, name)
     if recipe is not None:
-        values = recipe.shown()
+        values = hidden_values(recipe.shown())
         named = [key for version in told.values() for key in version] if told else list(facts)
         several = {key: value_at(values, key) for key in named if "." in key}
         facts["value"] = value_at(values, facts["key"]) if "key" in facts else several

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, shortened, time_left, visible
+from bertwright.core.secrets import hidden_text
 from bertwright.core.signals import check_stop
 
 if TYPE_CHECKING:  # loading rich takes longer than checking a recipe
@@ -102,7 +103,7 @@ class Terminal:
     def say(self, message: str) -> None:
         """Print a sentence above the bars; a safe point for signals (`check_stop`)."""
         check_stop()
-        text = visible(message)
+        text = visible(hidden_text(message))
         if self._console is None:
             print(text, file=sys.stderr)
             return

@@ -20,6 +20,8 @@ import errno
 import re
 import sys
 
+from bertwright.core.secrets import hidden_text
+
 _NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a file system that cannot be written to: read-only, no permission, full, or over a size limit."""
 _OURS = {None, errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ESPIPE, errno.ENOTTY, errno.ECHILD}
@@ -32,6 +34,10 @@ class BertwrightError(Exception):
     """Base class of all errors that the user can fix; the command line exits with `exit_code`."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """The message without secrets, which a value that it cites may hold."""
+        return hidden_text(super().__str__())
 
 
 class RecipeError(BertwrightError):

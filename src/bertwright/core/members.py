@@ -44,7 +44,7 @@ def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
         models = [c for c in choices if is_model(c)]
         # pydantic adds the kind of a union member to the location; the user wrote it as a value, not as a key.
         tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
-        if tagged and part not in models[0].model_fields:
+        if keys and tagged and part not in models[0].model_fields:
             choices = tagged
             continue
         known = sorted({name for m in models for name in m.model_fields})

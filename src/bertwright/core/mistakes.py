@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from bertwright.core.habits import listed
 from bertwright.core.members import field_at, is_model, members
 from bertwright.core.mistaken_kinds import missing_kind, of_another_kind
+from bertwright.core.redact import is_secret
 from bertwright.core.renamed import renamed
 from bertwright.core.secrets import HIDDEN, secret_in
 
@@ -105,7 +106,7 @@ def _sentence(
     field: FieldInfo | None,
     where_is: WhereIs | None,
 ) -> str:
-    kind, value, context = detail["type"], _without_secret(detail["input"]), detail.get("ctx", {})
+    kind, value, context = detail["type"], _without_secret(keys, detail["input"]), detail.get("ctx", {})
     if kind == "extra_forbidden":
         return of_another_kind(model, detail["loc"], keys) or _unknown_key(model, keys, known, where_is)
     if kind == "missing":
@@ -184,9 +185,9 @@ def _meaning(field: FieldInfo | None) -> str:
     return f'. It is described as: "{text.split(". ")[0].rstrip(".")}."' if text else ""
 
 
-def _without_secret(value: Any) -> Any:
+def _without_secret(keys: Sequence[str], value: Any) -> Any:
     """The value as sentences may cite it."""
-    return HIDDEN if isinstance(value, str) and secret_in(value) else value
+    return HIDDEN if is_secret(".".join(keys)) or (isinstance(value, str) and secret_in(value)) else value
 
 
 def _got(value: Any) -> str:

@@ -16,14 +16,18 @@ _SIGNED = re.compile(r"[?&](?:x-(?:amz|goog)-)?sig(?:nature)?=", re.IGNORECASE)
 _WEB = re.compile("https?://", re.IGNORECASE)
 _HIDDEN = "hidden-"
 _QUERY_NAME = re.compile(r"[?&;]([\w.-]+)=")
-# SECRET and the like match anywhere (PGPASSWORD); KEY and TOKEN only as words, unlike TOKENIZERS_PARALLELISM; PASS and
-# PWD only after what a password is for, unlike SECOND_PASS and OLDPWD.
+# SECRET and the like match anywhere (PGPASSWORD, and PASWORD by a slip); KEY and TOKEN only as words, unlike
+# TOKENIZERS_PARALLELISM; PASS and PWD only after what a password is for, unlike SECOND_PASS and OLDPWD.
 _SECRET = re.compile(
-    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|CONNECTION_STRING|"
+    r"SECRET|PASS?_?W(?:OR|RO)?D|PASSPHRASE|CREDENTIAL|CONNECTION_STRING|"
     r"(?:PG|DB|SQL|REDIS|SMTP|MAIL|FTP|LDAP|PROXY|USER|ADMIN|ROOT|REGISTRY)_?(?:PASS|PWD)(?:_|$)|"
-    r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKEN)|SAS|SIG(?:NATURE)?)(?:_|$)",
+    r"(?:^|_)(?:(?:API|ACCESS|ACCOUNT|AUTH|PRIVATE|SHARED)?(?:KEY|TOKE?N)|SAS|SIG(?:NATURE)?)(?:_|$)",
     re.IGNORECASE,
 )
+_SPECIAL = re.compile(r"(?:^|_)(?:MASK|SEP|CLS|PAD|UNK|BOS|EOS)_?TOKEN$", re.IGNORECASE)
+"""Tokens of a vocabulary."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Where a word begins in a name such as AccountKey."""
 _ELSEWHERE = re.compile(r"_(?:FILE|PATH|STDIN)$", re.IGNORECASE)
 """End of a name whose value says where the secret is."""
 
@@ -39,9 +43,9 @@ def is_web(url: str) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable or option with this name holds a secret."""
-    plain = name.replace("-", "_")
-    return _SECRET.search(plain) is not None and not _ELSEWHERE.search(plain)
+    """Whether a variable, an option or a dotted key with this name holds a secret; common slips of typing count too."""
+    plain = re.sub(r"[-.]", "_", _HUMP.sub("_", name))
+    return _SECRET.search(plain) is not None and not _ELSEWHERE.search(plain) and not _SPECIAL.search(plain)
 
 
 def secret_in_query(url: str) -> bool:

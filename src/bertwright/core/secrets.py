@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from bertwright.core.redact import has_credentials, is_secret, redact_credentials
+from bertwright.core.redact import has_credentials, is_secret, redact_credentials, secret_in_query
 
 HIDDEN = "hidden"
 """Placeholder for a secret that is left out."""
@@ -67,6 +68,26 @@ _WITHOUT_SCHEME = re.compile(
 )
 """User name and password before a host, as in an image's name: `me:password@registry.org/image`."""
 
+_VALUE = (
+    rf"(?!{HIDDEN}\b|value\b|\.\.\.)(?:\[[^\]]*\]|\{{[^}}]*\}}|\"[^\"]*\"|'[^']*'|"
+    r"[^\s\"'&]+?(?=[.,;:)\]}]*(?:[\s\"'&]|$)))"  # without the mark that ends a sentence
+)
+_CITED = (
+    re.compile(r"((?<=([\"']))([A-Za-z_][\w.-]*)[=:](?!//))(?!value\b).+?(?=\2)", re.IGNORECASE),  # 'key=two words'
+    re.compile(
+        r"((?<!\w)()([A-Za-z_][\w.-]*)"
+        rf"(?:[\"']?\s?=\s?|[\"']:\s?(?=[\"'\[{{\d])|:(?!\d*(?:[:\s]|$))(?=[^\s/]))){_GIVEN}{_VALUE}",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"(--()({_NAME})(?:[\"'],)?\s+){_GIVEN}(?!-){_VALUE}", re.IGNORECASE),
+)
+"""Values behind their names (the third group), as sentences cite them: `key=value`, `key:value`, `{'key': 'value'}`,
+`key = "value"`, `--key value`, `['--key', 'value']`."""
+_COLLAPSED = re.compile(r"\b((?:https?|ftps?|s3|gs|az|abfss?|wasbs?|hdfs|tcp):/)(?=[^/\s])", re.IGNORECASE)
+"""An address that was taken for a path, which has one / where two were."""
+_USER = re.compile(r"(?<=//)[^/\s:@'\"]*:[^/\s'\"]*@")
+_FULL_STOP = re.compile(r"[.,;:)]*$")
+
 
 def has_address(text: str) -> bool:
     """Whether `text` is or contains an address with a password, a token or a query."""
@@ -107,9 +128,49 @@ def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def hidden_text(text: str) -> str:
+    """A text for people, such as an error, with `HIDDEN` in place of every secret that a name, an address or its form
+    tells of, however the text cites it."""
+    text = _ADDRESS.sub(_plain_address, _USER.sub("", _COLLAPSED.sub(r"\1/", text)))
+    for cited in _CITED:
+        text = _without_cited(text, cited)
+    for shape in _SHAPES.values():
+        text = shape.sub(rf"\g<1>{HIDDEN}", text)
+    return _WITHOUT_SCHEME.sub("", text)
+
+
+def _without_cited(text: str, cited: re.Pattern[str]) -> str:
+    def hide(found: re.Match[str]) -> str:
+        # In `a=token=x` the second name is the one of the secret.
+        value = HIDDEN if is_secret(found[3]) else _without_cited(found[0][len(found[1]) :], cited)
+        return found[1] + value
+
+    return cited.sub(hide, text)
+
+
+def _plain_address(found: re.Match[str]) -> str:
+    end = _FULL_STOP.search(found[0])
+    assert end is not None
+    # The query of an address that is shown is to be copied, unless it is a signature.
+    address, query, rest = found[0][: end.start()].partition("?")
+    hidden = secret_in_query(query + rest) or redact_credentials(found[0]).partition("?")[1] != query
+    return redact_credentials(address) + ("" if hidden else query + rest) + end[0]
+
+
 def hidden_value(name: str, value: str) -> str:
     """The value of a variable, with `HIDDEN` in place of secrets."""
     return HIDDEN if is_secret(name) else _hidden(value)
+
+
+def hidden_values(values: Any, name: str = "") -> Any:
+    """JSON values under the key `name` with `HIDDEN` in place of secrets; a list of texts is taken for a command."""
+    if isinstance(values, dict):
+        return {key: hidden_values(value, key) for key, value in values.items()}
+    if isinstance(values, list) and all(isinstance(each, str) for each in values):
+        return list(hidden_words(values))
+    if isinstance(values, list):
+        return [hidden_values(value, name) for value in values]
+    return hidden_value(name, values) if isinstance(values, str) else values
 
 
 def _named(form: str, name: str) -> str:

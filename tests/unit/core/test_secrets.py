@@ -2,7 +2,16 @@
 
 import pytest
 
-from bertwright.core.secrets import HIDDEN, hidden_value, hidden_words, secret_in, secrets_in_words
+from bertwright.core.errors import DataError
+from bertwright.core.secrets import (
+    HIDDEN,
+    hidden_text,
+    hidden_value,
+    hidden_values,
+    hidden_words,
+    secret_in,
+    secrets_in_words,
+)
 
 NAMED = "which is the name of a secret"
 ADDRESS = "an address with a password, a token or a query"
@@ -189,3 +198,61 @@ def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(opt
         *plain,
     )
     assert hidden_words((option, "API_TOKEN=planted", "run")) == (option, f"API_TOKEN={HIDDEN}", "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("'a.token=two planted words' is wrong", "'a.token=hidden' is wrong"),
+        ("got {'password': 'planted'}. It is", "got {'password': hidden}. It is"),
+        ("got {'password': ['planted', 'planted']}", "got {'password': hidden}"),
+        ('Write password = "planted".', "Write password = hidden."),
+        ("got ['--token', 'planted']", "got ['--token', hidden]"),
+        ("run --token planted --quiet", "run --token hidden --quiet"),
+        ("a=token=planted, b", "a=token=hidden, b"),
+        ("AccountName=a;AccountKey=planted", "AccountName=a;AccountKey=hidden"),
+        ("'hubToken:planted' is", "'hubToken:hidden' is"),
+        ("pass_word=planted; go on", "pass_word=hidden; go on"),
+        ("cannot read https:/me:planted@host/x: no", "cannot read https://host/x: no"),
+        ("'https=//me:planted@host/x'", "'https=//host/x'"),
+        ("https://host/x?id=1&token=planted: not found", "https://host/x: not found"),
+        ("https://host/x?X-Amz-Signature=planted. Give", "https://host/x. Give"),
+        ("say Bearer planted1", "say Bearer hidden"),
+    ],
+)
+def test_a_sentence_is_shown_without_secrets(text: str, shown: str) -> None:
+    assert hidden_text(text) == shown
+    assert hidden_text(shown) == shown
+    assert str(DataError(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write key=value, for example train.phases.0.steps=100.",
+        "my.token.toml:2: train.seed: must be a whole number",
+        "unknown key 'token'; the keys here are 'password', 'seed'",
+        "HF_TOKEN=..., which is the name of a secret",
+        "mask_token=[MASK] is not in the vocabulary",
+        "HF_TOKEN=$HF_TOKEN is taken from the environment",
+        "the token: it is too long",
+        "look at https://host/runs/sea?wsid=/subscriptions/1, which",
+        "https://huggingface.co/docs, s3://box/part-?.txt and C:/data",
+        "12:30:05 abfs://box@account/x",
+    ],
+)
+def test_a_sentence_without_secrets_stays(text: str) -> None:
+    assert hidden_text(text) == text
+
+
+def test_values_are_recorded_without_secrets() -> None:
+    values = {
+        "title": "of https://me:planted@host/x",
+        "run": ["go", "--token", "planted"],
+        "a": [{"sas": "planted"}, 1],
+    }
+    assert hidden_values(values) == {
+        "title": "of https://host/x",
+        "run": ["go", "--token", HIDDEN],
+        "a": [{"sas": HIDDEN}, 1],
+    }

@@ -1,0 +1,88 @@
+"""A secret in a wrong or a right place is shown nowhere: not in what is printed, not in a file that is written.
+
+The planted word has no form by which it could be known; only the name before it, or the address around it, tells.
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.pipeline.conftest import Call
+
+WORD = "plAnted"
+LOGIN = f"https://me:{WORD}@host/x"
+SIGNED = f"https://host/x?X-Amz-Signature={WORD}"
+FILES = {
+    "number.toml": f'[train]\nseed = {{password = "{WORD}"}}',
+    "address.toml": f'[train]\nseed = "{LOGIN}"',
+    "words.toml": f'[train]\nseed = ["--token", "{WORD}"]',
+    "nested.toml": f'[train]\nphases = {{db = {{secret = ["{WORD}", "{WORD}"]}}}}',
+    "choice.toml": f'[model]\nsize = {{api_key = "{WORD}"}}',
+    "unquoted.toml": f"password = {WORD}",
+    "place.toml": f'kind = "slurm"\npasword = "{WORD}"',
+    "job.sh": f"export DB_PASSWORD={WORD}\npython run_mlm.py --token {WORD} --learning_rate {LOGIN}",
+}
+COMMANDS = [
+    ("check", "smoke", f"train.seed.password={WORD}"),
+    ("check", "smoke", f"train.phases.9.token={WORD}"),
+    ("check", "smoke", f"train.phases.9.x=token={WORD}"),
+    ("check", "smoke", f"train.phases.9.passphrase=two {WORD}s"),
+    ("check", "smoke", f"train.pasword.of.mine={WORD}"),
+    ("check", "smoke", f"train.observers.0.url={LOGIN}"),
+    ("check", "smoke", f"train.init_from={LOGIN}"),
+    ("check", "smoke", f"train.mirror={SIGNED}"),
+    ("check", "smoke", f"train.seed=AccountName=a;AccountKey={WORD};EndpointSuffix=b"),
+    ("check", "smoke", f"corpus.source.0.path=https://host/x?token={WORD}"),
+    ("check", "smoke", f"hubToken:{WORD}"),
+    ("check", "smoke", LOGIN),
+    ("check", "smoke", "--token", WORD),
+    ("check", "smoke", "--place", LOGIN),
+    ("check", "smoke", "--out", LOGIN),
+    ("check", "smoke", "--explain", f"train.password={WORD}"),
+    ("check", SIGNED),
+    *(("check", f"{{folder}}/{name}") for name in FILES if name.endswith("l.toml") or name < "place.toml"),
+    ("plan", LOGIN),
+    ("bench", "smoke", f"train.seed.api_key={WORD}"),
+    ("run", "smoke", "--out", LOGIN),
+    ("run", "smoke", "--until", f"token={WORD}"),
+    ("run", "smoke", "--until", "corpus", f"report.title=of {LOGIN}", "--out", "{folder}/run"),
+    ("inspect", LOGIN),
+    ("inspect", "{folder}", f"password={WORD}"),
+    ("convert", LOGIN, "{folder}/converted"),
+    ("init", LOGIN),
+    ("recipes", f"token={WORD}"),
+    ("places", SIGNED),
+    ("launch", LOGIN, "smoke"),
+    ("launch", "slurm", "smoke", "--set", f"slurm.password={WORD}"),
+    ("launch", "slurm", "smoke", "--set", f"environment.HF_TOKEN={WORD}"),
+    ("launch", "slurm", "smoke", "--set", f"partition={LOGIN}"),
+    ("launch", "slurm", "smoke", f"train.seed.password={WORD}"),
+    ("launch", "slurm", "smoke", "--place", "{folder}/place.toml"),
+    ("launch", "upload", LOGIN, SIGNED),
+    ("translate", "{folder}/job.sh"),
+    ("translate", "--", "run_mlm.py", "--hub_token", WORD, "--learning_rate", LOGIN),
+    ("translate", "--", f"API_KEY={WORD}", "python", LOGIN),
+    (f"password={WORD}",),
+    (LOGIN,),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command).replace("/", "-"))
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_a_planted_secret_is_shown_nowhere(command: tuple[str, ...], as_json: bool, call: Call, tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = [word.format(folder=tmp_path) for word in command]
+    if as_json:
+        words.insert(1, "--json")
+    done = call(*words)
+    # A box of the terminal breaks lines inside words.
+    printed = "".join(letter for letter in done.out + done.err if letter.isalnum())
+    assert printed and WORD not in printed, done
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in FILES]
+    assert not [path for path in written if WORD.encode() in path.read_bytes()]
+
+
+def test_an_error_still_says_which_key_holds_it(call: Call) -> None:
+    done = call("check", "smoke", f"train.seed.password={WORD}")
+    assert done.code == 2
+    assert done.err.startswith("bertwright: command line: train.seed: must be a whole number; got {'password': hidden}")
