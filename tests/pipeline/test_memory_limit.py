@@ -1,6 +1,7 @@
 """Stages under a real memory limit (RLIMIT_AS, as set by `ulimit -v` and Slurm) succeed or end with one sentence."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from tests.pipeline.command import ENVIRONMENT
 LIMITED = """
 import resource, sys
 import numpy, bertwright.cli, bertwright.pipeline.run, {modules}  # what is loaded needs no more memory later
+import bertwright.check.resources
+bertwright.check.resources._WITH_TORCH.clear()  # else the limit would be refused at the start
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv.pop(1)) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -48,3 +51,13 @@ def test_a_stage_that_gets_no_memory_says_so(
     if done.returncode:
         (said,) = (line for line in done.stderr.splitlines() if line.startswith("bertwright: "))
         assert "memory" in said, said
+
+
+@pytest.mark.parametrize("verb", ["run", "check"])
+def test_a_limit_in_which_torch_cannot_work_is_refused_before_anything_is_written(verb: str, tmp_path: Path) -> None:
+    command = shlex.join([sys.executable, "-m", "bertwright.cli", verb, "smoke", "--out", str(tmp_path / "run")])
+    limited = ["bash", "-c", f"ulimit -v 1000000; {command}"]
+    done = subprocess.run(limited, capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False)
+    assert done.returncode == 3, done
+    assert "of address space, 1.02 GB are available. Raise the limit" in " ".join((done.stdout + done.stderr).split())
+    assert not list(tmp_path.iterdir())

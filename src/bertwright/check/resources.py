@@ -21,7 +21,7 @@ from bertwright.check.machine import OtherMachine, disk_free
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import DataError
-from bertwright.core.memory import memory_size
+from bertwright.core.memory import address_space, memory_size
 from bertwright.core.numbers import size_of
 from bertwright.core.processor import default_workers
 from bertwright.examples.sequences import Sequences
@@ -38,6 +38,9 @@ BYTES_A_TOKEN = 5
 DOUBT = 2
 """Factor by which the estimates may be wrong: beyond it a run is rejected, within it a warning is issued."""
 _WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
+_ADDRESSES, _THREAD_ADDRESSES = 2.7e9, 0.15e9
+"""Bytes of address space that torch and transformers take, and each of their threads: its stack and its heap."""
+_WITH_TORCH = {"train", "evaluate", "export"}
 _NOT_KNOWN: Mapping[int, Sequences] = MappingProxyType({})
 _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
@@ -61,6 +64,17 @@ def memory(
             yield _memory_verdict(
                 f"{stage}.workers", f"{workers} workers", _STAGE_BYTES + workers * _WORKER_BYTES, available, remedy
             )
+    if at is None and (limit := address_space()) and _WITH_TORCH & set(stages):
+        threads = default_workers()
+        # Where a thread gets no stack, libraries end the process without a word.
+        yield _memory_verdict(
+            "ulimit -v",
+            f"torch and its {threads} threads",
+            _ADDRESSES + threads * _THREAD_ADDRESSES,
+            limit,
+            "Raise the limit of this shell or job (ulimit -v unlimited): it counts addresses, also those not in use.",
+            "address space",
+        )
     if "train" in stages:
         yield from _training_memory(recipe, ranks, lengths, _room(recipe, at))
 
@@ -131,8 +145,10 @@ def _less_memory(recipe: Recipe, number: int, here: int) -> str:
     return f"{remedy[0].upper()}{remedy[1:]}."
 
 
-def _memory_verdict(about: str, what: str, needed: float, available: float | None, remedy: str) -> Verdict:
-    text = f"{what} take about {size_of(needed)} of memory"
+def _memory_verdict(
+    about: str, what: str, needed: float, available: float | None, remedy: str, noun: str = "memory"
+) -> Verdict:
+    text = f"{what} take about {size_of(needed)} of {noun}"
     if available is None:
         return ok(about, text)
     text += f", {size_of(available)} are available"

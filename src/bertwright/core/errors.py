@@ -100,8 +100,11 @@ _NO_MEMORY = (
     "can't allocate memory",
     "failed to map segment",
     "can't start new thread",
+    "bad_alloc",
 )
 """Phrases for it in errors other than `MemoryError`: torch, the shared-object loader, threads."""
+_NO_THREAD = "resource temporarily unavailable"
+"""All that C++ says where a thread cannot start; of a file, it would be that somebody has locked it."""
 _NO_GPU_MEMORY = re.compile(r"\b(cuda|hip)\b[^\n]*out of memory", re.IGNORECASE)
 """The same of a GPU, in torch's words."""
 
@@ -132,12 +135,13 @@ def of_memory(error: Exception) -> DataError | None:
     if _NO_GPU_MEMORY.search(text):
         return _of_gpu_memory(str(error))
     short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+    short |= isinstance(error, RuntimeError) and text == _NO_THREAD
     if not short and not any(words in text for words in _NO_MEMORY):
         return None
     return DataError(
-        "this process has run out of memory (a limit may be set: ulimit -v, a container, a Slurm job). Run the same "
-        "command again with more memory, fewer workers (corpus.workers=1, examples.workers=1), or a smaller "
-        "train.phases.0.micro_batch: what is finished is kept."
+        "this process has run out of memory or of threads (a limit may be set: ulimit -v or -u, a container, a Slurm "
+        "job). Run the same command again with more memory, fewer workers (corpus.workers=1, examples.workers=1), or "
+        "a smaller train.phases.0.micro_batch: what is finished is kept."
     )
 
 

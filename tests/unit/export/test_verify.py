@@ -10,7 +10,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.probes import PROBES, rows_of
@@ -139,3 +139,19 @@ def test_a_tokenizer_that_loads_the_folder_and_gives_other_ids_is_an_error(many_
     write_json(hf / "tokenizer_config.json", {**settings, "never_split": None, "tokenize_chinese_chars": True})
     with pytest.raises(ArtifactError, match=r"its tokenizer \(\w*Bert\w+\) gives different ids from ours"):
         compare_tokenizer(hf, ours, TEXTS)
+
+
+@pytest.mark.parametrize(
+    "lack",
+    ["unable to mmap 25 bytes from file <model.safetensors>: Cannot allocate memory (12)", "can't start new thread"],
+)
+def test_a_lack_of_memory_or_threads_is_no_difference(
+    written: tuple[Path, Any, Any], lack: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(lack)
+
+    hf, model, tokenizer = written
+    monkeypatch.setattr(transformers.PreTrainedModel, "from_pretrained", fail)
+    with pytest.raises(DataError, match="run out of memory or of threads"):
+        compare_model(hf, model, tokenizer, [], 1e-4)
