@@ -72,6 +72,8 @@ _VALUE = (
     rf"(?!{HIDDEN}\b|value\b|\.\.\.)(?:\[[^\]]*\]|\{{[^}}]*\}}|\"[^\"]*\"|'[^']*'|"
     r"[^\s\"'&]+?(?=[.,;:)\]}]*(?:[\s\"'&]|$)))"  # without the mark that ends a sentence
 )
+_PROSE = r"(?:and|are|cannot|did|for|has|here|holds|in|is|may|must|needs|of|or|requires|takes|to|which|with|without)\b"
+"""Words after an option in a sentence about it."""
 _CITED = (
     re.compile(r"((?<=([\"']))([A-Za-z_][\w.-]*)[=:](?!//))(?!value\b).+?(?=\2)", re.IGNORECASE),  # 'key=two words'
     re.compile(
@@ -79,7 +81,7 @@ _CITED = (
         rf"(?:[\"']?\s?=\s?|[\"']:\s?(?=[\"'\[{{\d])|:(?!\d*(?:[:\s]|$))(?=[^\s/]))){_GIVEN}{_VALUE}",
         re.IGNORECASE,
     ),
-    re.compile(rf"(--()({_NAME})(?:[\"'],)?\s+){_GIVEN}(?!-){_VALUE}", re.IGNORECASE),
+    re.compile(rf"(--()({_NAME})(?:[\"'],)?[ \t]+){_GIVEN}(?!-|{_PROSE}){_VALUE}", re.IGNORECASE),
 )
 """Values behind their names (the third group), as sentences cite them: `key=value`, `key:value`, `{'key': 'value'}`,
 `key = "value"`, `--key value`, `['--key', 'value']`."""

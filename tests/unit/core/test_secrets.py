@@ -236,6 +236,8 @@ def test_a_sentence_is_shown_without_secrets(text: str, shown: str) -> None:
         "mask_token=[MASK] is not in the vocabulary",
         "HF_TOKEN=$HF_TOKEN is taken from the environment",
         "the token: it is too long",
+        "line 1: transformers' run_mlm.py has no --pasword\nline 2: transformers' run_mlm.py has no option --sas",
+        "--hub_token needs a value, and --token is none",
         "look at https://host/runs/sea?wsid=/subscriptions/1, which",
         "https://huggingface.co/docs, s3://box/part-?.txt and C:/data",
         "12:30:05 abfs://box@account/x",
