@@ -220,7 +220,12 @@ def test_a_value_of_another_kind_anywhere_is_refused_or_harmless(
         sealed(folder, name)
         monkeypatch.setattr(artifact, "_verified", set())
         page = ("report", recipe, "report.title=b", "--out", folder)
-        looks = [page, ("inspect", folder), ("inspect", (folder / name).parent), ("report", folder, made)]
+        looks = [
+            page,
+            ("inspect", folder),
+            ("inspect", (folder / name).parent),
+            ("report", folder, made, "--out", tmp_path / "a.html"),
+        ]
         command = page if place[0] in ("config", "counts") else chance.choice(looks)
         done = call(*command)  # an uncaught exception fails here
         assert done.code in (0, 3, 4) and "Traceback" not in done.err, (name, place, command, done.err)
