@@ -155,7 +155,7 @@ def test_they_are_described_without_network_and_package(tmp_path: Path) -> None:
     assert not rest
     for name, text in zip(TARGETS, described, strict=True):
         facts = json.loads(text)
-        assert set(facts) == {"files", "commands", "note"} and facts["files"], name
+        assert set(facts) == {"files", "wheel", "commands", "note"} and facts["files"], name
     assert not list(tmp_path.iterdir())
 
 

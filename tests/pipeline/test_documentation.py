@@ -284,12 +284,13 @@ def without_corpus(words: list[str], finished: Path) -> list[str]:
 
 
 def with_sources(words: list[str]) -> list[str]:
-    """The arguments of a check with the named sources in place, or with the sample if it names none."""
+    """The arguments of a check with the named sources in place, or with the sample if it names none; both are
+    Hungarian."""
     named = [found[1] for word in words if (found := re.match(r'corpus\.source=(?:{path = ")?([^"]+)', word))]
     for path in (Path(name.replace("*", "x")) for name in named if "://" not in name):
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLE, path)
-    return words if named else [*words, "corpus.source=sample"]
+    return [*words, "corpus.language=hu", *([] if named else ["corpus.source=sample"])]
 
 
 def provide(path: Path, request: pytest.FixtureRequest) -> None:

@@ -94,7 +94,7 @@ DENIED = {
     "low_cpu_mem_usage": r"low_cpu|mem_usage",
     "neftune_noise_alpha": r"neft|noise",
     "no_dense_sequence_output": r"dense",
-    "optim_args": r"^(optim_args|lion|sgd|adagrad)$",
+    "optim_args": r"^(optim_args|sgd|adagrad)$",
     "optim_target_modules": r"galore|apollo",
     "overwrite_cache": r"overwrite",
     "parallelism_config": r"tensor_parallel|parallelism",

@@ -52,13 +52,13 @@ def entries_of(path: Path) -> list[str]:
         give = f"Give {file}." if file else f"It has no {' and no '.join(FILES)}; give the path of such a file."
         raise DataError(f"{path} is a folder, not a vocabulary. {give}") from error
     except OSError as error:
-        raise DataError(f"cannot read vocab.file={path}: {error.strerror}. Give the path of a vocab.txt.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}. Give the path of a vocab.txt.") from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not UTF-8 (byte {error.start:,}). Convert it to UTF-8, with one entry per line."
         ) from error
     except ValueError as error:
-        raise DataError(f"cannot read vocab.file={path}: {error}. Give the path of a vocab.txt.") from error
+        raise DataError(f"{path} cannot be read: {error}. Give the path of a vocab.txt.") from error
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
