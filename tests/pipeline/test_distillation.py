@@ -119,7 +119,9 @@ def test_check_says_what_is_known_of_the_teacher_before_any_work(
     code, text = checked(beside(teaching / "train"), f"vocab.file={other}", "vocab.size=")
     assert code == 2 and "train.objective.teacher" in text and " there and absent here" in text
     code, text = checked(beside(small_recipe.parent))
-    assert code == 2 and "has no config.json and no model.safetensors and no vocab.txt; give a finished train" in text
+    assert (
+        code == 2 and "has no config.json and no model.safetensors" in text and "give a finished train folder" in text
+    )
     code, text = checked(beside(teaching / "train", "layers=[2]"))
     assert code == 2 and "train.objective.layers: [2] must be 1 numbers from 0 to 1" in text
 
