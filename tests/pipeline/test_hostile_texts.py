@@ -140,7 +140,7 @@ def test_the_model_card(finished: Path, tmp_path: Path, call: Call, small_recipe
 def test_the_page_that_compares_runs(finished: Path, tmp_path: Path, call: Call) -> None:
     for text, folder in both(finished, tmp_path):
         manifest = json.loads((folder / "corpus" / MANIFEST).read_text())
-        manifest["config"]["corpus"]["source"] = text  # settings are shown if they differ
+        manifest["config"]["corpus"]["source"] = [{"kind": text, "path": text}]  # settings are shown if they differ
         (folder / "corpus" / MANIFEST).write_text(json.dumps(manifest))
         seal(folder / "corpus")
         named = folder.rename(folder.with_name(text.replace("/", "")))

@@ -228,7 +228,8 @@ def test_types_are_said_in_words_of_no_program() -> None:
         "train.seed": "a whole number, at least 0, at most 9,223,372,036,854,775,807",
         "train.attention": "one of auto, sequences, padded, varlen",
     }
-    assert {key: said.get(key) for key in expected} == expected
+    # Kinds of one's own come last.
+    assert {key: words for key, words in expected.items() if not said[key].startswith(words)} == {}
 
 
 @pytest.mark.parametrize(
