@@ -27,7 +27,8 @@ def examples(folder: Path, plan: str, *files: str, **counts: Any) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     folder.mkdir(parents=True, exist_ok=True)
-    sequences = {Path(name).stem: {"lengths": [1], "mean_length": 9.0, "label_share": None} for name in names}
+    plans = [Path(name).stem for name in names if "plans" in name]
+    sequences = {name: {"lengths": [1], "mean_length": 9.0, "label_share": None} for name in plans}
     counts = {"train": {"sequences": sequences}, **counts}
     seal(folder, Identity("examples", 1, {"examples": {"plan": plan}}, {}), counts, 0.0)
     return folder
