@@ -211,7 +211,7 @@ def test_a_batch_smaller_than_the_ranks_is_a_contradiction(load: Load) -> None:
 
 
 def test_a_vocabulary_that_is_not_there_is_the_fault_of_its_own_key(load: Load) -> None:
-    with pytest.raises(RecipeError, match=r"^command line: vocab.file: cannot read vocab.file=nowhere.txt: No such"):
+    with pytest.raises(RecipeError, match=r"^command line: vocab.file: nowhere.txt cannot be read: No such"):
         load("vocab.size=", "vocab.alphabet_coverage=", "vocab.file=nowhere.txt")
     with pytest.raises(RecipeError, match=r"^command line: vocab: vocab.size and vocab.file exclude each other"):
         load("vocab.file=nowhere.txt")

@@ -60,7 +60,7 @@ def test_a_file_that_is_here_is_read_whatever_the_place(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="config.json does not describe a BERT: hidden_size"):
         load_job(Path("smoke"), ["model.size=", f"model.config={tmp_path}/config.json"], None)
     (tmp_path / "vocab").mkdir()
-    with pytest.raises(RecipeError, match="vocab.file: .* cannot be read"):
+    with pytest.raises(RecipeError, match="vocab.file: .* is a folder, not a vocabulary"):
         load_job(Path("smoke"), ["vocab.size=", f"vocab.file={tmp_path}/vocab"], None)
 
 
