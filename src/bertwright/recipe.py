@@ -160,8 +160,6 @@ class Recipe(Section):
         try:
             entries = 1 if "vocab.file" in unread else self._vocabulary_entries()
         except DataError as error:
-            if not isinstance(error.__cause__, OSError):
-                raise  # a fault of the file, not of the recipe
             return [("vocab.file", str(error))]
         mistakes = [] if self.labels else list(pairs_unseen(self.model, self.examples))
         if "model.config" in unread:

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from tests.conftest import Prepared
 from tests.unit.train.conftest import MODEL, PHASES
 
+from bertwright.core import signals
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted
 from bertwright.core.stage_context import StageContext
@@ -479,7 +480,9 @@ def test_shares_of_the_documents_are_disjoint_and_complete(prepared: Prepared) -
     assert not (seen[0] & seen[1]).any() and (seen[0] | seen[1]).all()
 
 
-def test_a_second_interrupt_leaves_at_once(train: Train) -> None:
+def test_a_second_interrupt_leaves_at_once(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "SAME", -1.0)  # as if the first one had been long ago
+
     class Twice(Notes):
         def record(self, row: dict[str, Any]) -> None:
             for _ in range(2):

@@ -82,5 +82,5 @@ def test_for_a_folder_the_file_in_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").touch()
     with pytest.raises(DataError, match="is a folder, not a vocabulary. Give .*/tokenizer.json"):
         entries_of(tmp_path)
-    with pytest.raises(DataError, match="cannot read vocab.file=.*tokenizer.json"):
+    with pytest.raises(DataError, match="tokenizer.json cannot be read"):
         entries_of(tmp_path / "tokenizer.json")
