@@ -9,7 +9,7 @@ import math
 import pytest
 
 from bertwright import Recipe
-from bertwright.plan import data
+from bertwright.check import known_data
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of, read_place
 from bertwright.plan.plan import make_plan
@@ -38,7 +38,7 @@ PADDED = [
 def test_full_rows_of_128_are_forecast_within_a_fifth(
     gpu: str, gpus: int, precision: str, published: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(data._FILL, "next-sentence", (1.0, math.inf, 1.0))
+    monkeypatch.setitem(known_data._FILL, "next-sentence", (1.0, math.inf, 1.0))
     forecast = rate("nvidia-large", [f"train.precision={precision}"], HardwareConfig(gpu=gpu, gpus=gpus, cores=40))
     assert forecast == pytest.approx(published, rel=0.2)
 
@@ -87,4 +87,4 @@ def test_pairs_of_a_wikipedia_fill_less_of_longer_rows(length: int, share: float
     """MLPerf's pairs of 512 tokens have 254, so that packing them gains a factor of 2.012."""
     recipe = Recipe.load("nvidia-large", [f"train.phases.1.length={length}"], given=False)
     plan = recipe.plan_sets()[-1]
-    assert data.estimated(plan, recipe.examples, None).mean_length / length == pytest.approx(share, abs=0.01)
+    assert known_data.estimated(plan, recipe.examples, None).mean_length / length == pytest.approx(share, abs=0.01)

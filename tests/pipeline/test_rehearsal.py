@@ -9,7 +9,8 @@ import pytest
 from bertwright import Recipe, run
 from bertwright.check.computing import computing
 from bertwright.core.errors import DataError
-from bertwright.pipeline.rehearsal import PREPARED, alone, link, rehearsal, remove
+from bertwright.core.files import remove
+from bertwright.pipeline.rehearsal import PREPARED, alone, link, rehearsal
 from bertwright.sample import SMALL
 
 AS_IT_IS = ("length", "batch", "micro_batch", "packing", "learning_rate", "warmup", "schedule", "masking")
@@ -73,7 +74,7 @@ def test_a_phase_of_one_step_in_another_unit_ends_after_it(
 def test_what_an_average_is_made_of_comes_within_the_few_steps(small_recipe: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(small_recipe, ["train.averaging={kind='last', count=3}", "train.phases.0.steps=200"])
     found, _ = rehearsed(recipe, tmp_path)
-    assert found.train.averaging.model_dump() == {"kind": "last", "count": 3, "every": 1}
+    assert found.train.averaging.model_dump() == {"kind": "last", "count": 3, "every": 1, "keep": "better"}
     assert not [verdict.text for verdict in computing(found, ["train"]) if verdict.about == "train.averaging"]
     moving = Recipe.load(small_recipe, ["train.averaging={kind='ema', decay=0.9}"])
     (tmp_path / "moving").mkdir()
