@@ -12,7 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Without bytecode of every module at once: torch has thousands, of which a program imports a part.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 TESTS ?= tests
 # Two more than a small machine has cores, because tests wait for processes, and others compute meanwhile.
 PROCESSES ?= 4
