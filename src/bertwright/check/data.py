@@ -149,8 +149,9 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending:
         if recipe.corpus is None:
             share = f"examples.heldout={recipe.examples.heldout:g} of them"
             yield ok(key, f"held out: {listed(phase, tests) if tests else share}")
-        if unused := [test_set for test_set in data.aside if test_set not in tests]:
-            yield ok(key, f"not trained on: {listed(phase, unused)}")
+        unused = [test_set for test_set in data.aside if test_set not in tests]
+        if unused or data.aside_unreadable:
+            yield ok(key, f"not trained on: {listed(phase, unused, data.aside_unreadable)}")
 
 
 def _contents(

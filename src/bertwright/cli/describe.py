@@ -129,7 +129,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a common format: statistics and faults of each set of files."""
     try:
-        sets = recognise(path)
+        sets = recognise(path, [])
     # A format was recognised and its file is damaged: that error is the answer.
     except ShardError:
         raise
@@ -145,8 +145,9 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
             "(--vocab)."
         )
     entries = read_vocabulary(examples.vocabulary) if examples.vocabulary else None
-    statistics_of_sets = statistics(path, entries, examples.limit, examples.world)["sets"]
-    return {"what": "training data made elsewhere", "set": statistics_of_sets}
+    found = statistics(path, entries, examples.limit, examples.world)
+    damaged = {"damaged": found["unreadable"]} if found["unreadable"] else {}
+    return {"what": "training data made elsewhere", "set": found["sets"], **damaged}
 
 
 def _is_source(path: Path) -> bool:

@@ -38,9 +38,10 @@ def convert(
     listed in the note (`conversion.json`). The source is not modified. Raises `DataError` when the source lacks what
     the target needs.
     """
-    sets = recognise(source)
+    left_out = list[ShardError]()
+    sets = recognise(source, left_out)
     tasks = [task for file_set in sets for task in _tasks(file_set, source, destination, target, vocabulary)]
-    left_out = [error for file_set in sets for error in file_set.damaged]
+    left_out += [error for file_set in sets for error in file_set.damaged]
     # The beginnings of the files already show this damage, so fail now and not after hours of writing.
     if left_out and not quarantine:
         raise left_out[0]

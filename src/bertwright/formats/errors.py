@@ -32,7 +32,11 @@ class ShardError(DataError):
 
     def __reduce__(self) -> tuple[type[ShardError], tuple[Path, str]]:
         # For worker processes: unpickling calls the class with `args`, which hold only the message.
-        return ShardError, (self.file, self.fault)
+        return type(self), (self.file, self.fault)
+
+
+class NotExamplesError(ShardError):
+    """A table is not damaged, but has none of the columns of examples: it may be text that belongs to no set."""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import get_args
 from bertwright.core.errors import DataError
 from bertwright.core.walk import folders_below
 from bertwright.formats.documents import DocumentFile
-from bertwright.formats.errors import ShardError
+from bertwright.formats.errors import NotExamplesError, ShardError
 from bertwright.formats.format import OTHER_SPLITS, TRAINING_SPLITS, Facts, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
 from bertwright.formats.numbered import gaps, parts_of
@@ -60,13 +60,14 @@ class FileSet:
     """Numbers without a file between those of the files, in order."""
     aside: tuple[FileSet, ...] = ()
     """Sets found in the same place that are not for training, if this one was chosen for training."""
+    aside_unreadable: tuple[ShardError, ...] = ()
+    """Files of such sets of which no file can be read."""
 
     @property
     def trains(self) -> bool:
         """Whether the set is for training; files and folders named after another split are not, nor are MLPerf's
         `eval_set_uncompressed` and `eval_varlength`."""
-        other = self.folder.name in OTHER_SPLITS or self.folder.name.startswith(_MLPERF)
-        return self.split == "training" and not other
+        return _is_for_training(self.folder, self.split)
 
     @property
     def incomplete(self) -> str | None:
@@ -81,24 +82,28 @@ class FileSet:
         return f"{whole:,} of {whole + len(self.damaged) + len(self.missing):,} parts ({named} {verb} missing)"
 
 
-def recognise(path: Path) -> tuple[FileSet, ...]:
+def recognise(path: Path, unreadable: list[ShardError] | None = None) -> tuple[FileSet, ...]:
     """Return the sets of files in `path` (a folder or one file), shortest examples first.
 
-    Raises `DataError` when there is none, and `ShardError` when the only candidates are damaged.
+    Raises `DataError` when there is none, and `ShardError` when all files of a folder are damaged, because nobody knows
+    what it holds; with `unreadable` they are added to it, unless no other file can be read either.
     """
-    sets = _recognised([path] if path.is_file() else _data(path, folders_below(path)))
+    damaged: list[ShardError] = [] if unreadable is None else unreadable
+    sets = _recognised([path] if path.is_file() else _data(path, folders_below(path)), damaged)
+    if damaged and (unreadable is None or not sets):
+        raise damaged[0]
     if not sets:
         kinds = ", ".join(get_args(Kind))
         raise DataError(f"{path} holds no training data in a known format. Known formats: {kinds}.")
     return sets
 
 
-def recognise_tests(path: Path) -> tuple[FileSet, ...]:
-    """Return the sets next to the training data at `path` (a folder or one file) whose names say that they are not for
-    training; none of them is in a folder `path`.
+def recognise_tests(path: Path, training: Sequence[Path], unreadable: list[ShardError]) -> tuple[FileSet, ...]:
+    """Return the sets next to the files `training` at `path` (a folder or one file) whose names say that they are not
+    for training; none of them is in a folder `path`.
 
     These are test files in the folder of a file, folders of other splits next to a folder `train` or `training`, and
-    MLPerf's `eval_…` next to any folder. Raises `ShardError` when there are only damaged ones.
+    MLPerf's `eval_…` next to any folder. Files of folders of which no file can be read are added to `unreadable`.
     """
     # Not resolved: a link stands where it is, not where it leads.
     folder, files = Path(os.path.abspath(path)), list[Path]()
@@ -109,10 +114,22 @@ def recognise_tests(path: Path) -> tuple[FileSet, ...]:
         of_split = folder.name in TRAINING_SPLITS and other.name in OTHER_SPLITS
         if other != folder and (of_split or other.name.startswith(_MLPERF)) and other.is_dir():
             files += _data(other, folders_below(other))
-    return _recognised(files)
+    return _recognised(files, unreadable, training)
 
 
-def _recognised(files: Sequence[Path]) -> tuple[FileSet, ...]:
+def is_for_training(file: Path) -> bool:
+    """Whether the names of `file` and its folder say that it is for training."""
+    return _is_for_training(file.parent, _split(file))
+
+
+def _is_for_training(folder: Path, split: Split) -> bool:
+    other = folder.name in OTHER_SPLITS or folder.name.startswith(_MLPERF)
+    return split == "training" and not other
+
+
+def _recognised(files: Sequence[Path], unreadable: list[ShardError], like: Sequence[Path] = ()) -> tuple[FileSet, ...]:
+    """Return the sets of `files`; those in a place of which no file can be read are added to `unreadable`. They may be
+    known by their resemblance to the data files `like`."""
     facts: dict[Path, Facts] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
@@ -121,15 +138,30 @@ def _recognised(files: Sequence[Path]) -> tuple[FileSet, ...]:
                 facts[file] = said
         except ShardError as error:
             faults[file] = error
-    # An empty or damaged file has no detectable format; its name shows which files it belongs to.
-    families = {_family(file) for file in facts}
-    for file in files:
-        if file not in facts and file not in faults and _family(file) in families:
-            faults[file] = ShardError(file, "it is empty" if not file.stat().st_size else "its beginning is damaged")
-    if not facts:
-        for fault in faults.values():
-            raise fault
+    faults |= _of_no_format([file for file in files if file not in facts and file not in faults], [*facts, *like])
+    found = {_place(file) for file in facts}
+    lost = [fault for file, fault in faults.items() if _place(file) not in found]
+    if facts:
+        # Text that is not tokenised is no set beside others, but it is not damaged either.
+        lost = [fault for fault in lost if not isinstance(fault, NotExamplesError)]
+    unreadable += lost
     return _sets(facts, faults)
+
+
+def _of_no_format(others: Sequence[Path], data: Sequence[Path]) -> dict[Path, ShardError]:
+    """Return a fault for each of `others`, files of no known format, that belongs to the `data` files.
+
+    An empty or damaged file has no detectable format. Beside files of its split, its name shows whether it belongs to
+    them; elsewhere, such as in `test` next to `train`, its ending does, or without an ending its name.
+    """
+    found, families = {_place(file) for file in data}, {(file.parent, _family(file)) for file in data}
+    endings = {file.suffix or _family(file) for file in data}
+    return {
+        file: ShardError(file, "its beginning is damaged" if file.stat().st_size else "it is empty")
+        for file in others
+        if (file.parent, _family(file)) in families
+        or (_place(file) not in found and (file.suffix or _family(file)) in endings)
+    }
 
 
 def facts_of(file: Path) -> Facts | None:
@@ -154,7 +186,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fil
         members[file.parent, _split(file), said.kind, said.shape.length, said.shape.predictions].append(file)
     sets = []
     for (folder, split, kind, _, _), files in members.items():
-        damaged = [error for file, error in faults.items() if (file.parent, _split(file)) == (folder, split)]
+        damaged = [error for file, error in faults.items() if _place(file) == (folder, split)]
         counts = [facts[file].examples for file in files]
         # A single file of running text makes it a set of text; files with examples are reported as `mixed`.
         documents = any(facts[file].documents for file in files)
@@ -182,6 +214,11 @@ def _unlike(file: Facts, first: Facts, documents: bool) -> bool:
     return file.documents is False if documents else file.shape.static != first.shape.static
 
 
+def _place(file: Path) -> tuple[Path, Split]:
+    """Return what the files of a set have in common."""
+    return file.parent, _split(file)
+
+
 def _split(file: Path) -> Split:
     return "test" if _TEST.search(file.name) else "training"
 
@@ -205,6 +242,6 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", str(path))]
 
 
-def _family(file: Path) -> tuple[Path, str]:
+def _family(file: Path) -> str:
     """Return a key for files that belong together: those whose names differ only in numbers."""
-    return file.parent, re.sub(r"\d+", "0", file.name)
+    return re.sub(r"\d+", "0", file.name)

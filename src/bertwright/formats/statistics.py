@@ -36,13 +36,16 @@ _BINS = 8
 def statistics(
     path: Path, vocabulary: Sequence[str] | None = None, limit: int | None = None, world: int = 1
 ) -> dict[str, Any]:
-    """Return `{"path", "sets": [...]}`: the statistics and `faults` (sentences) of each set of files in `path`.
+    """Return `{"path", "sets": [...], "unreadable": [...]}`: the statistics and `faults` (sentences) of each set of
+    files in `path`, and a sentence for each damaged file in a folder of which no file can be read.
 
     `limit`: maximum number of examples (or documents) to read from each file. `world`: number of ranks that will share
     the files. `vocabulary` adds the unknown rate and the count of ids beyond it; LDDL files require it. Memory use is
     bounded. Damaged files are reported among the faults.
     """
-    return {"path": str(path), "sets": [_of_set(file_set, vocabulary, limit, world) for file_set in recognise(path)]}
+    unreadable = list[ShardError]()
+    sets = [_of_set(file_set, vocabulary, limit, world) for file_set in recognise(path, unreadable)]
+    return {"path": str(path), "sets": sets, "unreadable": [str(error) for error in unreadable]}
 
 
 def doubts(file_set: FileSet, vocabulary: Sequence[str], pairs: bool) -> tuple[int, list[str]]:

@@ -1,7 +1,10 @@
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import VOCABULARY, sample, token_documents
@@ -12,11 +15,12 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Shape
-from bertwright.formats.imported.phase_files import find, find_tests
+from bertwright.formats.format import Kind, Shape
+from bertwright.formats.imported.phase_files import find, find_tests, not_trained_on
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
 from bertwright.formats.recognise import recognise, recognise_tests
+from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 
 
@@ -79,7 +83,7 @@ def test_mlperfs_set_for_scores_is_not_trained_on(tmp_path, folder, file):
 
 
 def found_beside(path):
-    return [(each.folder.name, [file.name for file in each.files]) for each in recognise_tests(path)]
+    return [(each.folder.name, [file.name for file in each.files]) for each in recognise_tests(path, [], [])]
 
 
 def test_what_is_for_testing_beside_the_training_data(tmp_path, monkeypatch):
@@ -127,19 +131,91 @@ def test_damaged_files_for_testing_are_named(tmp_path):
         tfrecords(tmp_path / split, ["part-0"])
     broken = tmp_path / "test" / "part-0"
     broken.write_bytes(broken.read_bytes()[:40])
-    with pytest.raises(ShardError, match=str(broken)):
-        recognise_tests(tmp_path / "train")
     phase = ImportedData(0, tmp_path / "train", 32, MaskingConfig(), False, None)
-    with pytest.raises(DataError, match=rf"train.phases.0.data: {broken}: .* set train.phases.0.quarantine=true"):
+    told = rf"train.phases.0.data: {broken}: .* No such file in .*/test can .* set train.phases.0.quarantine=true"
+    with pytest.raises(DataError, match=told):
         find_tests(phase, find(phase))
     # Left out on request, but never replaced by a share of the training examples.
     quarantined = replace(phase, quarantine=True)
-    with pytest.raises(DataError, match=rf"no test file beside .*train can be read; the first: {broken}: .* move them"):
+    with pytest.raises(
+        DataError, match=rf"no test file in or beside .*train can be read; the first: {broken}: .* move them"
+    ):
         find_tests(quarantined, find(quarantined))
     tfrecords(tmp_path / "other", ["part-1"])
     (tmp_path / "other" / "part-1").rename(tmp_path / "test" / "part-1")
     (found,) = find_tests(quarantined, find(quarantined))
     assert [file.name for file in found.files] == ["part-1"] and found.damaged[0].file == broken
+
+
+WRITERS = {
+    "hdf5": lambda file: write_nvidia(file, rows_of(sample(4)), 32, 5),
+    "hdf5-varlen": lambda file: write_packed(file, rows_of(sample(4)), 2),
+    "tfrecord": lambda file: tfrecord.write(file, iter([sample(4)]), Shape(32, 5, static=True)),
+    "lddl": lambda file: lddl.write(file, iter([sample(4)]), Shape(32, 5, static=True), VOCABULARY),
+    "datasets": lambda file: datasets.write(file, iter([sample(4)]), Shape(32, 5, static=True)),
+    "megatron": lambda file: megatron.write_documents(file, [token_documents([[[1, 2]]] * 7)], 500),
+}
+ENDINGS = {"hdf5": "hdf5", "hdf5-varlen": "h5", "lddl": "parquet", "datasets": "arrow", "megatron": "idx"}
+
+
+def written(kind, folder):
+    """Two files of a format in a new folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ending = f".{ENDINGS[kind]}" if kind in ENDINGS else ""
+    files = [folder / f"part-{number}{ending}" for number in range(2)]
+    for file in files:
+        WRITERS[kind](file)
+    return files
+
+
+@pytest.mark.parametrize("broken", [lambda whole: whole[:40], lambda whole: b"", lambda whole: bytes(500)])
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_a_folder_of_which_no_file_can_be_read_is_not_passed_over(tmp_path, kind, broken):
+    written(kind, tmp_path / "data" / "good" / "train")
+    for split in ("train", "test"):
+        lost = written(kind, tmp_path / "data" / "lost" / split)
+        for file in lost:
+            file.write_bytes(broken(file.read_bytes()))
+        phase = ImportedData(0, tmp_path / "data", 32, MaskingConfig(), False, None)
+        quarantined = replace(phase, quarantine=True)
+        refused = rf"{lost[0]}: .* No such file in {lost[0].parent} can be read, .* train.phases.0.quarantine=true"
+        with pytest.raises(DataError, match=refused):
+            find_tests(phase, find(phase))
+        with pytest.raises(ShardError, match=str(lost[0])):
+            recognise(tmp_path / "data")
+        assert [fault.split(":")[0] for fault in statistics(tmp_path / "data", VOCABULARY)["unreadable"]] == [
+            str(file) for file in lost
+        ]
+        found = find(quarantined)
+        assert len(found.files) == 2
+        if split == "train":
+            assert [error.file for error in found.damaged] == lost and not find_tests(quarantined, found)
+        else:
+            assert "lost/test/part-0" in not_trained_on(quarantined, found)
+            with pytest.raises(DataError, match=rf"no test file in or beside .* can be read; the first: {lost[0]}"):
+                find_tests(quarantined, found)
+        shutil.rmtree(tmp_path / "data" / "lost")
+
+
+def test_test_files_of_which_none_can_be_read_are_not_passed_over(tmp_path):
+    names = {"wiki_training_0.hdf5": True, "wiki_training_1.hdf5": True, "wiki_test_0.hdf5": False}
+    for name in names:
+        write_nvidia(tmp_path / name, rows_of(sample(4)), 32, 5)
+    lost = tmp_path / "wiki_test_0.hdf5"
+    for broken in (lost.read_bytes()[:900], b"", bytes(500)):
+        lost.write_bytes(broken)
+        for path in (tmp_path, tmp_path / "wiki_training_0.hdf5"):
+            phase = ImportedData(0, path, 32, MaskingConfig(), False, None)
+            with pytest.raises(DataError, match=str(lost)):
+                find_tests(phase, find(phase))
+
+
+def test_text_beside_examples_is_not_damaged(tmp_path):
+    written("datasets", tmp_path / "tokens")
+    (tmp_path / "texts").mkdir()
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "texts" / "a.parquet")
+    (found,) = recognise(tmp_path)
+    assert found.folder.name == "tokens"
 
 
 def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):

@@ -25,7 +25,7 @@ from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, wi
 from bertwright.formats.datasets.row_batches import open_batches
 from bertwright.formats.datasets.row_stream import rows_of
 from bertwright.formats.documents import DocumentFormat, TokenDocuments
-from bertwright.formats.errors import ShardError, reading
+from bertwright.formats.errors import NotExamplesError, ShardError, reading
 from bertwright.formats.instance_checks import MAX_LENGTH
 
 _SHOWN = 1 << 18
@@ -114,7 +114,7 @@ def open_rows(file: Path) -> Rows:
     """Open the rows of a file. Raises `ShardError` if it has no column `input_ids`."""
     with open_batches(file) as batches:
         if "input_ids" not in batches.schema.names:
-            raise ShardError(file, "it has no column input_ids: it is not tokenised")
+            raise NotExamplesError(file, "it has no column input_ids: it is not tokenised")
     return Rows(file)
 
 

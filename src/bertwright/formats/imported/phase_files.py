@@ -15,7 +15,7 @@ from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of
-from bertwright.formats.recognise import FileSet, recognise, recognise_tests
+from bertwright.formats.recognise import FileSet, is_for_training, recognise, recognise_tests
 
 _NAMED = 10
 """Maximum number of files to list by name."""
@@ -31,7 +31,8 @@ def find(data: ImportedData) -> FileSet:
         raise RecipeError(
             f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
         )
-    sets = recognise(data.path)
+    unreadable = list[ShardError]()
+    sets = recognise(data.path, unreadable)
     # Some formats do not state their length; then the path must name a single set.
     fitting = [file_set for file_set in sets if file_set.trains and file_set.shape.length in (None, data.length)]
     if len(fitting) != 1:
@@ -41,6 +42,9 @@ def find(data: ImportedData) -> FileSet:
             f"{'; '.join(map(_described, sets))}. Give the path of one set with this length, or change the length."
         )
     (training,) = fitting
+    lost = tuple(error for error in unreadable if is_for_training(error.file))
+    _refuse_unreadable(data, lost)
+    training = replace(training, damaged=(*training.damaged, *lost))
     _refuse_faults(data, training)
     # A setting without effect is rejected, not ignored.
     if training.shape.static and data.masking != MaskingConfig():
@@ -48,7 +52,11 @@ def find(data: ImportedData) -> FileSet:
             f"{data.key}.masking: the examples in {training.folder} already have masks, so these settings would "
             "have no effect. Remove them, or give examples without masks."
         )
-    return replace(training, aside=tuple(file_set for file_set in sets if not file_set.trains))
+    return replace(
+        training,
+        aside=tuple(file_set for file_set in sets if not file_set.trains),
+        aside_unreadable=tuple(error for error in unreadable if error not in lost),
+    )
 
 
 def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
@@ -56,20 +64,20 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     of its length, or of unstated length. They are in the phase's path or beside it (`…/train` and `…/test`).
 
     These are NVIDIA's files with `test` in their names, and folders, or files of the hub, that are named after another
-    split than the training one. Raises `DataError` if a file is damaged and `quarantine` is not set.
+    split than the training one. Raises `DataError` if a file is damaged and `quarantine` is not set, or
+    if none of them can be read.
     """
-    try:
-        beside = recognise_tests(data.path)
-    except ShardError as error:
-        if not data.quarantine:
-            raise damaged(data, error) from error
-        # Without it, examples that the scores were not meant for would be held out instead.
-        raise DataError(
-            f"{data.key}.data: no test file beside {data.path} can be read; the first: {error.file}: {error.fault}. "
-            "Make or fetch the files again, or move them to another folder."
-        ) from error
+    unreadable = [*training.aside_unreadable]
+    beside = recognise_tests(data.path, training.files, unreadable)
+    _refuse_unreadable(data, unreadable)
     sets = [test_set for test_set in (*training.aside, *beside) if test_set.shape.length in (None, data.length)]
     fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)
+    if unreadable and not fitting:
+        # Without it, examples that the scores were not meant for would be held out instead.
+        raise DataError(
+            f"{data.key}.data: no test file in or beside {data.path} can be read; the first: {unreadable[0].file}: "
+            f"{unreadable[0].fault}. Make or fetch the files again, or move them to another folder."
+        )
     for file_set in fitting:
         _refuse_faults(data, file_set)
     return fitting
@@ -77,16 +85,16 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
 
 def not_trained_on(data: ImportedData, training: FileSet) -> str:
     """Return a sentence that lists the files next to `training` that are not for training; empty if there are none."""
-    if not training.aside:
+    if not (training.aside or training.aside_unreadable):
         return ""
-    return f"{data.key}.data: not trained on: {listed(data, training.aside)}"
+    return f"{data.key}.data: not trained on: {listed(data, training.aside, training.aside_unreadable)}"
 
 
-def listed(data: ImportedData, sets: Sequence[FileSet]) -> str:
-    """Return the number of files in `sets` and their names, relative to the phase's folder."""
+def listed(data: ImportedData, sets: Sequence[FileSet], unreadable: Sequence[ShardError] = ()) -> str:
+    """Return how many files `sets` and `unreadable` have, and their names, relative to the phase's folder."""
     folder = data.path if data.path.is_dir() else data.path.parent
     files = [file for file_set in sets for file in file_set.files]
-    files += [error.file for file_set in sets for error in file_set.damaged]
+    files += [error.file for error in (*(error for file_set in sets for error in file_set.damaged), *unreadable)]
     names = [os.path.relpath(file, folder) for file in files]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{len(names):,} file{'s' if len(names) > 1 else ''} for testing ({', '.join(names[:_NAMED])}{more})"
@@ -105,6 +113,16 @@ def _refuse_faults(data: ImportedData, file_set: FileSet) -> None:
         raise DataError(
             f"{data.key}.data: {file_set.mixed[0]} holds examples (all rows begin and end with the same ids), other "
             "files hold running text. Put them in separate folders."
+        )
+
+
+def _refuse_unreadable(data: ImportedData, unreadable: Sequence[ShardError]) -> None:
+    if unreadable and not data.quarantine:
+        first = unreadable[0]
+        raise DataError(
+            f"{data.key}.data: {first.file}: {first.fault}. No such file in {first.file.parent} can be read, so what "
+            "they are is unknown. Make or fetch them again, or move them to another folder, or set "
+            f"{data.key}.quarantine=true to skip damaged files."
         )
 
 

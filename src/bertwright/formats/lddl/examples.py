@@ -18,7 +18,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, Ragged, instances_of
-from bertwright.formats.errors import ShardError, package, reading
+from bertwright.formats.errors import NotExamplesError, ShardError, package, reading
 from bertwright.formats.format import Facts, FileNumber, Format, Shape
 from bertwright.formats.instance_checks import checked, must_fit
 from bertwright.formats.lddl import npy
@@ -99,7 +99,8 @@ def _open(file: Path, as_indices: Sequence[str] = ()) -> Any:
             file, memory_map=True, page_checksum_verification=True, read_dictionary=as_indices
         )
     if missing := [name for name in _columns(parquet) if name not in parquet.schema_arrow.names]:
-        raise ShardError(file, f"it lacks the columns {', '.join(missing)}: it is not an LDDL file")
+        kind = NotExamplesError if missing == _columns(parquet) else ShardError
+        raise kind(file, f"it lacks the columns {', '.join(missing)}: it is not an LDDL file")
     check_groups(file, parquet)
     return parquet
 
