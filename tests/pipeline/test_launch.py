@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT, bertwright
 from tests.pipeline.conftest import Call
+from tests.processes import children, gone
+
+from bertwright.core.signals import SAME
 
 FEW = ("train.phases.0.steps=2", "train.phases.1.steps=2")
 
@@ -109,3 +112,31 @@ def test_a_signal_is_handed_on_and_the_exit_code_is_that_of_the_run(
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(60) == 75
     assert list((out / "train" / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("target", ["local", pytest.param("torchrun", marks=pytest.mark.slow)])
+def test_after_a_second_signal_a_stopped_run_is_killed_and_named(
+    target: str, small_recipe: Path, tmp_path: Path
+) -> None:
+    """Ctrl-C twice, while the command and the ranks that it has started are stopped."""
+    out = tmp_path / "run"
+    words = ["launch", target, str(small_recipe), "train.phases.0.steps=4000", "--out", str(out), "--submit"]
+    environment = ENVIRONMENT if target == "local" else ENVIRONMENT | {"PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen([*PROGRAM, *words], env=environment, stderr=subprocess.PIPE, text=True)
+    metrics = out / "train" / "metrics.jsonl"
+    while not metrics.is_file():
+        assert process.poll() is None
+        time.sleep(0.1)
+    (command,) = children(process.pid)
+    stopped = [command, *children(command)]
+    for each in stopped:
+        os.kill(each, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    time.sleep(1.5 * SAME)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    name = "bertwright" if target == "local" else "torchrun"
+    assert process.returncode == 130
+    assert f"ended by a second signal, SIGINT; killed what did not end: {name} (process {command})." in err
+    assert all(map(gone, stopped))

@@ -91,7 +91,7 @@ class _Running:
             self.process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True, process_group=0
             )
-            PROGRAMS.add(self.process.pid)
+            PROGRAMS[self.process] = self.name
 
     def steps(self, number: int) -> list[Step]:
         """Run `number` steps and return the measurements of each."""
@@ -120,4 +120,4 @@ class _Running:
                 if pipe:
                     pipe.close()
         self.process.wait()
-        PROGRAMS.discard(self.process.pid)
+        PROGRAMS.pop(self.process, None)

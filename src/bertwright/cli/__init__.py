@@ -7,17 +7,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
 
 def program() -> None:
     """Entry point of a process, which ends after it. Worker processes import this module and need nothing it calls."""
-    # First of all: a signal during the imports, which take most of a start, is to be heard too.
+    # First of all: a signal during the imports, which take most of a start, is to be heard too. Those of the handlers
+    # take longer than Python itself needs to start; a signal waits for them.
+    requests = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, requests)
     from bertwright.core.signals import end_on_signals
 
     try:
         with end_on_signals(process_ends=True):
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             main()
     except RuntimeError as error:  # there may be no memory for the thread that watches for signals
         _leave_for_lack(error)

@@ -17,7 +17,7 @@ from bertwright.check.device import training_gpus
 from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
 from bertwright.core.running import shell_code
-from bertwright.core.signals import Stopped, delayed, handed_on
+from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
 from bertwright.core.sockets import Processors
 from bertwright.recipe import Recipe
 
@@ -48,7 +48,8 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
     """Run `bertwright ARGUMENTS` once for each group of processors, as the ranks of one training, until they end.
 
     Signals are forwarded to all ranks; after one, no further rank starts. If a rank fails, the others are ended. The
-    `RankError` raised, or `SystemExit` after a signal, has the exit code of that rank.
+    `RankError` raised, or `SystemExit` after a signal, has the exit code of that rank. Ranks that do not end after a
+    second signal are killed and named, and this process ends.
     """
     ranks: list[subprocess.Popen[bytes]] = []
     heard: list[int] = []
@@ -63,11 +64,15 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
             port = _free_port()
             for number, group in enumerate(groups):
                 if not heard:
-                    with delayed():  # a signal must reach the rank that is starting
-                        ranks.append(_start(number, len(groups), group, port, arguments))
+                    with STARTING, delayed():  # a signal must reach the rank that is starting
+                        rank = _start(number, len(groups), group, port, arguments)
+                        ranks.append(rank)
+                        PROGRAMS[rank] = f"rank {number} of {len(groups)} (process {rank.pid} on {group.name})"
             codes = _wait(ranks)
     finally:
         _end(ranks)
+        for rank in ranks:
+            del PROGRAMS[rank]
     # A rank that is still loading is ended by the signal itself, because it has no handler yet.
     codes = {number: Stopped(-code).exit_code if -code in heard else code for number, code in codes.items()}
     if (failed := _first_failed(codes)) is not None:

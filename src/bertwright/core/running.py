@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -11,12 +10,15 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-from bertwright.core.signals import LOOK, PROGRAMS, STARTING, check_stop, delayed, hears_signals
+from bertwright.core.signals import LOOK, PROGRAMS, STARTING, check_stop, delayed, hears_signals, kill_all
 
 
 @contextmanager
-def running(command: Sequence[str], patience: float, **settings: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield the program, started with the `settings` of `subprocess.Popen`; after the block its whole group has ended.
+def running(
+    command: Sequence[str], patience: float, *, name: str = "", **settings: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield the program, started with the `settings` of `subprocess.Popen`; after the block its whole group has ended,
+    with all its descendants. `name` is what messages call it, by default the name of its file.
 
     If it still runs then, it receives SIGTERM and has `patience` seconds before it is killed. Ctrl-C does not reach the
     group. Raises `OSError` if the program cannot be started.
@@ -26,12 +28,12 @@ def running(command: Sequence[str], patience: float, **settings: Any) -> Iterato
         # Outside the command line, Ctrl-C raised between the two lines would leave a program that nobody ends.
         with STARTING, delayed():
             process = subprocess.Popen(command, process_group=0, **settings)
-            PROGRAMS.add(process.pid)
+            PROGRAMS[process] = f"{name or os.path.basename(command[0])} (process {process.pid})"
         yield process
     finally:
         if process is not None:
             _end_group(process, patience)
-            PROGRAMS.discard(process.pid)
+            PROGRAMS.pop(process, None)
 
 
 def output_of(process: subprocess.Popen[bytes], given: bytes | None = None, limit: float | None = None) -> bytes:
@@ -67,8 +69,7 @@ def _end_group(process: subprocess.Popen[bytes], patience: float) -> None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_all(process.pid)
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:

@@ -7,7 +7,9 @@ background job) stays ignored. Worker processes receive none of them: the proces
 A signal only sets a flag. An exception raised by its handler could surface inside a callback of a library, which may
 swallow it or report it as another error, such as a damaged file. The program looks at the flag at safe points
 (`check_stop`): before it writes or prints something, while it waits, between tasks. If it reaches none of them in time,
-and at a second signal, a thread ends the process, which is harmless because files are complete or absent.
+and at a second signal, a thread ends the process, which is harmless because files are complete or absent. A process
+that only waits for others hands signals on to them (`handed_on`); if they do not end soon after a second one, the
+thread ends them too, also those that are stopped or ignore signals.
 """
 
 from __future__ import annotations
@@ -20,23 +22,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import Interrupted
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 ASKING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that lead to exit code 75; SIGINT leads to 130."""
 ALL = (*ASKING, signal.SIGINT)
 PATIENCE = 2.0
-"""Seconds in which the program may reach a safe point before the process is ended anyway."""
+"""Seconds in which the program may reach a safe point before the process is ended anyway; and in which programs that
+have received a second signal may end by themselves."""
 SAME = 1.0
 """Seconds after the first signal in which others are the same request: launchers such as torchrun send their processes
 the signal that the scheduler or the terminal has sent them already."""
 LOOK = 0.1
 """Seconds between two looks at the flag while waiting."""
-PROGRAMS: set[int] = set()
-"""Process groups of programs that end with this process."""
+PROGRAMS: dict[Popen[Any], str] = {}
+"""Programs that end with this process, each with its name in messages."""
 STARTING = threading.Lock()
 """Held while a program starts, so that none is missing in `PROGRAMS`."""
 _BY_CTRL_C = 130
@@ -54,6 +61,8 @@ class _Request:
     """Whether the program is ending because of it, or of an error that ended training: safe points raise only once."""
     saving: int = 0
     """Number of open blocks of `stop_on_signals`, which end by themselves, however long that takes."""
+    handed_on: bool = False
+    """Whether signals are for the programs that this process waits for."""
     watched: bool = False
     """Whether a thread ends the process if nothing else does."""
 
@@ -77,9 +86,10 @@ def farewell(stop: Stopped) -> tuple[str, int]:
 
 
 def check_stop() -> None:
-    """A safe point: raise `Stopped` if a signal has requested a stop. Does nothing where training saves first, in
-    threads, and once it has raised."""
-    if _request.number and not (_request.raised or _request.saving) and _in_main_thread():
+    """A safe point: raise `Stopped` if a signal has requested a stop. Does nothing where training saves first or
+    signals are handed on, in threads, and once it has raised."""
+    waits = _request.raised or _request.saving or _request.handed_on
+    if _request.number and not waits and _in_main_thread():
         _request.raised = True
         raise Stopped(_request.number)
 
@@ -168,12 +178,25 @@ def _saving() -> Iterator[None]:
 
 @contextmanager
 def handed_on(take: Callable[[int], None]) -> Iterator[None]:
-    """Inside the block, `take` is called with the number of each signal, which has no other effect here."""
-    with _unwatched(), _handled(lambda number, frame: take(number)):
-        if _request.number and not _request.raised:  # it arrived just before
-            _request.raised = True
-            take(_request.number)
-        yield
+    """Inside the block, `take` is called with the number of each signal, to hand it on to what is in `PROGRAMS`. A
+    signal has no other effect here, unless the block lasts for `PATIENCE` after a second one: then the process ends,
+    and kills and names the programs that still run."""
+    if not _request.watched:
+        _request.number, _request.raised = 0, False
+
+    def hand_on(number: int, frame: FrameType | None) -> None:
+        _note(number, frame)
+        take(number)
+
+    _request.handed_on = True
+    try:
+        with _handled(hand_on):
+            if _request.number and not _request.raised:  # it arrived just before
+                take(_request.number)
+            yield
+    finally:
+        _request.raised = _request.raised or _request.number != 0
+        _request.handed_on = False
 
 
 @contextmanager
@@ -202,10 +225,34 @@ def unheard() -> Iterator[None]:
 def end_process(code: int) -> None:
     """End this process now, from any thread, with the programs that end with it."""
     STARTING.acquire(timeout=1)
-    for group in tuple(PROGRAMS):
+    for process in tuple(PROGRAMS):
+        kill_all(process.pid)
+    os._exit(code)
+
+
+def kill_all(program: int) -> None:
+    """Kill a program, its process group, and its descendants, which torchrun starts in sessions of their own."""
+    found, groups = [program], {program}
+    for process in found:
+        found += _children(process)
+    for process in found:
+        with suppress(ProcessLookupError):
+            if (group := os.getpgid(process)) == os.getpgrp():  # on the terminal, a program is in this process's group
+                os.kill(process, signal.SIGKILL)
+            else:
+                groups.add(group)
+    for group in groups:
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
-    os._exit(code)
+
+
+def _children(process: int) -> list[int]:
+    """The children of a process; none where the system does not list them."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, thread.read_text().split())
+    return found
 
 
 def _in_main_thread() -> bool:
@@ -243,7 +290,8 @@ def _unwatched() -> Iterator[None]:
 
 @contextmanager
 def _watched() -> Iterator[None]:
-    """End the process at a second signal, or if it reaches no safe point within `PATIENCE` after the first."""
+    """End the process at a second signal, or `PATIENCE` after it if signals are handed on; or if it reaches no safe
+    point within `PATIENCE` after the first."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -260,7 +308,8 @@ def _watched() -> Iterator[None]:
 
 
 def _watch(reading: int) -> None:
-    first_at = since = 0.0
+    first_at = since = second_at = 0.0
+    last = 0
     while True:
         ready = select.select([reading], [], [], LOOK if first_at else None)[0]
         now = time.monotonic()
@@ -271,10 +320,17 @@ def _watch(reading: int) -> None:
             if number not in ALL:
                 continue
             if first_at and now - first_at > SAME:
-                _end_with(f"ended at once by a second signal, {signal.Signals(number).name}", number)
+                if not _request.handed_on:
+                    _end_with(f"ended at once by a second signal, {signal.Signals(number).name}", number)
+                second_at, last = second_at or now, number
             first_at, since = first_at or now, since or now
             _request.number = _request.number or number  # the main thread may hear of it much later
-        if _request.saving or _request.raised:  # it ends by itself
+        if _request.handed_on and second_at and now - second_at > PATIENCE:
+            running = ", ".join(name for process, name in PROGRAMS.items() if process.poll() is None)
+            _end_with(
+                f"ended by a second signal, {signal.Signals(last).name}; killed what did not end: {running}", last
+            )
+        if _request.saving or _request.raised or _request.handed_on:  # it ends by itself
             since = now
         elif first_at and now - since > PATIENCE:
             message, _ = farewell(Stopped(_request.number))

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from bertwright.core.running import shell_code
-from bertwright.core.signals import Stopped, handed_on
+from bertwright.core.running import running, shell_code
+from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
 
 _PROGRAMS = {
     "bertwright": (sys.executable, "-m", "bertwright.cli"),
@@ -28,13 +28,13 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
     """Run each command to completion and forward signals; raise `SystemExit` with the code of the first that fails.
 
     After a signal no further command starts. The code is then 75, or 130 after SIGINT, unless a command has reported
-    an error of its own.
+    an error of its own. A command that does not end after a second signal is killed and named, and this process ends.
     """
     heard: list[int] = []
-    running: list[tuple[str, subprocess.Popen[bytes]]] = []
+    started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
     def tell(number: int) -> None:
-        for program, process in running[-1:]:
+        for program, process in started[-1:]:
             process.send_signal(signal.SIGTERM if program == _TORCHRUN and number in _UNHEARD else number)
 
     def hand_on(number: int) -> None:
@@ -49,11 +49,11 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
             program, *arguments = shlex.split(line)
             command = [*_PROGRAMS.get(program, (program,)), *arguments]
             # A separate process group: Ctrl-C reaches only this process, which forwards it once.
-            process = subprocess.Popen(command, env={**os.environ, **environment}, process_group=0)
-            running.append((program, process))
-            for number in tuple(heard):  # it arrived while the command started
-                tell(number)
-            code = process.wait()
+            with running(command, 0, name=program, env={**os.environ, **environment}) as process:
+                started.append((program, process))
+                for number in tuple(heard):  # it arrived while the command started
+                    tell(number)
+                code = process.wait()
             # Stopped, not failed: ended by the signal before it had a handler, or torchrun, which has only one code.
             if heard and (-code in heard or (program == _TORCHRUN and code in (_FAILED, -signal.SIGTERM))):
                 code = Stopped(heard[0]).exit_code
@@ -62,9 +62,23 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
 
 def run_on_terminal(line: str) -> None:
     """Run an interactive command to completion; it receives all keys, Ctrl-C included. Exits as `run_in_order` does."""
-    # The terminal sends Ctrl-C to this process, too, but the interactive command decides what it means.
-    with handed_on(lambda number: None):
-        _leave_if(subprocess.call(shlex.split(line)))
+    heard: list[int] = []
+    process: subprocess.Popen[bytes] | None = None
+
+    def hand_on(number: int) -> None:
+        heard.append(number)
+        if process:
+            process.send_signal(number)
+
+    with handed_on(hand_on):
+        with STARTING, delayed():
+            process = subprocess.Popen(shlex.split(line))
+            PROGRAMS[process] = f"the command on the terminal (process {process.pid})"
+        # The terminal sends Ctrl-C to this process, too, but the interactive command decides what it means.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code = process.wait()
+    del PROGRAMS[process]
+    _leave_if(Stopped(heard[0]).exit_code if heard and -code in heard else code)
 
 
 def _leave_if(code: int) -> None:

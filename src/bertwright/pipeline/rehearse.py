@@ -147,10 +147,12 @@ def _run(name: str, arguments: Sequence[str], scratch: Scratch) -> Outcome:
     scratch.log.say(f"rehearsal: {name} ...")  # a part at full size may take a while
     started, log = time.monotonic(), scratch.path / f"{name}.log"
     ranks = scratch.ranks if arguments[0] == "train" else 1
-    settings = {"stdout": subprocess.PIPE, "pass_fds": (scratch.lock,)}
     command = [*program(ranks), *arguments]
     # Ctrl-C reaches only this process, which then ends the part and all its children.
-    with log.open("wb") as errors, running(command, PATIENCE, stderr=errors, **settings) as process:
+    with (
+        log.open("wb") as errors,
+        running(command, PATIENCE, stdout=subprocess.PIPE, stderr=errors, pass_fds=(scratch.lock,)) as process,
+    ):
         out = output_of(process)
     if not process.returncode:
         return Outcome(name, "ok", f"{time.monotonic() - started:.1f} s")

@@ -3,13 +3,16 @@
 import os
 import shlex
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from tests.processes import gone
 
 from bertwright._version import __version__
-from bertwright.core.signals import Stopped, end_on_signals
+from bertwright.core.signals import SAME, Stopped, end_on_signals
 from bertwright.launch import foreground
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 
@@ -112,6 +115,56 @@ def test_a_signal_as_a_command_ends_is_seen_before_the_next(monkeypatch: pytest.
     program(monkeypatch, "bertwright", f"{ignores}; sys.exit(0)")
     assert ended("bertwright x", shlex.join(["touch", str(tmp_path / "begun")])) == 75
     assert not (tmp_path / "begun").exists()
+
+
+PARENT = """
+import sys
+from bertwright.core.signals import end_on_signals
+from bertwright.launch import foreground
+with end_on_signals(process_ends=True):
+    getattr(foreground, sys.argv[1])(*eval(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("deaf", ["kill -STOP $$", "wait; wait"], ids=["stopped", "ignores signals"])
+@pytest.mark.parametrize(
+    ("way", "number", "code"),
+    [
+        ("run_in_order", signal.SIGTERM, 75),
+        ("run_in_order", signal.SIGINT, 130),
+        ("run_on_terminal", signal.SIGTERM, 75),  # there, Ctrl-C is the command's
+    ],
+)
+def test_after_a_second_signal_a_command_that_does_not_end_is_killed_and_named(
+    way: str, deaf: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    """With a program that it started in a session of its own, as torchrun starts ranks."""
+    script = tmp_path / "deaf"
+    script.write_text(f"trap '' TERM INT\nsetsid sh -c 'echo $$ $PPID; exec sleep 600' &\nsleep 0.2\n{deaf}\n")
+    line = f"sh {script}"
+    words = [sys.executable, "-c", PARENT, way, repr(([line], {}) if way == "run_in_order" else (line,))]
+    process = subprocess.Popen(words, stdout=-1, stderr=-1, text=True, process_group=0)
+    assert process.stdout
+    sleeping, command = process.stdout.readline().split()
+    process.send_signal(number)
+    time.sleep(1.5 * SAME)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)  # until nobody has its standard error open, the programs included
+    assert process.returncode == code
+    name = "sh" if way == "run_in_order" else "the command on the terminal"
+    said = f"bertwright: ended by a second signal, {number.name}; killed what did not end: {name} (process {command})."
+    assert err.strip().startswith(said)
+    assert gone(int(sleeping)) and gone(int(command))
+
+
+def test_a_signal_other_than_ctrl_c_reaches_the_command_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = f"{sys.executable} -c 'import os, signal, time; os.kill(os.getppid(), signal.SIG{{}}); time.sleep({{}})'"
+    with pytest.raises(SystemExit) as left, end_on_signals():
+        run_on_terminal(code.format("HUP", 60))
+    assert left.value.code == 75
+    with end_on_signals():
+        run_on_terminal(code.format("INT", 0.5))
 
 
 def test_a_signal_while_a_command_starts_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
