@@ -229,7 +229,7 @@ def test_a_recipe_that_is_not_there(tmp_path: Path, call: Call) -> None:
 def test_where_the_share_takes_no_document_one_is_held_out(tmp_path: Path, call: Call, small_recipe: Path) -> None:
     done = call("run", small_recipe, "examples.heldout=0.0001", "--until", "examples", "--out", tmp_path / "out")
     assert done.code == 0
-    assert "scores on 1 held-out documents will be imprecise; raise examples.heldout" in done.err
+    assert "scores on so few held-out documents (1) will be imprecise; raise examples.heldout" in done.err
 
 
 def test_every_override_path_is_checked(call: Call) -> None:

@@ -6,9 +6,9 @@ experiments, above it a good model of its kind of text. (MLPerf's BERT-large is 
 An overlap of held-out and training sentences of 10 % or more is always said with it, because scores of repeated text
 show memory.
 
-Classes and numbers: one answer to every text has learned nothing, and so has a correlation of answers and labels
-(Matthews', Pearson's) of less than 2 / sqrt(texts), which chance explains. Otherwise the share of the baseline's errors
-that the model avoids decides: none, below 25 % little, above it good.
+Classes and numbers: one answer to every text has learned nothing. Scores on fewer than 50 texts decide nothing else. A
+correlation of answers and labels (Matthews', Pearson's) of less than 2 / sqrt(texts) is explained by chance. Otherwise
+the share of the baseline's errors that the model avoids decides: none, below 25 % little, above it good.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from bertwright.corpus.wikis import wikis
 from bertwright.evaluate.shapes import by_chance, one_answer, untrained
+from bertwright.examples.information import FEW_TEXTS
 
 FAMILIES = {"bert": "BERT", "modern": "ModernBERT", "distilbert": "DistilBERT"}
 """The name of each family, a value of `model.kind`."""
@@ -25,6 +26,7 @@ BEGINNING, EXPERIMENTS = 0.3, 0.5
 OVERLAP = 0.1
 LITTLE = 0.25
 MOST_LABELS = 4
+_TOO_FEW = "The held-out texts are too few to judge the model"
 
 
 def model_title(train: Mapping[str, Any], language: str, labels: Sequence[str]) -> str:
@@ -101,6 +103,8 @@ def _of_classes(scores: Mapping[str, Any]) -> Iterator[str]:
             f"The model has learned nothing: it answers “{_short(given)}” to every text, and no second class is "
             f"predicted. It is {right}."
         )
+    elif texts < FEW_TEXTS:
+        yield f"{_TOO_FEW}: it is {right}."
     elif by_chance(scores):
         yield f"Chance explains the answers of the model, so it has learned nothing that can be shown: it is {right}."
     elif majority is None:
@@ -124,6 +128,8 @@ def _of_numbers(scores: Mapping[str, Any]) -> Iterator[str]:
     error = f"its mean squared error on {scores['sequences']:,} held-out texts is {loss:.3f}{beside}"
     if one_answer(scores):
         yield f"The model has learned nothing: it answers {scores['highest']:.3g} to every text; {error}."
+    elif scores["sequences"] < FEW_TEXTS:
+        yield f"{_TOO_FEW}: {error}."
     elif by_chance(scores):
         yield f"Chance explains the answers of the model, so it has learned nothing that can be shown: {error}."
     elif constant is None:

@@ -113,7 +113,7 @@ def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
         log.say(f"examples: warning: {sentence}")
     if heldout < FEW_HELDOUT:
         more = "raise examples.heldout" if documents >= 4 * FEW_HELDOUT else "only more text makes them more precise"
-        log.say(f"examples: scores on {heldout} held-out documents will be imprecise; {more}")
+        log.say(f"examples: scores on so few held-out documents ({heldout}) will be imprecise; {more}")
     if heldout == 1 and config.plan == "next-sentence":
         log.say("examples: next-sentence prediction is not scored: a random pair needs two held-out documents")
 

@@ -77,14 +77,15 @@ def shortcomings(report: Mapping[str, Any], config: VocabConfig) -> str:
 
 def _hardly_used(report: Mapping[str, Any]) -> str:
     fertility, unused = report["fertility"], report["unused_rate"]
-    made = "The vocabulary was made for other text: leave vocab.file out to train one."
+    # A network to continue keeps its vocabulary, whatever its new text.
+    remedy = "Leave vocab.file out to train one on this text, unless training starts from a network that has this one."
     if fertility > MOST_PIECES:
         single = f"{report['single_character_rate']:.0%} of the tokens are one character"
-        return f"warning: {fertility:.1f} tokens per word (1.1 to 2 are usual), {single}. {made}"
+        return f"warning: {fertility:.1f} tokens per word (1.1 to 2 are usual), {single}. {remedy}"
     # In less text, most entries of a fitting vocabulary do not occur either.
     if unused > 0.5 and report["sample_words"] > WORDS_AN_ENTRY * report["entries"]:
         words = f"{report['sample_words']:,} words"
-        return f"warning: {unused:.0%} of the entries occur nowhere in {words}, so they are never trained. {made}"
+        return f"warning: {unused:.0%} of the entries occur nowhere in {words}, so training cannot see them. {remedy}"
     return ""
 
 

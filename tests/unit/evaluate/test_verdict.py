@@ -71,6 +71,10 @@ RIGHT = "right for 60.0 % of 1,000 held-out texts, where always answering “neg
          f"answers “neg” to every text, and no second class is predicted. It is {RIGHT}"),
         ({"accuracy": None, "matthews": None}, "Not usable: its answers are not numbers (NaN)."),
         ({"answered": {"neg": 1, "pos": 999, "a": 0, "b": 0}}, "It never answers “a” or “b”."),
+        ({"sequences": 49, "accuracy": 1.0, "matthews": 1.0}, "The held-out texts are too few to judge the model: it "
+         "is right for 100.0 % of 49 held-out texts, where always"),
+        ({"sequences": 50}, "The model clearly beats a constant answer: it is right for 90.0 % of 50"),
+        ({"sequences": 4, "matthews": None, "answered": {"neg": 4, "pos": 0}}, "it answers “neg” to every text"),
         ({"repeated": 43}, "43 of the held-out texts also occur in the training texts, word for word."),
     ],
 )  # fmt: skip
@@ -79,8 +83,8 @@ def test_classes(changes: dict[str, Any], wanted: str) -> None:
 
 
 def test_before_the_stage_evaluate_nothing_is_invented() -> None:
-    scores = {"classification_loss": 0.5, "accuracy": 0.9, "sequences": 10}
-    assert said(scores) == "The model is right for 90.0 % of 10 held-out texts."
+    scores = {"classification_loss": 0.5, "accuracy": 0.9, "sequences": 100}
+    assert said(scores) == "The model is right for 90.0 % of 100 held-out texts."
     assert not by_chance(scores)
 
 
@@ -91,6 +95,7 @@ def test_before_the_stage_evaluate_nothing_is_invented() -> None:
          "of always answering the mean of the training texts 4.000."),
         ({"regression_loss": 3.5}, "is a little better than a constant answer"),
         ({"regression_loss": 4.5}, "has learned something, but is no better than a constant answer"),
+        ({"sequences": 9, "pearson": 1.0}, "The held-out texts are too few to judge the model: its mean squared error"),
         ({"pearson": 0.05}, "Chance explains the answers"),
         ({"pearson": None, "lowest": 2.31, "highest": 2.32}, "has learned nothing: it answers 2.32 to every text"),
         ({"regression_loss": None, "pearson": None}, "Not usable"),

@@ -9,7 +9,7 @@ import zstandard
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
-from bertwright.core.log import SILENT
+from bertwright.core.log import SILENT, Silent
 from bertwright.core.rng import bits, key
 from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
@@ -21,6 +21,16 @@ from bertwright.vocab.config import VocabConfig
 
 SYLLABLES = ["ba", "cé", "di", "ő", "fu", "gár", "ho", "kí", "lö", "mu", "nyel", "zsa"]
 Text = list[list[str]]  # documents of sentences
+
+
+class Said(Silent):
+    """Keeps what is said."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
 
 
 def text(documents: int, seed: int = 1) -> Text:

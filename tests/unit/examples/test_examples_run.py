@@ -13,7 +13,6 @@ from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.done import is_done
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.log import Silent
 from bertwright.core.stage_context import StageContext
 from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
@@ -26,16 +25,6 @@ from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
-
-
-class Said(Silent):
-    """Keeps what is said."""
-
-    def __init__(self, said: list[str]) -> None:
-        self.said = said
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
 
 
 def contents(artifact: Artifact) -> dict[str, str]:
@@ -165,7 +154,7 @@ def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_o
 
     def build(out: str, share: float) -> Artifact:
         config = ExamplesConfig(heldout=share, passes=2, workers=1)
-        return stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / out, Said(said)))
+        return stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / out, made.Said(said)))
 
     few = build("few", 1e-5)
     assert few.counts["heldout"]["documents"] == 1 and few.counts["train"]["documents"] == 119
@@ -188,7 +177,7 @@ def test_where_the_share_takes_all_documents_the_one_it_would_leave_first_is_tra
     base = examples.path.parent
     inputs, said = (open_artifact(base / "corpus"), open_artifact(base / "vocab")), list[str]()
     config = ExamplesConfig(heldout=1 - 1e-9, passes=2, workers=1)
-    most = stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / "most", Said(said)))
+    most = stage.run(config, made.SETS[:1], Inputs(*inputs), StageContext(tmp_path / "most", made.Said(said)))
     assert most.counts["train"]["documents"] == 1 and most.counts["heldout"]["documents"] == 119
     assert any("all 120 documents fell into the held-out share" in line for line in said)
     place = float(heldout_place(Store.open(most).hashes)[0])
@@ -202,7 +191,7 @@ def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(share: float, tm
     vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "other", [made.text(60)]))
     said: list[str] = []
     config = ExamplesConfig(heldout=share, workers=1, passes=2)
-    context = StageContext(tmp_path / "examples", Said(said))
+    context = StageContext(tmp_path / "examples", made.Said(said))
     made_of_one = stage.run(config, made.SETS[:1], Inputs(source, vocab), context)
     assert any("the corpus is one document: its last tenth is held out" in line for line in said)
     assert any(line.endswith("will be imprecise; only more text makes them more precise") for line in said)

@@ -244,9 +244,11 @@ Made = Callable[..., Artifact]
 
 @pytest.fixture
 def build(tmp_path: Path, examples: Artifact) -> Made:
-    """`build(rows, dev)`: the examples artifact of rows (text, pair, label), and its vocabulary at `build.vocab`."""
+    """`build(rows, dev)`: the examples artifact of rows (text, pair, label), its vocabulary at `build.vocab`, and what
+    was logged at `build.said`."""
     documents = made.text(60)
     vocab = made.vocabulary(tmp_path / "vocab", made.corpus(tmp_path / "corpus", [documents]))
+    said: list[str] = []
 
     def make(
         rows: list[tuple[str, str, str]],
@@ -262,10 +264,10 @@ def build(tmp_path: Path, examples: Artifact) -> Made:
                 (folder / f"{name}.tsv").write_text("text\tpair\tlabel\n" + lines, encoding="utf-8")
         data = ImportedData(0, folder, 16, MaskingConfig(), quarantine=False, texts=TEXTS)
         settings = ExamplesConfig(**config)  # type: ignore[arg-type]
-        context = StageContext(folder / "examples", share=share)
+        context = StageContext(folder / "examples", made.Said(said), share=share)
         return stage.run(settings, (PlanSet(length=16),), (data,), {"vocab": vocab}, context)
 
-    make.vocab = vocab  # type: ignore[attr-defined]
+    make.vocab, make.said = vocab, said  # type: ignore[attr-defined]
     return make
 
 
@@ -356,6 +358,16 @@ def test_without_a_file_for_it_a_share_is_held_out_by_the_texts_alone(build: Mad
     assert one == other
     with pytest.raises(DataError, match=r"none of the texts fell into the share examples\.heldout=0\.0001"):
         build(pairs(2), heldout=0.0001)
+
+
+def test_few_held_out_texts_are_warned_of(build: Made) -> None:
+    build(pairs(40), heldout=0.2)
+    build(pairs(40), pairs(9)[:49])
+    build(pairs(40), pairs(60, 5)[:50])
+    said = [line for line in build.said if "imprecise" in line]  # type: ignore[attr-defined]
+    assert len(said) == 2 and said[0].endswith("will be imprecise; raise examples.heldout")
+    assert said[1].startswith("examples: warning: scores on so few held-out texts (")
+    assert said[1].endswith("will be imprecise; give more of them")
 
 
 def test_held_out_texts_that_are_trained_on_are_told_of(build: Made) -> None:

@@ -104,8 +104,8 @@ def test_a_given_vocabulary_that_the_text_hardly_uses_is_named() -> None:
     letters = [*ENTRIES[:5], *"abc", *(f"##{letter}" for letter in "abc")]
     in_letters = measure(letters, {"abca": 900, "ab": 100})
     assert shortcomings(in_letters, given) == (
-        "warning: 3.8 tokens per word (1.1 to 2 are usual), 100% of the tokens are one character. The vocabulary was "
-        "made for other text: leave vocab.file out to train one."
+        "warning: 3.8 tokens per word (1.1 to 2 are usual), 100% of the tokens are one character. Leave vocab.file "
+        "out to train one on this text, unless training starts from a network that has this one."
     )
     assert shortcomings(in_letters, VocabConfig()) == "", "one of this corpus is as small as was asked for"
     foreign = [*letters, "abca", *(f"x{number}" for number in range(20))]

@@ -16,7 +16,7 @@ from bertwright.core.libraries import libraries
 from bertwright.core.stage_context import StageContext
 from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
-from bertwright.examples.information import TELLING, absent_classes, unknown_words
+from bertwright.examples.information import FEW_TEXTS, TELLING, absent_classes, unknown_words
 from bertwright.examples.labelled.data import FOLDER, Labelled
 from bertwright.examples.labelled.read import Files, find_files, refuse_empty
 from bertwright.examples.labelled.splits import Splits, read_splits
@@ -159,6 +159,9 @@ def _sentences(
     yield f"{data.key}.data: {number:,} labelled texts for training, {held:,} held out ({where})"
     if files.unread:
         yield f"not read: {', '.join(file.name for file in files.unread)}"
+    if held < FEW_TEXTS:
+        more = "give more of them" if files.heldout else "raise examples.heldout"
+        yield f"warning: scores on so few held-out texts ({held:,}) will be imprecise; {more}"
     if splits.repeated:
         yield f"{splits.repeated:,} of the held-out texts also occur in the training texts, word for word"
     tokens = splits.train.tokens

@@ -161,7 +161,7 @@ def _tell(heldout: Mapping[str, Any], overlap: Mapping[str, Any], log: Log) -> N
         log.say(f"examples: {key}.data: {told[unit]:,} {unit} are held out, {where}{more}")
     for name, (rows,) in heldout["rows"].items():
         if rows < FEW:
-            log.say(f"examples: scores on {rows} held-out examples of length {name} will be imprecise")
+            log.say(f"examples: scores on so few held-out examples of length {name} ({rows}) will be imprecise")
     if overlap["share"] > MUCH:
         log.say(
             f"examples: warning: of {overlap['sentences']:,} held-out segments of {overlap['run']} or more, "
