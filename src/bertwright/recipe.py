@@ -123,6 +123,11 @@ class Recipe(Section):
         """The stage whose artifact says where texts come from: a classifier takes only its vocabulary from a corpus."""
         return "examples" if self.corpus is None or self.labels else "corpus"
 
+    def described_texts(self) -> TextsConfig:
+        """Language and licence of texts that no corpus describes; a classifier's are in the language of the corpus that
+        its vocabulary was trained on."""
+        return self.texts or TextsConfig(language=self.corpus.language if self.corpus else "")
+
     def evaluate_length(self) -> int:
         """The length of the held-out sequences scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length

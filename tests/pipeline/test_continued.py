@@ -44,6 +44,8 @@ def test_the_whole_road(saved: Path, small_recipe: Path, tmp_path: Path, call: C
     assert init["folder"] == str(saved) and init["left_out"] == "bert.pooler.dense, nsp.classifier"
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "without its bert.pooler.dense, nsp.classifier" in page
+    card = (tmp_path / "run" / "export" / "hf" / "README.md").read_text(encoding="utf-8")
+    assert "trained further for" in card and f"Training started from `{saved}`" in card
     again, loading = transformers.BertForMaskedLM.from_pretrained(
         str(tmp_path / "run" / "export" / "hf"), local_files_only=True, output_loading_info=True
     )

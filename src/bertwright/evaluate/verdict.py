@@ -42,10 +42,22 @@ def model_title(train: Mapping[str, Any], language: str, labels: Sequence[str]) 
     if labels:
         size += f" that predicts “{_short(labels[0])}”" if len(labels) == 1 else f" that tells {_listed(labels)} apart"
     seconds = 3600 * counts["hours"] if "hours" in counts else counts["train_seconds"]
-    how = "fine-tuned" if labels and counts.get("init") else "trained"
+    how = "trained"
+    if counts.get("init"):
+        how = "fine-tuned" if labels else "trained further"
     if settings.get("train", {}).get("objective", {}).get("kind") == "distillation":
         how = "taught by another network"
     return f"{size}, {how} for {_time(seconds)}{' so far' if counts.get('unfinished') else ''}"
+
+
+def start_of(init: Mapping[str, str] | None) -> str:
+    """What training started from, and which parts were drawn or left out; `init` is the count of the training."""
+    if init is None:
+        return "random weights"
+    drawn = f"; random weights for {init['drawn']}" if "drawn" in init else ""
+    left_out = f"; without its {init['left_out']}" if "left_out" in init else ""
+    # A folder may be moved; the fingerprint identifies the training.
+    return f"{init['folder']} (fingerprint {init['fingerprint'][:12]}){drawn}{left_out}"
 
 
 def verdict(scores: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from bertwright.core.markup import Content, Element, b, code, element, markdown,
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus.wikis import wikis
 from bertwright.evaluate.shapes import BASELINES, CLASSIFIER_SCORES
-from bertwright.evaluate.verdict import model_title, verdict
+from bertwright.evaluate.verdict import model_title, start_of, verdict
 from bertwright.examples.labelled.tasks import glue
 from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, table
@@ -73,6 +73,7 @@ def model_card(
         table(_training(origin, train, export)),
         element("h2", "Text"),
         *origin.text,
+        *_earlier_texts(train.counts.get("init")),
         element("h2", "Text normalisation"),
         p(_normalisation(inputs.vocab)),
         element("h2", "Where it comes from"),
@@ -148,13 +149,26 @@ def _limits(origin: Origin, inputs: Inputs, labels: Sequence[str]) -> Iterator[C
         words = int(positions / max(origin.fertility, 1))
         yield f"It reads at most {positions:,} tokens at a time, about {words:,} words."
     language = f" in {wikis()[origin.language]}" if origin.language in wikis() else ""
-    yield f"It knows only texts like those below{language}. On other kinds of text it was not tested."
+    if counts.get("init"):
+        yield f"It was tested only on texts like those below{language}."
+    else:
+        yield f"It knows only texts like those below{language}. On other kinds of text it was not tested."
     if counts.get("parameters", _BASE) < _BASE / 2:
         yield f"It is small: it has {counts['parameters']:,} weights, a BERT-base about {_BASE:,}."
     if len(labels) > 1:
         yield "It answers one of its classes to every text, also to a text that belongs to none of them."
     else:
         yield "Its answers are likely, not true, and repeat the errors and prejudices of its texts."
+
+
+def _earlier_texts(init: Mapping[str, str] | None) -> Iterator[Element]:
+    """What is known of the texts of the network that training started from: only its name."""
+    if init is not None:
+        yield p(
+            "Training started from ",
+            code(init["folder"]),
+            ", whose texts this card does not describe. Its licence, and theirs, must be respected too.",
+        )
 
 
 def _fingerprints(inputs: Inputs) -> list[tuple[Content, ...]]:
@@ -165,6 +179,7 @@ def _fingerprints(inputs: Inputs) -> list[tuple[Content, ...]]:
 def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> list[tuple[str, str]]:
     counts = train.counts
     return [
+        ("started from", start_of(counts.get("init"))),
         ("parameters", f"{export['parameters']:,}"),
         ("vocabulary", f"{export['vocab_size']:,} WordPiece entries, {origin.fertility} tokens per word"),
         ("optimizer steps", f"{counts['steps']:,}"),

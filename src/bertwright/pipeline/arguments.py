@@ -112,7 +112,7 @@ def export(work: Work) -> dict[str, Any]:
         "config": work.recipe.export,
         "inputs": ExportInputs(made["train"], made["vocab"], made["evaluate"], source),
         "context": work.context("export"),
-        "texts": work.recipe.texts,
+        "texts": work.recipe.described_texts(),
     }
 
 

@@ -98,7 +98,7 @@ def _examples_runs(recipe: Recipe) -> str:
 
 
 def _export_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:
-    return export.sections(recipe.export, None if recipe.source == "corpus" else recipe.texts or examples.TextsConfig())
+    return export.sections(recipe.export, None if recipe.source == "corpus" else recipe.described_texts())
 
 
 _ROWS = (

@@ -7,6 +7,7 @@ from typing import Any
 
 from bertwright.core.markup import Content, Element, b, code, p, small
 from bertwright.core.numbers import duration, size_of
+from bertwright.evaluate.verdict import start_of
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import bar, definitions, number, operations, table
 
@@ -30,21 +31,12 @@ def model(facts: Facts) -> Content:
         ("next-sentence head", "yes" if network["next_sentence"] else "no"),
         ("optimizer", settings["optim"]["kind"]),
         ("weight decay", number(settings["optim"]["weight_decay"])),
-        # A folder may be moved; the fingerprint identifies the training.
-        ("started from", _init(counts["init"])),
+        ("started from", start_of(counts["init"])),
     ]
     rows = [_phase(facts, index, phase, planned) for index, (phase, planned, _) in enumerate(facts.phases)]
     head = ("phase", "length", "batch", "steps", "peak rate", "schedule", "warm-up", "masked")
     notes = [*_averaging(counts.get("averaging")), *_grown(counts["extensions"]), *_left_out(counts["left_out"])]
     return definitions(shape), table(head, rows), notes
-
-
-def _init(init: Mapping[str, str] | None) -> str:
-    if init is None:
-        return "random weights"
-    drawn = f"; random weights for {init['drawn']}" if "drawn" in init else ""
-    left_out = f"; without its {init['left_out']}" if "left_out" in init else ""
-    return f"{init['folder']} (fingerprint {init['fingerprint'][:12]}){drawn}{left_out}"
 
 
 def _averaging(found: Mapping[str, Any] | None) -> list[Element]:

@@ -121,6 +121,7 @@ COUNTS = {"parameters": 1_021_000, "hours": 0.0333}
         ({"hours": 30.0}, "", (), "BERT of 1.02 M weights, trained for 30 hours"),
         ({"parameters": 900}, "qqq", (), "BERT for the language “qqq” of 900 weights, trained for 2 minutes"),
         ({"unfinished": {"step": 3}}, "hu", (), "Hungarian BERT of 1.02 M weights, trained for 2 minutes so far"),
+        ({"init": {"folder": "x"}}, "hu", (), "Hungarian BERT of 1.02 M weights, trained further for 2 minutes"),
         ({"init": {"folder": "x"}}, "", ("a", "b"),
          "BERT of 1.02 M weights that tells “a” and “b” apart, fine-tuned for 2 minutes"),
         ({}, "", ("stars",), "BERT of 1.02 M weights that predicts “stars”, trained for 2 minutes"),

@@ -94,6 +94,20 @@ def test_what_is_unfinished_or_untrained_is_called_so_before_anything_else(tmp_p
     assert "> **Untrained.** The model has not learned to use the context." in before
 
 
+def test_what_training_started_from_is_named_with_what_was_not_taken(tmp_path: Path) -> None:
+    source = {"name": "huwiki", "base": "", "licence": "CC BY-SA 4.0"}
+    assert "| started from | random weights |" in card(tmp_path, **source)
+    init = {"folder": "models/x", "fingerprint": "0123456789abcdef", "drawn": "mlm.norm", "left_out": "nsp.classifier"}
+    text = card(tmp_path, {"train": {"init": init}}, **source)
+    assert "# Hungarian BERT of 4 M weights, trained further for a second" in text
+    assert (
+        "| started from | models/x (fingerprint 0123456789ab); random weights for mlm.norm; without its "
+        "nsp.classifier |" in text
+    )
+    assert "Training started from `models/x`, whose texts this card does not describe." in text
+    assert "It was tested only on texts like those below in Hungarian." in text
+
+
 def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> None:
     files = [{"file": f"part-{number}`*.hdf5", "sha256": f"{number:064}"} for number in range(MOST_FILES + 3)]
     counts = {
