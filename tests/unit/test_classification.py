@@ -1,5 +1,6 @@
 """Recipes that classify: from random and pre-trained weights, classes and numbers, down to stock transformers."""
 
+import ast
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,6 +101,49 @@ def test_classes_are_learnt_and_stock_transformers_tells_them_apart(
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     run(wanted, out)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+
+
+CARDS = {
+    "several classes": ('labels = ["poor", "fair", "fine"]', ()),
+    "pairs": ('labels = ["poor", "fine"], pair = "other"', ()),
+    "pairs of several classes": ('labels = ["poor", "fair", "fine"], pair = "other"', ()),
+    "numbers": ('labels = ["score"]', ()),
+    "pairs with numbers": ('labels = ["score"], pair = "other"', ()),
+    "ModernBERT": ('labels = ["poor", "fine"]', ("model.kind=modern", "model.size=tiny")),
+    "pairs for a ModernBERT": ('labels = ["poor", "fine"], pair = "other"', ("model.kind=modern", "model.size=tiny")),
+    "DistilBERT": ('labels = ["poor", "fine"]', ("model.kind=distilbert", "model.size=tiny")),
+    "numbers from a DistilBERT": ('labels = ["score"]', ("model.kind=distilbert", "model.size=tiny")),
+}
+
+
+@pytest.mark.parametrize(("objective", "network"), CARDS.values(), ids=CARDS)
+def test_the_program_of_the_card_gives_our_answer(
+    objective: str,
+    network: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
+    rows = [{**row, "other": f"the {WORDS[number]} sings ."} for number, row in enumerate(texts())]
+    recipe(tmp_path, objective, rows)
+    settings = ["train.phases.0.epochs=2", *network, *(("model.config=",) if network else ())]
+    out = run(Recipe.load(tmp_path / "recipe.toml", settings), tmp_path / "run").path
+    monkeypatch.chdir(out / "export" / "hf")
+    (printed,) = run_card(out / "export" / "hf", capsys)
+    answer = ast.literal_eval(printed)
+    answer = answer[0] if isinstance(answer, list) else answer
+    if shown := read_json(out / "evaluate" / "predictions.json"):
+        best = shown[0]["top"][0]
+        assert answer == {"label": best["token"], "score": pytest.approx(best["probability"], abs=1e-5)}
+        return
+    # A number is not squeezed into a probability.
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(".", local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(".", local_files_only=True)
+    texts_given = ("a text", "") if "pair" in objective else ("a text",)
+    with torch.inference_mode():
+        number = float(model(**tokenizer(*texts_given, return_tensors="pt")).logits)
+    assert answer == {"label": "score", "score": pytest.approx(number, abs=1e-5)}
 
 
 def log(notes: Notes) -> str:

@@ -26,7 +26,8 @@ Script = Annotated[
     str,
     typer.Option(
         metavar="FILE",
-        help="Translate the commands of a shell script, or of a job file of Azure ML (.yml); - reads them here.",
+        help="Translate the commands of a shell script, of a job file of Azure ML (.yml), or of a folder of results of "
+        "DeepSpeed's autotuner; - reads them here.",
     ),
 ]
 
@@ -145,6 +146,7 @@ def _commands(words: list[str], script: str, environment: bool) -> tuple[list[Sh
     if script and (words or environment):
         raise RecipeError("--script gives the commands; leave out the command line and --environment.")
     if script:
+        script = _of_folder(script)
         folder = Path(script).parent
         job = script.endswith(SUFFIXES)
         return of_job(_read(script), folder) if job else followed(of_script(_read(script)), folder), False
@@ -157,6 +159,20 @@ def _commands(words: list[str], script: str, environment: bool) -> tuple[list[Sh
         )
     commands = of_words(words)
     return followed(commands, Path()), not any(submission(each.words) for each in commands)
+
+
+def _of_folder(script: str) -> str:
+    """Return the file of the best command in a folder of results of DeepSpeed's autotuner; a file as it is."""
+    from bertwright.translate.deepspeed_file import TUNED_COMMAND, tuned_command
+
+    if not Path(script).is_dir():
+        return script
+    if file := tuned_command(Path(script)):
+        return str(file)
+    raise RecipeError(
+        f"--script {script} is a folder without {TUNED_COMMAND}, which DeepSpeed's autotuner writes when its search "
+        "has ended. Give a shell script, a job file (.yml), or the folder of its results (autotuning.results_dir)."
+    )
 
 
 def _read(script: str) -> str:

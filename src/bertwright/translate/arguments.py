@@ -13,6 +13,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.translate.program import Option, Program
 
 Value = str | int | float | bool
+_LONGEST = 200
+"""Maximum number of characters of an option as messages and comments show it."""
 _TRUE, _FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off"}
 
 
@@ -21,7 +23,7 @@ class Setting(NamedTuple):
 
     value: Value
     text: str
-    """The option as typed; for a default, the option's name."""
+    """The option as typed, a long one abbreviated; for a default, the option's name."""
     said: bool
     """Whether the command sets it; otherwise it is the program's default."""
     typed: str = ""
@@ -55,7 +57,7 @@ def settings(
         # Two names at one position both get its value.
         for alike in name.split():
             try:
-                said[alike] = Setting(_value(program.options[alike], alike, value), text, True, value)
+                said[alike] = Setting(_value(program.options[alike], alike, value), _short(text), True, value)
             except RecipeError as error:
                 mistakes.append(str(error))
                 # It is given all the same, so that it is not reported as missing, too.
@@ -74,6 +76,10 @@ def settings(
         for name, option in program.options.items()
         if option.default is not None and name not in said
     }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…"
 
 
 def _next(program: Program, words: tuple[str, ...], at: int, positions: Iterator[str]) -> tuple[str, str, str, int]:

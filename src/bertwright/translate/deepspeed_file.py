@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +34,11 @@ _ALIKE = {
 """Keys of the file, and the options of the command that have to say the same."""
 _KINDS = {"optimizer.type": (("adam", "adamw"), "optim.kind"), "scheduler.type": (("warmupdecaylr",), "schedule")}
 """Keys of the file that replace a choice of the Trainer: the values that are that choice, and the key of the recipe."""
+TUNED_COMMAND = "cmd_optimal.txt"
+"""The file of the command that DeepSpeed's autotuner found best, beside `_TUNED`."""
 _TUNED = "ds_config_optimal.json"
+_TYPED = "the configuration in the command"
+"""The name of a configuration that is no file: the autotuner writes it into its commands, in base64."""
 _STAGE = "zero_optimization.stage"
 _BATCH = "train_batch_size"
 _WHY = {
@@ -68,11 +75,12 @@ def deepspeed_file(command: Command) -> DeepspeedFile | None:
     name = next((name for name, option in command.program.options.items() if option.becomes == CONVERSION), "")
     if name not in command.settings:
         return None
-    option, file = command.source(name), command.file(name)
-    if file.is_dir():
+    option, typed = command.source(name), _decoded(str(command[name]))
+    file = Path(_TYPED) if typed else command.file(name)
+    if not typed and file.is_dir():
         file = _tuned(option, file)
     try:
-        said = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        said = typed or (json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None)
         # One of the autotuner's experiments holds the configuration that it tried.
         said = said["ds_config"] if isinstance(said, dict) and isinstance(said.get("ds_config"), dict) else said
         values = None if said is None else dict(_leaves(said))
@@ -82,6 +90,27 @@ def deepspeed_file(command: Command) -> DeepspeedFile | None:
         return found
     except (ValueError, AttributeError, TypeError, OSError) as error:
         raise RecipeError(f"{option}: the file is not a DeepSpeed configuration: {error}.") from error
+
+
+def _decoded(text: str) -> dict[str, Any] | None:
+    """Return the configuration in the text of an option, as DeepSpeed's autotuner writes it: JSON in base64; None if
+    the text is the name of a file."""
+    # A name with a dot or a slash is a file, also where it would decode.
+    if not re.fullmatch(r"[\w-]{4,}={0,2}", text, re.ASCII):
+        return None
+    try:
+        said = json.loads(base64.urlsafe_b64decode(text).decode())
+    except (binascii.Error, ValueError):
+        return None
+    # Each of the autotuner's experiments has the settings of the search beside its own.
+    return {key: value for key, value in said.items() if key != "autotuning"} if isinstance(said, dict) else None
+
+
+def tuned_command(folder: Path) -> Path | None:
+    """Return the command that DeepSpeed's autotuner found best, from its folder of results, which may lie in a folder
+    `results`; None if the folder is another one."""
+    places = [folder / TUNED_COMMAND, folder / "results" / TUNED_COMMAND]
+    return next((file for file in places if file.is_file()), None)
 
 
 def _tuned(option: str, folder: Path) -> Path:
@@ -106,7 +135,7 @@ def contradictions(command: Command) -> Iterator[str]:
             f"{file.option}: the file contradicts the command: {', '.join(differ)}. The Trainer stops at such a "
             "difference; here the command counts."
         )
-        if file.name == _TUNED and (tuned := file.values.get("train_micro_batch_size_per_gpu")):
+        if file.name in (_TUNED, _TYPED) and (tuned := file.values.get("train_micro_batch_size_per_gpu")):
             yield (
                 f"{file.option}: for the micro-batch that the autotuner found, add train.phases.0.micro_batch={tuned} "
                 "to the command of bertwright; the batch stays that of the command."

@@ -1,10 +1,16 @@
 """A task of GLUE by its name: found where GLUE's files or Hugging Face's caches are, and otherwise said."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.unit.test_classification import NUMBERS, texts
+from tests.unit.test_classification import recipe as write_recipe
 
+from bertwright import Recipe, run
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import read_json
 from bertwright.examples.labelled.glue import glue_folder, missing_glue
 from bertwright.examples.labelled.read import find_files
 from bertwright.examples.labelled.records import records
@@ -81,3 +87,47 @@ def test_the_tables_of_the_cache_are_read(tmp_path: Path) -> None:
     (tmp_path / "glue-train.arrow").write_bytes(b"no table")
     with pytest.raises(DataError, match="is damaged or is not an Arrow stream"):
         list(records(files.train[0]))
+
+
+def cached(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Tables as `datasets` caches them: labels are numbers, and -1 in the test set."""
+    pa = pytest.importorskip("pyarrow", reason="the extra 'formats' is not installed")
+    from pyarrow import ipc
+
+    cache = folder / "hf" / "datasets" / "nyu-mll___glue" / "sst2" / "0.0.0" / "bcdcba79d07bc864"
+    cache.mkdir(parents=True)
+    unlabelled = [row | {"label": -1} for row in rows]
+    for split, some in (("train", rows * 3), ("validation", rows), ("test", unlabelled)):
+        columns = {"sentence": [row["text"] for row in some], "label": [row["label"] for row in some]}
+        table = pa.table(columns | {"idx": list(range(len(some)))})
+        with ipc.new_stream(str(cache / f"glue-{split}.arrow"), table.schema) as stream:
+            stream.write_table(table)
+    (cache / "dataset_info.json").write_text(json.dumps({"config_name": "sst2"}))
+
+
+def archived(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """The files of GLUE's archive, whose test set has no labels."""
+    archive = folder / "glue_data" / "SST-2"
+    archive.mkdir(parents=True)
+    for split, some in (("train", rows * 3), ("dev", rows)):
+        lines = "".join(f"{row['text']}\t{row['label']}\n" for row in some)
+        (archive / f"{split}.tsv").write_text(f"sentence\tlabel\n{lines}")
+    (archive / "test.tsv").write_text("index\tsentence\n" + "".join(f"{i}\t{r['text']}\n" for i, r in enumerate(rows)))
+
+
+@pytest.mark.parametrize("written", [cached, archived], ids=["the cache of datasets", "the archive of GLUE"])
+def test_a_task_is_trained_from_its_name_to_its_scores(
+    written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, texts())
+    monkeypatch.setenv("GLUE_DIR", str(tmp_path / "glue_data"))
+    write_recipe(tmp_path, 'task = "sst2"', [])
+    folder = run(Recipe.load(tmp_path / "recipe.toml", ["train.phases.0.data=glue/sst2"]), tmp_path / "run")
+    summary = read_json(folder.path / "summary.json")
+    assert summary["labels"] == ["negative", "positive"] and summary["accuracy"] == 1.0
+    (file,) = (folder.path / "examples").rglob("facts.json")
+    facts = read_json(file)
+    assert [each["examples"] for each in facts["files"]] == [36, 12]
+    config = read_json(folder.path / "export" / "hf" / "config.json")
+    assert config["id2label"] == {"0": "negative", "1": "positive"}
+    assert config["hidden_size"] == NUMBERS["hidden_size"]

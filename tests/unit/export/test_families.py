@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from tests.unit.export.conftest import run_card
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, write_json
@@ -90,6 +91,19 @@ def test_the_files_suit_the_network(trained: Make, tmp_path: Path, network: Any,
     assert f'tags: ["{tag}"]' in card and what in card
     assert "next-sentence" not in card and "It has no segments" in card
     assert ("it is not distilled" in card) == (tag == "distilbert")
+
+
+@families
+def test_the_program_of_the_card_runs(
+    trained: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    network: Any, architecture: str, bias: str,
+) -> None:  # fmt: skip
+    folder = export(trained(network=network), tmp_path).path / "hf"
+    monkeypatch.chdir(folder)
+    guesses = run_card(folder, capsys)
+    assert len(guesses) == 5, "a line for each guess"
+    scores = [float(guess.split()[-1]) for guess in guesses]
+    assert sorted(scores, reverse=True) == scores and 0 < sum(scores) <= 1
 
 
 @families

@@ -1,11 +1,14 @@
 """DeepSpeed's file beside a command: where both contradict each other, and what of the file nothing reads."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from bertwright.cli.app import app
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_job import of_job
 from bertwright.translate.shell import of_script
@@ -158,6 +161,43 @@ def test_the_results_of_the_autotuner_are_read(inside: str) -> None:
     assert "add train.phases.0.micro_batch=46 to the command" in told(made)[1]
     (unread,) = [each for each in made.accounts if each.option.startswith("ds_config_optimal.json")]
     assert unread.option.endswith("zero_optimization.overlap_comm")
+
+
+def tuned_command(values: Any) -> str:
+    """The command of one of the autotuner's experiments as it writes it, with the configuration in base64
+    (DeepSpeed 0.19.8, autotuning/scheduler.py:326-376)."""
+    typed = base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+    hosts = "worker-0:0,1,2,3,4,5,6,7@worker-1:0,1,2,3,4,5,6,7"
+    launcher = f"deepspeed --hostfile /job/hostfile --include {hosts} --master_port 29500"
+    return f"{launcher} {COMMAND.replace('ds.json', typed)}\n"
+
+
+def test_the_command_of_the_autotuner_holds_its_configuration() -> None:
+    values = {
+        "train_micro_batch_size_per_gpu": 46,
+        "zero_optimization": {"stage": 2, **{f"stage3_{number}": number for number in range(50)}},
+        "autotuning": {"enabled": True},
+    }
+    made = translate(of_script(tuned_command(values)), strict=False)
+    assert made.sections["train.engine"].value == {"kind": "deepspeed", "stage": 2} and made.launch.ranks == 16
+    assert "train_micro_batch_size_per_gpu 46 (--per_device_train_batch_size 93)" in told(made)[0]
+    assert "add train.phases.0.micro_batch=46 to the command" in told(made)[1]
+    assert max(map(len, told(made))) < 400 and not any("autotuning" in account.option for account in made.accounts)
+    assert made.open == (made.open[0],) and made.open[0].startswith("rendezvous")
+    # What is no configuration is the name of a file, however long.
+    made = translate(of_script(f"torchrun --nproc_per_node 8 {COMMAND.replace('ds.json', 'x' * 24)}"), strict=False)
+    assert "no file here" in made.open[0]
+
+
+def test_the_folder_of_the_autotuner_holds_its_best_command() -> None:
+    folder = Path("tuned")
+    folder.mkdir()
+    words = ["translate", "--script", "tuned"]
+    with pytest.raises(RecipeError, match=r"--script tuned is a folder without cmd_optimal\.txt"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    (folder / "cmd_optimal.txt").write_text(tuned_command({"zero_optimization": {"stage": 3}}))
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert 'engine = { kind = "deepspeed", stage = 3 }' in result.output
 
 
 def test_an_experiment_of_the_autotuner_holds_what_it_tried() -> None:
