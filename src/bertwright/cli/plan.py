@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertwright.cli.completion import complete_place
-from bertwright.cli.formatting import json_line
+from bertwright.cli.formatting import json_line, terminal_width
 from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Run, Scale, load_at_scale, refuse_useless
 from bertwright.cli.plan_text import plan_lines
@@ -68,7 +68,7 @@ def plan(
     if as_json:
         print(json_line({"recipe": str(of.recipe), **made}))
     else:
-        print(*plan_lines(str(of.recipe), loaded, made), sep="\n")
+        print(*plan_lines(str(of.recipe), loaded, made, terminal_width()), sep="\n")
 
 
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:

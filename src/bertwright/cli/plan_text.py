@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bertwright.cli.formatting import time_left, visible
+from bertwright.cli.formatting import time_left, visible, wrapped
 from bertwright.core.numbers import amount, duration, large, size_of
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.recipe import Recipe
@@ -21,8 +21,9 @@ _BASIS = {
 }
 
 
-def plan_lines(name: str, recipe: Recipe, plan: Plan) -> Iterator[str]:
-    """The lines of the plan of the recipe called `name`, for people."""
+def plan_lines(name: str, recipe: Recipe, plan: Plan, width: int = 0) -> Iterator[str]:
+    """The lines of the plan of the recipe called `name`, for people; sentences have at most `width` characters a line,
+    if it is not 0."""
     yield from _head(name, plan)
     yield ""
     yield from _phases(recipe, plan)
@@ -31,10 +32,10 @@ def plan_lines(name: str, recipe: Recipe, plan: Plan) -> Iterator[str]:
     yield ""
     yield from _stages(plan)
     yield ""
-    yield from _sums(plan)
+    yield from _sums(plan, width)
     if not plan["fits"]:
         yield ""
-        yield from _remedies(plan)
+        yield from _remedies(plan, width)
 
 
 def _head(name: str, plan: Plan) -> Iterator[str]:
@@ -49,26 +50,23 @@ def _head(name: str, plan: Plan) -> Iterator[str]:
 
 
 def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
-    head = (
-        "phase",
-        "length",
-        "batch",
-        "per rank",
-        "attention",
-        "steps",
-        "tokens",
-        "epochs",
-        "per step",
-        "tokens/s",
-        "time",
-    )
-    rows = [
+    # Two tables: all columns in one would be wider than a terminal.
+    phases = list(enumerate(zip(recipe.train.phases, plan["phases"], strict=True)))
+    shapes = [
         (
             f"{index}",
             f"{phase.length:,}",
             f"{phase.batch:,}",
             f"{planned['micro_batches']:,} x {planned['micro_batch']:,}",
             planned["attention"],
+        )
+        for index, (phase, planned) in phases
+    ]
+    yield from aligned(("phase", "length", "batch", "per rank", "attention"), shapes)
+    yield ""
+    work = [
+        (
+            f"{index}",
             _count(planned["steps"]),
             _unless_unknown(planned["tokens"]),
             "-" if planned["epochs"] is None else amount(planned["epochs"]),
@@ -76,9 +74,9 @@ def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
             large(planned["tokens_per_second"]),
             _hours(planned["hours"]),
         )
-        for index, (phase, planned) in enumerate(zip(recipe.train.phases, plan["phases"], strict=True))
+        for index, (_, planned) in phases
     ]
-    yield from aligned(head, rows)
+    yield from aligned(("phase", "steps", "tokens", "epochs", "per step", "tokens/s", "time"), work)
 
 
 def _memory(plan: Plan) -> Iterator[str]:
@@ -112,26 +110,28 @@ def _stages(plan: Plan) -> Iterator[str]:
     yield from aligned(("stage", "disk", "kept", "time"), rows)
 
 
-def _sums(plan: Plan) -> Iterator[str]:
+def _sums(plan: Plan, width: int) -> Iterator[str]:
     low, high, machine = plan["low_hours"], plan["high_hours"], plan["machine"]
     how = plan["calibrated"] or "from a table of devices, not measured (see --measure)"
     if low is None or high is None or plan["energy_kwh"] is None:
-        yield "time     unknown: it depends on the data, which is not on this machine"
+        yield from wrapped("time     ", "unknown: it depends on the data, which is not on this machine", width)
         return
     unknown = [stage for stage, hours in plan["hours"].items() if hours is None]
     beside = f", without {', '.join(unknown)}" if unknown else ""
-    yield f"time     {duration(low * 3600)} to {duration(high * 3600)}{beside}, {how}"
+    yield from wrapped("time     ", f"{duration(low * 3600)} to {duration(high * 3600)}{beside}, {how}", width)
     yield f"energy   {amount(plan['energy_kwh'])} kWh, at {machine['watts']:,.0f} W per machine"
     if plan["cost"] is not None:
         cost = f"{plan['cost']:,.2f}" if plan["cost"] >= 0.01 else "under 0.01"
         yield f"cost     {cost} {visible(machine['currency'])}, at {machine['price']:g} per machine and hour"
 
 
-def _remedies(plan: Plan) -> Iterator[str]:
+def _remedies(plan: Plan, width: int) -> Iterator[str]:
     needed, there = plan["memory_bytes"], plan["machine"]["memory_bytes"]
-    yield f"The training does not fit into memory: {size_of(needed)} are needed, but {size_of(there)} are available."
+    text = f"The training does not fit into memory: {size_of(needed)} are needed, but {size_of(there)} are available."
+    yield from wrapped("", text, width)
     if not plan["remedies"]:
-        yield "No change of a key makes it fit. Use a device with more memory, or a smaller network (model.config)."
+        text = "No change of a key makes it fit. Use a device with more memory, or a smaller network (model.config)."
+        yield from wrapped("", text, width)
         return
     rows = [
         (

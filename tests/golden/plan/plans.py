@@ -16,12 +16,12 @@ PLANS = {
 }
 
 
-def planned(name: str) -> str:
-    """The text of a plan."""
+def planned(name: str, width: int = 0) -> str:
+    """The text of a plan, in lines of at most `width` characters if it is not 0."""
     recipe_name, hardware = PLANS[name]
     recipe = Recipe.load(recipe_name, given=False)
     plan = make_plan(recipe, {}, machine_of(hardware))
-    return "\n".join(plan_lines(recipe_name, recipe, plan)) + "\n"
+    return "\n".join(plan_lines(recipe_name, recipe, plan, width)) + "\n"
 
 
 if __name__ == "__main__":

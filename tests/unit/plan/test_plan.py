@@ -134,6 +134,11 @@ def test_the_text_is_the_kept_one(name: str) -> None:
     assert planned(name) == (ROOT / f"{name}.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", PLANS)
+def test_the_text_fits_a_terminal_of_80_columns(name: str) -> None:
+    assert max(map(len, planned(name, 80).splitlines())) <= 80
+
+
 def test_a_gpu_of_unknown_memory_is_no_device_without_any(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
