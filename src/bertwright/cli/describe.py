@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from bertwright.pipeline.stage import STAGES
 from bertwright.vocab.load import read_vocabulary
 
 SHOWN = 3
+_MOST_LABELS = 20
+"""Most different values of a column whose values are listed."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,10 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return {**_artifact(open_artifact(path)), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
-    if (path / "model.safetensors").is_file():
+    if any((path / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
         return {"what": "a model folder", **json_object(path / "config.json"), **checked}
+    if path.is_file() and path.suffix in (".csv", ".tsv"):
+        return _table(path)
     if path.is_file() and _is_source(path):
         return _source(path)
     return _imported(path, examples)
@@ -159,6 +164,25 @@ def _is_source(path: Path) -> bool:
         if names is None or {"input_ids", "A", "B"} & set(names):
             raise
         return True
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """A table of labelled texts: its columns, and the values of each column that has only a few, as labels have."""
+    from bertwright.examples.labelled.records import records
+
+    values: dict[str, Counter[str]] = {}
+    number = 0
+    for _, record in records(path):
+        number += 1
+        for column, value in record.items():
+            counted = values.setdefault(column, Counter())
+            if value in counted or len(counted) <= _MOST_LABELS:
+                counted[value] += 1
+    facts: dict[str, Any] = {"what": "a table of labelled texts", "bytes": path.stat().st_size}
+    facts |= {"columns, by its first line": ", ".join(values), "rows": number}
+    few = {column: counted for column, counted in values.items() if len(counted) <= min(_MOST_LABELS, number // 2)}
+    listed = {column: [f"{value} ({count:,})" for value, count in few[column].most_common()] for column in few}
+    return {**facts, **({"values": listed} if listed else {})}
 
 
 def _columns(path: Path) -> list[str] | None:

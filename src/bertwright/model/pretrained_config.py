@@ -117,8 +117,16 @@ class Pretrained:
 
     @property
     def text_settings(self) -> TextSettings | None:
-        """The text settings of its tokenizer, as far as they are stated."""
-        return text_settings(self.folder)
+        """The text settings of its tokenizer; None if a folder in the format of transformers states none."""
+        if self.stock:
+            return text_settings(self.folder)
+        # A `train` folder records only a hash, over the entries and one of these settings.
+        assert self.artifact is not None
+        recorded, entries = self.artifact.counts["vocabulary"], self.entries
+        for settings in map(TextSettings, (False, True, False, True), (False, False, True, True)):
+            if VocabConfig(file=self.entries_file, **settings._asdict()).hash_of(entries) == recorded:
+                return settings
+        return None
 
     @property
     def content(self) -> str:
@@ -204,8 +212,7 @@ def other_vocabulary(given: Pretrained, vocab: VocabConfig) -> str:
     """A description in parentheses of how a network's vocabulary differs from `vocab.file` with its text settings; ""
     if it does not.
 
-    For a `train` artifact, compares the hashes over entries and text settings; for folders in the format of
-    transformers, the entries, and the text settings if they are stated. Raises `DataError` if a file cannot be read.
+    Compares the entries, and the text settings if they are known. Raises `DataError` if a file cannot be read.
     """
     assert vocab.file is not None
     entries, settings = entries_of(vocab.file), TextSettings(vocab.lower_case, vocab.strip_accents)
@@ -214,11 +221,10 @@ def other_vocabulary(given: Pretrained, vocab: VocabConfig) -> str:
             sizes = f"{len(given.entries):,} entries there, {len(entries):,} here"
             there, here = ("absent" if entry is None else repr(entry) for entry in (theirs, ours))
             return f"({sizes}; entry {number:,} is {there} there and {here} here)"
-    if given.artifact is None or given.stock:
-        stated = given.text_settings
-        return "" if stated in (None, settings) else f"({stated} there, {settings} here)"
-    same = given.artifact.counts["vocabulary"] == vocab.hash_of(entries)
-    return "" if same else f"(other text settings than {settings})"
+    theirs = given.text_settings
+    if theirs == settings or (theirs is None and given.stock):
+        return ""
+    return f"({theirs or 'other text settings'} there, {settings} here)"
 
 
 def other_words(given: Pretrained, vocabulary: str, difference: str) -> str:
@@ -231,8 +237,8 @@ def other_words(given: Pretrained, vocabulary: str, difference: str) -> str:
 
 def own_vocabulary(given: Pretrained) -> str:
     """What to set for the vocabulary of a network."""
-    stated = given.text_settings if given.stock else None
-    return f"Set vocab.file={given.entries_file} {stated or 'with the text settings it was made with'}"
+    settings = given.text_settings or "with the text settings it was made with"
+    return f"Set vocab.file={given.entries_file} {settings}"
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -103,6 +103,23 @@ def test_a_table_of_texts_is_a_source_and_its_columns_are_said(tmp_path: Path, k
     assert (facts["what"], facts["columns"]) == (f"a {kind}", "text, url")
 
 
+def test_a_table_of_labelled_texts_shows_its_columns_and_labels(tmp_path: Path) -> None:
+    file = tmp_path / "vélemények.csv"
+    rows = [f'{n};"Jó; ""{n}."";\nszép";{label}' for n, label in enumerate(["jó", "rossz", "jó", "jó"] * 10)]
+    file.write_text("\n".join(["sorszám;vélemény;értékelés", *rows]), encoding="utf-8-sig")
+    facts = describe(file)
+    assert facts["columns, by its first line"] == "sorszám, vélemény, értékelés" and facts["rows"] == 40
+    assert facts["values"] == {"értékelés": ["jó (30)", "rossz (10)"]}
+    (tmp_path / "a.tsv").write_text("text\tlabel\nEgy.\t1\n", encoding="utf-8")
+    assert "values" not in describe(tmp_path / "a.tsv")
+
+
+def test_weights_in_several_files_are_those_of_a_model_folder(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    assert describe(tmp_path) == {"what": "a model folder", "model_type": "bert"}
+
+
 def test_a_damaged_table_of_examples_is_no_source(tmp_path: Path) -> None:
     pq.write_table(pa.table({"A": ["egy"], "B": ["két"]}), tmp_path / "part.parquet")
     with pytest.raises(DataError, match=r"part\.parquet"):

@@ -16,7 +16,8 @@ from tests.unit.train.test_run import Notes, flip_a_bit, metric_lines, same, wei
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
-from bertwright.model.pretrained_config import check_vocabulary, read_pretrained
+from bertwright.model.pretrained_config import check_vocabulary, other_vocabulary, own_vocabulary, read_pretrained
+from bertwright.vocab.config import VocabConfig
 
 KEY = "train.objective.teacher"
 Train = Callable[..., Artifact]
@@ -145,6 +146,20 @@ def test_a_training_of_ours_is_compared_by_the_hash_with_the_text_settings(teach
     text = f"train.objective.teacher {teacher} has another vocabulary than {other.path} ("
     with pytest.raises(ArtifactError, match=re.escape(text) + "[0-9a-f]{12} instead of f{12}"):
         check_vocabulary(read_pretrained(teacher), other, KEY)
+
+
+def test_the_text_settings_of_a_training_of_ours_are_named(teacher: Path, prepared: Prepared) -> None:
+    given, settings = read_pretrained(teacher), prepared.vocab.manifest["config"]["vocab"]
+    lower, strip = bool(settings.get("lower_case")), bool(settings.get("strip_accents"))
+    ours = VocabConfig(file=teacher / "model" / "vocab.txt", lower_case=lower, strip_accents=not strip)
+    own = f"vocab.lower_case={str(lower).lower()} vocab.strip_accents={str(strip).lower()}"
+    assert other_vocabulary(given, ours).startswith(f"({own} there, vocab.lower_case=")
+    assert own_vocabulary(given) == f"Set vocab.file={teacher / 'model' / 'vocab.txt'} {own}"
+    assert other_vocabulary(given, ours.model_copy(update={"strip_accents": strip})) == ""
+    assert given.artifact is not None
+    counts = {**given.artifact.counts, "vocabulary": "f" * 64}
+    damaged = replace(given, artifact=replace(given.artifact, manifest={**given.artifact.manifest, "counts": counts}))
+    assert other_vocabulary(damaged, ours).startswith("(other text settings there, ")
 
 
 def test_a_checkpoint_is_no_teacher(teacher: Path) -> None:

@@ -123,9 +123,10 @@ def _refuse(path: Path, head: bytes) -> None:
     if table := _columns(path, head):
         columns = ", ".join(repr(column[:40]) for column in table)
         raise SourceError(
-            f"{path} is a table (CSV or TSV) with the columns {columns}, and such tables are not supported. Convert "
-            "it to JSON lines or Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is in fact running "
-            'text, set corpus.source.format = "text".'
+            f"{path} is a table (CSV or TSV) with the columns {columns}, and such tables are not supported as text. "
+            "Labelled texts for a classifier belong in train.phases.N.data. Convert other tables to JSON lines or "
+            "Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is in fact running text, set "
+            'corpus.source.format = "text".'
         )
 
 

@@ -87,7 +87,7 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         (
             "a.csv",
             b"text\nOne.\nTwo.\n",
-            "with the columns 'text', and such tables are not supported.*to_parquet",
+            "with the columns 'text', and such tables are not supported as text.*train.phases.N.data.*to_parquet",
         ),
         ("a.csv.gz", gzip.compress(b"nr,what\n1,One.\n", mtime=0), "columns 'nr', 'what'"),
         ("a.TSV", b"nr\twhat\n1\tOne, two.\n", "columns 'nr', 'what'"),
