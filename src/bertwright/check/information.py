@@ -92,8 +92,8 @@ def _finished(recipe: Recipe, out: Path) -> Iterator[Verdict]:
             train = open_artifact(folder, "examples").counts["train"]
         except BertwrightError:
             continue  # reported by those that read the examples
-        for sentence in of_plans(train["sequences"], train.get("rows", {}), recipe.examples):
-            yield warning(key, f"{sentence.partition('. ')[0]}.", sentence.partition(". ")[2] + ".")
+        for fault, remedy in of_plans(train["sequences"], train.get("rows", {}), recipe.examples):
+            yield warning(key, fault, remedy)
 
 
 def _labels(data: ImportedData) -> Iterator[Verdict]:

@@ -36,24 +36,33 @@ def absent_classes(counts: Sequence[int], labels: Sequence[str]) -> list[str]:
     return [f"no training text has the label {', '.join(absent)}, so it cannot be learned"] if absent else []
 
 
-def of_plans(sequences: Mapping[str, Any], rows: Mapping[str, Sequence[int]], config: ExamplesConfig) -> Iterator[str]:
-    """Yield a sentence for each set of plans whose pairs all have one label, or none, from the counts of the stage."""
+def of_plans(
+    sequences: Mapping[str, Any], rows: Mapping[str, Sequence[int]], config: ExamplesConfig
+) -> Iterator[tuple[str, str]]:
+    """Yield for each set of plans whose pairs all have one label, or none, what is wrong and what to do, from the
+    counts of the stage."""
     if config.plan not in PAIRS:
         return
     for name, counted in sequences.items():
         number, share = sum(rows.get(name, ())), counted["label_share"]
         if share is None and number:
-            yield f"length {name}: no example is a pair with a label, so only masked words are learned from"
+            fault = "no example is a pair with a label, so only masked words are learned from"
+            yield f"length {name}: {fault}.", "Give longer documents, or set examples.plan=full-sentences."
         elif share is not None and (said := one_label(number, share * number)):
-            yield f"length {name}: {said[0]}; {_CAUSE[config.plan, share > 0]}"
+            cause, remedy = _CAUSE[config.plan, share > 0]
+            yield f"length {name}: {said[0]}{cause}.", remedy
 
 
 _CAUSE = {
-    ("next-sentence", True): "documents of one sentence have no next sentence. Give longer documents, or set "
-    "examples.plan=full-sentences",
-    ("next-sentence", False): "random sentences need other documents. Give more documents, or set "
-    "examples.plan=sentence-order",
-    ("sentence-order", True): "use another examples.seed, or more text",
-    ("sentence-order", False): "use another examples.seed, or more text",
+    ("next-sentence", True): (
+        "; documents of one sentence have no next sentence",
+        "Give longer documents, or set examples.plan=full-sentences.",
+    ),
+    ("next-sentence", False): (
+        "; random sentences need other documents",
+        "Give more documents, or set examples.plan=sentence-order.",
+    ),
+    ("sentence-order", True): ("", "Set another examples.seed, or give more text."),
+    ("sentence-order", False): ("", "Set another examples.seed, or give more text."),
 }
-"""Why all labels of a plan are 1 (or else 0), and what to do."""
+"""Why all labels of a plan are 1 (or else 0), if that is known, and what to do."""

@@ -109,8 +109,8 @@ def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
     """Log what was built, and warn if the held-out set is too small for reliable scores."""
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
-    for sentence in of_plans(counts["train"]["sequences"], counts["train"]["rows"], config):
-        log.say(f"examples: warning: {sentence}")
+    for fault, remedy in of_plans(counts["train"]["sequences"], counts["train"]["rows"], config):
+        log.say(f"examples: warning: {fault} {remedy}")
     if heldout < FEW_HELDOUT:
         more = "raise examples.heldout" if documents >= 4 * FEW_HELDOUT else "only more text makes them more precise"
         log.say(f"examples: scores on so few held-out documents ({heldout}) will be imprecise; {more}")

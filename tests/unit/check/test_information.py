@@ -85,7 +85,7 @@ def warned_of(tmp_path: Path, documents: made.Text, plan: str = "next-sentence")
     config = ExamplesConfig.model_validate({"passes": 2, "heldout": 0.1, "workers": 1, "plan": plan})
     context = StageContext(tmp_path / "examples", notes)
     counts = stage.run(config, (PlanSet(length=32),), Inputs(source, vocab), context).counts
-    said = list(of_plans(counts["train"]["sequences"], counts["train"]["rows"], config))
+    said = [" ".join(each) for each in of_plans(counts["train"]["sequences"], counts["train"]["rows"], config)]
     assert [f"examples: warning: {each}" for each in said] == [each for each in notes.said if "warning" in each]
     return said
 
@@ -95,10 +95,12 @@ def test_documents_of_one_sentence_give_only_random_pairs(load: Load, tmp_path: 
     (line,) = warned_of(tmp_path / "next", sentences)
     assert "labels of pairs are 1, so" in line and "documents of one sentence" in line
     ((level, about, text),) = said(load(), tmp_path / "next")
-    assert (level, about) == ("warning", "examples") and line.startswith(text.removesuffix("."))
+    assert (level, about) == ("warning", "examples") and line.startswith(text)
     assert warned_of(tmp_path / "full", sentences, "full-sentences") == []
     (line,) = warned_of(tmp_path / "swapped", sentences, "sentence-order")
     assert "no example is a pair with a label" in line
+    (found,) = information(load("examples.plan=sentence-order"), tmp_path / "swapped", ["train"])
+    assert found.text.endswith("so only masked words are learned from.") and found.remedy.startswith("Give longer doc")
 
 
 def test_one_document_gives_no_random_pair(tmp_path: Path) -> None:
