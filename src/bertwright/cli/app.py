@@ -148,7 +148,8 @@ _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^\[]*?\])")
 
 app = typer.Typer(
     cls=Verbs,
-    help=(__doc__ or "").partition("\n\n")[2],
+    # One line a paragraph: typer keeps the ends of the lines of this file.
+    help=re.sub(r"(?<!\n)\n(?!\n)", " ", (__doc__ or "").partition("\n\n")[2]),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,

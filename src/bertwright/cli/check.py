@@ -17,6 +17,7 @@ from bertwright.cli.grouped import grouped
 from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
+from bertwright.core.numbers import counted
 from bertwright.core.toml import MAX_BYTES
 from bertwright.recipe import Recipe
 from bertwright.shipped import Noun, find_shipped, titles
@@ -220,7 +221,8 @@ def _summary(recipe: Recipe) -> dict[str, str]:
         budget += f" or {phase.hours:g} hours" if phase.hours else ""
         rate = f"{phase.schedule.kind} to {phase.learning_rate:g}"
         phases[f"phase {i}"] = f"length {phase.length}, batch {phase.batch:,}, {budget}, {rate}"
-    shape = f"{network.num_hidden_layers} layers, hidden {network.hidden_size}, vocabulary {network.vocab_size:,}"
+    layers = counted(network.num_hidden_layers, "layer")
+    shape = f"{layers}, hidden {network.hidden_size}, vocabulary {network.vocab_size:,}"
     return {"model": f"{shape}, {network.parameters:,} parameters", "optimizer": recipe.optim.kind, **phases}
 
 

@@ -15,6 +15,11 @@ def large(value: float) -> str:
     return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 document, 1,801 documents."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def amount(value: float) -> str:
     """A number with three digits, or all digits before the point: 0.0123, 1.2, 3.45, 1,234."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 0.001 or not value else "under 0.001"

@@ -10,7 +10,7 @@ from bertwright.core.markup import Content, Element, element, p
 from bertwright.report.formatting import percent
 
 WIDTH, HEIGHT = 480, 270
-LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 72, 24, 12, 44
 MAX_POINTS = 400
 
 Points = Sequence[tuple[float, float]]

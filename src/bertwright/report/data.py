@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertwright.core.markup import Content, Element, div, p
-from bertwright.core.numbers import large
+from bertwright.core.numbers import counted, large
 from bertwright.report.chart import histogram
 from bertwright.report.facts import Facts
 from bertwright.report.formatting import definitions, number, percent, table
@@ -71,7 +71,7 @@ def _origin(trained: Mapping[str, Any]) -> str:
     if not trained:
         return "WordPiece, from a given file."
     part = "all" if trained["share"] == 1 else percent(trained["share"])
-    return f"WordPiece, learned from {trained['documents']:,} documents, {part} of the corpus."
+    return f"WordPiece, learned from {counted(trained['documents'], 'document')}, {part} of the corpus."
 
 
 def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> Element:

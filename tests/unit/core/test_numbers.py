@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.core.numbers import amount, large, size_of
+from bertwright.core.numbers import amount, counted, large, size_of
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,7 @@ def test_counts(value: float, said: str) -> None:
 )
 def test_amounts(value: float, said: str) -> None:
     assert amount(value) == said
+
+
+def test_a_number_with_its_noun() -> None:
+    assert [counted(number, "file") for number in (0, 1, 1801)] == ["0 files", "1 file", "1,801 files"]
