@@ -41,12 +41,12 @@ from bertwright.optim.config import LambConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
 from bertwright.train.graph.graph import run_as
+from bertwright.train.micro_batch import prefetch
 from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
-from bertwright.train.prefetch import prefetch
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepSettings, train_step
-from bertwright.train.trained import Trained
 from gpu_peer import peer_steps, same_network
 
 MATMUL = 8192

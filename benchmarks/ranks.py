@@ -25,8 +25,8 @@ from bertwright.plan.machine import machine_of
 from bertwright.plan.step_time import step_time
 from bertwright.plan.work import phase_work
 from bertwright.shipped import find_recipe
-from bertwright.train.metrics import read_rows
-from bertwright.train.sizes import computing_of
+from bertwright.train.memory.rank_memory import computing_of
+from bertwright.train.monitor.metrics import read_rows
 from run_recipe import linked, run_recipe
 
 KEYS = ("model.size=mini", "train.phases.0.length=64", "train.phases.0.batch=64", "train.phases.0.micro_batch=16")

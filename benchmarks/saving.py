@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 
 from bertwright.core.config import Identity
-from bertwright.train import checkpoint
-from bertwright.train.saving import Snapshot, Writer
+from bertwright.train.checkpoints import checkpoint
+from bertwright.train.checkpoints.writers import Snapshot, Writer
 from bertwright.train.state import State
 
 LARGEST = 2**24

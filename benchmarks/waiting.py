@@ -23,7 +23,7 @@ from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.train.prefetch import prefetch
+from bertwright.train.micro_batch import prefetch
 
 TOKENS, SHARDS, PASSES = 100_000_000, 25, 3
 GLOBAL_BATCH, CONSUMED, STEPS = 4096, 30_000, 60

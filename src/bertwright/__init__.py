@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bertwright.core.work_split import WorkSplit
     from bertwright.pipeline.run_folder import RunFolder
     from bertwright.recipe import Recipe
-    from bertwright.train.graph.wrap import wrap_graph
+    from bertwright.train.graph.graph import wrap_graph
 
 __all__ = ["SILENT", "Recipe", "RunFolder", "__version__", "run", "wrap_graph"]
 
@@ -84,7 +84,7 @@ def __getattr__(name: str) -> Any:
 
             return SILENT
         case "wrap_graph":
-            from bertwright.train.graph.wrap import wrap_graph
+            from bertwright.train.graph.graph import wrap_graph
 
             return wrap_graph
     raise AttributeError(f"module 'bertwright' has no attribute {name!r}")

@@ -38,7 +38,7 @@ from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.recipe_file import Written, write_values
 from bertwright.report.config import ReportConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.unreached import unreached
+from bertwright.train.settings.unreachable_settings import unreached
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import entries_of
 

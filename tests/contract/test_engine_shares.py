@@ -20,8 +20,8 @@ from bertwright.optim.build import moment_names
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.config import FsdpConfig, ZeroConfig
 from bertwright.train.engine.engine import build_engine
-from bertwright.train.engine.sizes import Sharing, moment_bytes
-from bertwright.train.ranks import Ranks
+from bertwright.train.memory.held_tensors import Sharing, moment_bytes
+from bertwright.train.ranks.ranks import Ranks
 
 WORLD = 3
 # Row counts that three ranks cannot share evenly.

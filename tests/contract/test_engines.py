@@ -23,7 +23,7 @@ from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.train.engine.config import DeepSpeedConfig, EngineConfig, SingleConfig
 from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.engine import Engine, build_engine
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
 
 # DeepSpeed still uses deprecated names of torch's collectives.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.distributed.:FutureWarning")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from tests.reference.unions import sections_of
 
-from bertwright.train.observers.build import build_observer
-from bertwright.train.observers.config import ObserverConfig
-from bertwright.train.observers.observer import Observed, Observer
+from bertwright.train.monitor.observers.config import ObserverConfig
+from bertwright.train.monitor.observers.observer import Observed, Observer
+from bertwright.train.monitor.observers.watch import build_observer
 
 OBSERVERS = sections_of(ObserverConfig)
 observers = pytest.mark.parametrize("config", OBSERVERS, ids=lambda config: config.model_fields["kind"].default)

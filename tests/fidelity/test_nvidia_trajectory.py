@@ -26,9 +26,9 @@ from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.schedule import PolySchedule, learning_rate
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
-from bertwright.train.phases import Phase, resolve_phases
 from bertwright.train.run import run
+from bertwright.train.settings.identity import Inputs, Settings
+from bertwright.train.settings.phases import Phase, resolve_phases
 
 NETWORK = {
     "vocab_size": 168, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,

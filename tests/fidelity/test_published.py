@@ -21,7 +21,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import AdamWConfig, LambConfig
 from bertwright.optim.groups import decays
 from bertwright.optim.schedule import learning_rate
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 Rule = Callable[[int, int, float, float], float]
 """The rate of the update after so many applied ones, of (updates, all updates, warm-up share, peak)."""

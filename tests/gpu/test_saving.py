@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bertwright.train.saving import Snapshot, copied
+from bertwright.train.checkpoints.writers import Snapshot, copied
 
 pytestmark = [
     pytest.mark.gpu,

@@ -11,8 +11,8 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import LambConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
+from bertwright.train.settings.identity import Inputs, Settings
 
 PREPARED = Path(__file__).parents[1] / "gpu" / "prepared"
 PHASES = [

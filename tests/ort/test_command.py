@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bertwright.needs import REQUIRED
-from bertwright.train.graph.ort_packages import missing_ortmodule
+from bertwright.train.graph.packages import missing_ortmodule
 
 if missing_ortmodule():
     pytest.skip("needs the environment of make ort-env: make test-ort", allow_module_level=True)

@@ -18,7 +18,7 @@ from bertwright.core.artifact import open_artifact
 from bertwright.core.files import sha256
 from bertwright.model.saved import load_model
 from bertwright.optim.adam import has_fused_adam
-from bertwright.train.graph.ort_packages import missing_ortmodule
+from bertwright.train.graph.packages import missing_ortmodule
 
 if missing_ortmodule():
     pytest.skip("needs the environment of make ort-env: make test-ort", allow_module_level=True)

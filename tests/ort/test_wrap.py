@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from bertwright import wrap_graph
-from bertwright.train.graph.ort_packages import missing_ortmodule
+from bertwright.train.graph.packages import missing_ortmodule
 
 pytestmark = pytest.mark.skipif(
     bool(missing_ortmodule()), reason="needs the environment of make ort-env: make test-ort"

@@ -23,8 +23,8 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
+from bertwright.train.settings.identity import Inputs, Settings
 
 NETWORK = {
     "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,

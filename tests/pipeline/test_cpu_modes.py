@@ -11,7 +11,7 @@ import pytest
 from safetensors.torch import load_file
 from tests.pipeline.command import bertwright
 
-from bertwright.train.instructions import lacking
+from bertwright.train.machine.cpu_isa import lacking
 
 STEPS = ("train.phases.0.steps=12", "train.phases.1.steps=4", "train.phases.1.schedule=constant", "train.device=cpu")
 

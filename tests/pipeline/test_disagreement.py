@@ -10,7 +10,7 @@ from tests.pipeline.command import forked
 from tests.pipeline.test_lost_ranks import free_port
 
 from bertwright import Recipe, run
-from bertwright.train.own_code import PACKAGE
+from bertwright.train.ranks.agreement import PACKAGE
 
 Copy = Callable[[Path], Path]
 ENDED = {
@@ -79,7 +79,7 @@ def test_another_recipe_is_named_by_its_keys(
 
 
 def another_version() -> None:
-    from bertwright.train import agreement
+    from bertwright.train.ranks import agreement
 
     agreement.__version__ = "0.0.9"
 
@@ -91,8 +91,8 @@ def test_another_version_is_named(small_recipe: Path, small_examples: Copy, tmp_
 
 
 def another_code(package: Path) -> None:
-    from bertwright.train import agreement
-    from bertwright.train.own_code import own_code
+    from bertwright.train.ranks import agreement
+    from bertwright.train.ranks.agreement import own_code
 
     agreement.own_code = partial(own_code, package)
 
@@ -115,7 +115,7 @@ def another_device() -> None:
     """Mimics a machine whose GPU is missing, where `auto` selects the CPU; here the other way round."""
     import torch
 
-    from bertwright.train import agreement
+    from bertwright.train.ranks import agreement
 
     agreement.resolve_device = lambda wanted: torch.device("cuda")  # type: ignore[assignment]
 

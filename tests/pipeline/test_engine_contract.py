@@ -25,7 +25,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.optim.config import AdamWConfig, MuonConfig
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.engine.partition import owned
-from bertwright.train.engine.sizes import Sharing, moment_bytes
+from bertwright.train.memory.held_tensors import Sharing, moment_bytes
 
 FIRST, SECOND = PHASES
 SHORT = [{**FIRST, "steps": 4}, {**SECOND, "steps": 2}]
@@ -197,7 +197,7 @@ class Watched:
 def _watching(events: list[list[Any]], engines: list[Any]) -> Iterator[None]:
     from torch import distributed as dist
 
-    from bertwright.train import build
+    from bertwright.train.setup import build
 
     backward, build_engine = torch.Tensor.backward, build.build_engine
     sums = {name: getattr(dist, name) for name in ("all_reduce", "reduce_scatter_tensor", "reduce_scatter_single")}

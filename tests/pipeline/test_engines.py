@@ -21,7 +21,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import MuonConfig
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.engine.engine import build_engine
-from bertwright.train.process_group import process_group
+from bertwright.train.ranks.process_group import process_group
 
 ENGINES = ("ddp", "zero", "fsdp")
 OPTIMIZERS = ("adamw", "lamb", "muon")

@@ -27,7 +27,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import LambConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
+from bertwright.train.settings.identity import Inputs, Settings
 from bertwright.train.run import run
 
 recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
@@ -140,4 +140,4 @@ def test_a_corpus_needs_nothing_that_trains(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "bertwright.corpus.extract" in imported
-    assert not imported & {"bertwright.train.phases", "bertwright.examples.loader", "torch", "http.client"}
+    assert not imported & {"bertwright.train.settings.phases", "bertwright.examples.loader", "torch", "http.client"}

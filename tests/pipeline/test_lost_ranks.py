@@ -223,7 +223,7 @@ def test_gpus_that_hang_end_all_ranks(small_recipe: Path, small_examples: Copy, 
 
 def deaf_gpu() -> None:
     """Make the fifth step hang as one on a GPU does."""
-    from bertwright.train.ranks import Ranks
+    from bertwright.train.ranks.ranks import Ranks
 
     Ranks.on_device = lambda ranks, device: ranks.watchdog.doing("device")  # type: ignore
     deaf_disk()
@@ -246,7 +246,7 @@ def test_the_error_of_one_rank_ends_the_others(
 
 def full_disk() -> None:
     from bertwright.core.files import cannot_write
-    from bertwright.train import tensor_files
+    from bertwright.train.checkpoints import tensor_files
 
     def save_file(tensors: object, path: Path) -> None:
         raise cannot_write(path, OSError(28, "No space left on device"))

@@ -67,7 +67,7 @@ def test_two_ranks_train_as_one(
 
 def small_batches() -> None:
     """Make the held-out batches small enough that each rank has some."""
-    from bertwright.train import phase_data
+    from bertwright.train.settings import phase_data
 
     phase_data.HELDOUT_MICRO_BATCH = 3
 
@@ -197,11 +197,12 @@ def fast_clock() -> None:
     from types import SimpleNamespace
 
     from bertwright.train import run as loop
-    from bertwright.train import scoring, window
+    from bertwright.train import scoring
+    from bertwright.train.monitor import step_stats
 
-    real = window.time.perf_counter
+    real = step_stats.time.perf_counter
     fast = SimpleNamespace(perf_counter=lambda: 10 * real())
-    loop.time = scoring.time = window.time = fast  # type: ignore[attr-defined]
+    loop.time = scoring.time = step_stats.time = fast  # type: ignore[attr-defined]
 
 
 def nothing() -> None:

@@ -13,7 +13,7 @@ from tests.pipeline.heads import entries, head, overrides, presets_of
 from bertwright import Recipe
 from bertwright.core.config import fingerprinted
 from bertwright.scale.tiny import load_tiny
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 COLA = 8551
 """Sentences of CoLA, as the data set's card gives them; the recipes for labelled texts name this task."""

@@ -16,7 +16,7 @@ from tests.pipeline.engines import section
 from tests.pipeline.ranks_of import Training, start_ranks, train_on
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.train.tensor_files import read_all
+from bertwright.train.checkpoints.tensor_files import read_all
 
 SHARDS = {"shard_above_gb": 0, "timeout": 20}
 
@@ -28,7 +28,7 @@ class Killed:
     training: Training
 
     def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
-        from bertwright.train import checkpoint
+        from bertwright.train.checkpoints import checkpoint
 
         write, written = checkpoint.write_tensors, []
 

@@ -8,7 +8,7 @@ from tests.conftest import Prepared
 from tests.pipeline.ranks_of import Training, train_on
 
 from bertwright.core.artifact import open_artifact
-from bertwright.train.metrics import read_rows
+from bertwright.train.monitor.metrics import read_rows
 
 
 def losses(folder: Path) -> dict[int, float]:

@@ -15,7 +15,7 @@ from bertwright.core.files import read_json, sha256
 from bertwright.formats.format import Kind
 from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.train.phases import resolve_phases
+from bertwright.train.settings.phases import resolve_phases
 
 RECIPE = """
 [vocab]

@@ -7,7 +7,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from bertwright import wrap_graph
-from bertwright.train.graph.wrap import GraphKind
+from bertwright.train.graph.graph import GraphKind
 
 
 @pytest.mark.slow

@@ -30,9 +30,9 @@ from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepSettings, train_step
-from bertwright.train.trained import Trained
 
 SETTINGS = LoaderSettings(
     32, MaskingConfig(max_predictions=5), global_batch=16, micro_batching=MicroBatching(16), seed=1, phase="0"

@@ -26,9 +26,9 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig, ScheduleConfig
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
-from bertwright.train.phase_config import PhaseConfig
 from bertwright.train.run import run
+from bertwright.train.settings.identity import Inputs, Settings
+from bertwright.train.settings.phase_config import PhaseConfig
 
 SMALL = {
     "vocab_size": 200, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8,

@@ -17,9 +17,9 @@ from bertwright.optim.config import OptimConfig, ScheduleConfig
 from bertwright.train.averaging.config import AveragingConfig
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.graph.config import GraphConfig
-from bertwright.train.observers.config import ObserverConfig
+from bertwright.train.machine.spot.config import SpotNoticeConfig
+from bertwright.train.monitor.observers.config import ObserverConfig
 from bertwright.train.precision.config import PrecisionConfig
-from bertwright.train.spot.config import SpotNoticeConfig
 
 KINDS = {
     "train.engine": EngineConfig,

@@ -37,7 +37,7 @@ from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
-from bertwright.train.phases import resolve_phases
+from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
 
 RECIPE = """

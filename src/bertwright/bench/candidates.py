@@ -10,7 +10,7 @@ from bertwright.bench.trial import Tried
 from bertwright.check import device
 from bertwright.core.errors import RecipeError
 from bertwright.core.memory import memory_size
-from bertwright.train.sizes import computing_of, fitting_sequences
+from bertwright.train.memory.rank_memory import computing_of, fitting_sequences
 
 
 def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:

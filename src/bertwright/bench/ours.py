@@ -21,13 +21,13 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
-from bertwright.train.meter import Meter, build_meter
+from bertwright.train.micro_batch import prefetch
+from bertwright.train.monitor.throughput import Meter, build_meter
 from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
-from bertwright.train.prefetch import prefetch
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepSettings, train_step
-from bertwright.train.trained import Trained
 
 
 def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:

@@ -19,8 +19,8 @@ from bertwright.core.memory import memory_size
 from bertwright.core.running import output_of, running
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
-from bertwright.train.metrics import read_rows
-from bertwright.train.phase_config import ONE_PASS
+from bertwright.train.monitor.metrics import read_rows
+from bertwright.train.settings.phase_config import ONE_PASS
 
 _BUDGETS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")
 _GUARDED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'

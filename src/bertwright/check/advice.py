@@ -8,7 +8,7 @@ from bertwright.check.known_data import Data, examples_of, sequences_seen
 from bertwright.check.verdict import Verdict, warning
 from bertwright.core.numbers import amount, large
 from bertwright.recipe import Recipe
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 READINGS = 40
 """Number of times that BERT's own training read its text (Devlin et al. 2019 §A.2)."""

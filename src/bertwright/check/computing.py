@@ -14,7 +14,7 @@ from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
-from bertwright.train.unreached import known_ends, never_due
+from bertwright.train.settings.unreachable_settings import known_ends, never_due
 
 _WINDOWS = (2, 12)
 """First version of torch whose FlashAttention over sequences of any length has windows."""
@@ -83,13 +83,13 @@ def _windowed(recipe: Recipe) -> str:
 def _graph(graph: GraphConfig, device: str, at: OtherMachine | None) -> Iterator[Verdict]:
     # Imported here, because most recipes compile no graph and need none of this.
     if isinstance(graph, CompiledConfig) and at is None:
-        from bertwright.train.graph.compiler import missing_compiler
+        from bertwright.train.graph.packages import missing_compiler
 
         if missing := missing_compiler(device):
             text = f"train.graph = compiled needs {missing}."
             yield error("train.graph", text, "Install it, or set train.graph=eager.")
     if isinstance(graph, OrtModuleConfig):
-        from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
+        from bertwright.train.graph.packages import REMEDY, missing_ortmodule
 
         if at is None and (missing := missing_ortmodule()):
             yield error("train.graph", f"train.graph = ortmodule needs {missing}.", REMEDY, MissingExtraError)

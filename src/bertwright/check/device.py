@@ -8,7 +8,7 @@ from bertwright.check.machine import OtherMachine, bf16_units, gpu_capability, g
 from bertwright.check.verdict import Verdict, error, ok
 from bertwright.core.numbers import size_of
 from bertwright.recipe import Recipe
-from bertwright.train.instructions import lacking
+from bertwright.train.machine.cpu_isa import lacking
 from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp32Config
 from bertwright.train.precision.units import Units, refusal
 

@@ -116,7 +116,7 @@ def _torch() -> Iterator[Verdict]:
 
 def _trains_by_torch() -> bool:
     """Whether this is no environment of `make ort-env`, whose torch is as old as ONNX Runtime's training package."""
-    from bertwright.train.graph.ort_packages import missing_ortmodule  # only an old torch needs it
+    from bertwright.train.graph.packages import missing_ortmodule  # only an old torch needs it
 
     return bool(missing_ortmodule())
 

@@ -13,7 +13,7 @@ from bertwright.core.numbers import counted
 from bertwright.examples.config import ImportedData
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 _MOST_RATES = 10_000
 """Number of steps of a phase, evenly spread, whose rates are computed."""

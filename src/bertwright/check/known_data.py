@@ -18,7 +18,7 @@ from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 KEPT = 0.85
 """Share of a source's text that becomes corpus; the rest is dropped or repeated."""

@@ -16,9 +16,9 @@ from bertwright.model.transfer_config import transfer
 from bertwright.objectives.config import DistillationConfig
 from bertwright.objectives.teacher_config import KEY
 from bertwright.recipe import Recipe
-from bertwright.train.identity import checkpoints_in
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.sizes import share_of
+from bertwright.train.memory.rank_memory import share_of
+from bertwright.train.settings.identity import checkpoints_in
+from bertwright.train.settings.phase_config import PhaseConfig
 
 _START = "train.init_from"
 

@@ -12,7 +12,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import fingerprinted
 from bertwright.core.errors import BertwrightError
 from bertwright.recipe import Recipe
-from bertwright.train.identity import checkpoints_in
+from bertwright.train.settings.identity import checkpoints_in
 
 _ORDER = ("length", "document_range", "data")
 """Keys of a phase that decide which sequences it reads, and in which order; the batch only cuts them into steps."""

@@ -1,6 +1,6 @@
 """Check without torch whether the machine has the memory and the disk space that a run needs.
 
-Memory: for training see `train/sizes.py`, for a teacher `check.pretrained`; other stages take 0.7 GB and 0.25 GB a
+Memory: for training see `train/memory/`, for a teacher `check.pretrained`; other stages take 0.7 GB and 0.25 GB a
 worker.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
@@ -28,10 +28,16 @@ from bertwright.examples.sequences import Sequences
 from bertwright.model.config import NetworkConfig
 from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
-from bertwright.train.memory_limit import over_limit
-from bertwright.train.passes import largest_pass
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.sizes import Computing, averaged_copies, computing_of, pass_bytes, training_bytes
+from bertwright.train.memory.forward_passes import largest_pass
+from bertwright.train.memory.rank_memory import (
+    Computing,
+    averaged_copies,
+    computing_of,
+    over_limit,
+    pass_bytes,
+    training_bytes,
+)
+from bertwright.train.settings.phase_config import PhaseConfig
 
 BYTES_A_TOKEN = 5
 """Approximate bytes of text per token, with a vocabulary of usual size."""

@@ -11,7 +11,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
-from bertwright.train.phases import resolve_phases
+from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.tokenizer import load_tokenizer
 
 SHOWN_SEQUENCES = 4

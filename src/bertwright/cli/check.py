@@ -21,7 +21,7 @@ from bertwright.core.numbers import counted
 from bertwright.core.toml import MAX_BYTES
 from bertwright.recipe import Recipe
 from bertwright.shipped import Noun, find_shipped, titles
-from bertwright.train.phase_config import LENGTHS
+from bertwright.train.settings.phase_config import LENGTHS
 
 
 def recipes(

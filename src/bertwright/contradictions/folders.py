@@ -11,7 +11,7 @@ from bertwright.core.errors import ArtifactError, DataError
 from bertwright.examples.config import PAIRS, PlanSet
 from bertwright.examples.labelled.glue import missing_glue
 from bertwright.train.config import TrainConfig
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 from bertwright.vocab.config import VocabConfig
 
 

@@ -17,8 +17,8 @@ from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.export.config import Inputs as ExportInputs
 from bertwright.pipeline.kept_forecast import step_bands
 from bertwright.recipe import Recipe
-from bertwright.train.identity import Inputs as TrainInputs
-from bertwright.train.identity import Settings
+from bertwright.train.settings.identity import Inputs as TrainInputs
+from bertwright.train.settings.identity import Settings
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.pipeline.arguments import train_settings
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.identity import (
+from bertwright.train.settings.identity import (
     changes_of_checkpoints,
     checkpoint_identity,
     checkpoints_in,

@@ -21,10 +21,10 @@ from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.lineage import finished_artifact, inputs_of, refuse_other_training, training_identity
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.identity import checkpoints_in
+from bertwright.train.settings.identity import checkpoints_in
 
 if TYPE_CHECKING:
-    from bertwright.train.unfinished import Standing
+    from bertwright.train.checkpoints.unfinished import Standing
 
 LOOKS = ("evaluate", "export", "report")
 """The stages that can run on the newest checkpoint of an unfinished training."""
@@ -93,7 +93,7 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
 
 
 def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Standing:
-    from bertwright.train.checkpoint import newest_valid
+    from bertwright.train.checkpoints.checkpoint import newest_valid
 
     for last in (False, True):  # the newest checkpoint may be pruned while it is read
         try:
@@ -107,7 +107,7 @@ def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log
 
 
 def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkpoint: Artifact) -> Standing:
-    from bertwright.train.unfinished import standing
+    from bertwright.train.checkpoints.unfinished import standing
 
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
     network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.next_sentence, recipe.labels)

@@ -12,7 +12,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.manifest import read_manifest
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.pipeline.parts import REPORT, STAGES, Part
-from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.settings.identity import CHECKPOINTS
 
 RECIPE = "recipe.toml"
 _STEPS = f"train/{CHECKPOINTS}"

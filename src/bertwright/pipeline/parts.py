@@ -12,8 +12,8 @@ from bertwright.core.log import Log
 from bertwright.core.mistakes import nearest
 from bertwright.pipeline.lineage import command_in
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.train.identity import CHECKPOINTS
-from bertwright.train.metrics import rows_until
+from bertwright.train.monitor.metrics import rows_until
+from bertwright.train.settings.identity import CHECKPOINTS
 from bertwright.train.state import State, best_of, state_of
 
 ROWS = "metrics.jsonl"

@@ -26,8 +26,8 @@ from bertwright.pipeline.lineage import inputs_of
 from bertwright.pipeline.rehearsal_ranks import ranks_for
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
-from bertwright.train.phase_config import ONE_PASS, PhaseConfig
 from bertwright.train.precision.config import Fp16Config
+from bertwright.train.settings.phase_config import ONE_PASS, PhaseConfig
 
 STEPS = 2
 """Optimizer steps of each phase."""

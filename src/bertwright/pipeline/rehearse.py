@@ -27,7 +27,7 @@ from bertwright.pipeline.rehearsal import PREPARED, Rehearsal, alone, link, rehe
 from bertwright.pipeline.rehearsal_ranks import code_of, program
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
-from bertwright.train.metrics import read_rows
+from bertwright.train.monitor.metrics import read_rows
 
 PATIENCE = 20.0
 """Seconds that a part is given to end after it was asked to."""

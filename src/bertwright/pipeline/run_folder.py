@@ -12,8 +12,8 @@ from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
 from bertwright.pipeline.lineage import command_in, finished_artifact
-from bertwright.train.identity import checkpoints_in
-from bertwright.train.metrics import read_rows
+from bertwright.train.monitor.metrics import read_rows
+from bertwright.train.settings.identity import checkpoints_in
 
 if TYPE_CHECKING:  # needed only by readers of a run's files
     from bertwright.pipeline.shapes import MetricsRow, Scores, Summary

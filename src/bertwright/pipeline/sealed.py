@@ -18,7 +18,7 @@ from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.renamed import renamed
 from bertwright.recipe import Recipe
-from bertwright.train.identity import checkpoints_in
+from bertwright.train.settings.identity import checkpoints_in
 
 
 def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:

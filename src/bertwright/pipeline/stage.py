@@ -21,8 +21,8 @@ from bertwright.pipeline.arguments import Work
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
 from bertwright.train import config as train
-from bertwright.train.instructions import bound
-from bertwright.train.waiting import settle
+from bertwright.train.machine.cpu_isa import bound
+from bertwright.train.machine.thread_policy import settle
 from bertwright.vocab import config as vocab
 
 

@@ -11,8 +11,8 @@ from bertwright.check.known_data import Data
 from bertwright.plan.machine import Machine, workers_of
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
-from bertwright.train.forecast import FORWARD
-from bertwright.train.phases import PARTS_OF_A_PHASE
+from bertwright.train.settings.forecast import FORWARD
+from bertwright.train.settings.phases import PARTS_OF_A_PHASE
 
 # Bytes of text per second and worker, on two shared cores (docs/results.md, "Speed beside the original recipe").
 _CORPUS, _VOCAB, _EXAMPLES = 2.2e6, 6e6, 9e6

@@ -25,11 +25,11 @@ from bertwright.plan.kept import Measured, key_of, today
 from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
-from bertwright.train.network import build_network
-from bertwright.train.ranks import Ranks
-from bertwright.train.start import torch_set_for, training_device
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.network import build_network
+from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.training_environment import torch_set_for, training_device
 from bertwright.train.step import StepSettings, train_step
-from bertwright.train.trained import Trained
 
 SECONDS = 20.0
 """Approximate total measuring time of all phases; each phase runs at least three steps, however long they take."""

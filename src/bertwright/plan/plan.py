@@ -20,8 +20,7 @@ from bertwright.plan.shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.plan.step_time import step_time
 from bertwright.plan.work import PhaseWork, fitted, phase_work
 from bertwright.recipe import Recipe
-from bertwright.train.kernel_choice import chosen_kernel
-from bertwright.train.sizes import computing_of
+from bertwright.train.memory.rank_memory import chosen_kernel, computing_of
 
 BAND = (0.5, 2.0)
 """Factors from the forecast hours to their bounds, if nothing was measured."""

@@ -11,7 +11,7 @@ from bertwright.core.overrides import apply_overrides
 from bertwright.plan.machine import Machine
 from bertwright.plan.shapes import Remedy
 from bertwright.recipe import Recipe
-from bertwright.train.sizes import share_of
+from bertwright.train.memory.rank_memory import share_of
 
 Keys = tuple[str, ...]
 """Overrides in command-line syntax."""

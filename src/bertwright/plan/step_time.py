@@ -26,9 +26,9 @@ from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
-from bertwright.train.pass_sizes import kept_numbers
+from bertwright.train.memory.kept_numbers import kept_numbers
+from bertwright.train.memory.rank_memory import share_of
 from bertwright.train.precision.config import Bf16Config
-from bertwright.train.sizes import share_of
 
 _TIMES_MOVED = 4
 """How often each value kept for the backward pass is moved: written, read, and read again with its gradient."""

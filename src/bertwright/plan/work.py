@@ -9,10 +9,10 @@ from bertwright.check.known_data import Data, examples_of, sequences_seen, steps
 from bertwright.examples.sequences import Sequences
 from bertwright.model.config import NetworkConfig
 from bertwright.recipe import Recipe
-from bertwright.train.pass_sizes import Pass
-from bertwright.train.passes import expected_maximum, largest_pass, micro_batches, micro_sequences
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.sizes import Computing, fitting_sequences
+from bertwright.train.memory.forward_passes import expected_maximum, largest_pass, micro_batches, micro_sequences
+from bertwright.train.memory.kept_numbers import Pass
+from bertwright.train.memory.rank_memory import Computing, fitting_sequences
+from bertwright.train.settings.phase_config import PhaseConfig
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bertwright.sample import LABELLED
 from bertwright.scale.replacement import Replacement
-from bertwright.train.phase_config import LENGTHS, PhaseConfig
+from bertwright.train.settings.phase_config import LENGTHS, PhaseConfig
 
 STEPS = 12
 """Approximate number of optimizer steps of all phases together."""

@@ -9,13 +9,13 @@ from typing import Any
 
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
-from bertwright.train.expected import OUTSIDE, outside
 from bertwright.train.guard import refuse_no_update
-from bertwright.train.phases import ACCURACY, Phase
+from bertwright.train.monitor.expected import OUTSIDE, outside
+from bertwright.train.monitor.step_stats import Window, digits_of, full_times, heldout_values, time_left, whole_sum
 from bertwright.train.scoring import ScoringStopped, score_heldout
 from bertwright.train.session import Session
+from bertwright.train.settings.phases import ACCURACY, Phase
 from bertwright.train.state import State
-from bertwright.train.window import Window, digits_of, full_times, heldout_values, time_left, whole_sum
 
 
 def after_step(

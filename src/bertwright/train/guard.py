@@ -17,12 +17,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bertwright.core.errors import DivergedError
-from bertwright.train.agreement import assert_equal
-from bertwright.train.checkpoint import load, load_average, newest_sound
-from bertwright.train.guard_config import GuardConfig
-from bertwright.train.phases import Phase
+from bertwright.train.checkpoints.checkpoint import load, load_average, newest_sound
+from bertwright.train.config import GuardConfig
 from bertwright.train.precision.loss_scale import scale_from
+from bertwright.train.ranks.agreement import assert_equal
 from bertwright.train.session import Session
+from bertwright.train.settings.phases import Phase
 from bertwright.train.state import State
 from bertwright.train.step import StepResult
 

@@ -9,8 +9,11 @@ drawn per micro-batch.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -18,10 +21,10 @@ from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import Loader, StepCounts
 from bertwright.model.batch import PackedBatch
-from bertwright.train.facts import micro_batching_of
-from bertwright.train.phases import Phase
+from bertwright.train.monitor.session_record import micro_batching_of
+from bertwright.train.settings.phases import Phase
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.state import State
-from bertwright.train.trained import Trained
 
 
 class Drawn(NamedTuple):
@@ -86,3 +89,20 @@ class BatchSource:
         settings = self.phase.loader.settings
         share = -(-settings.batches.at(step) // self.ranks.world)
         return min(settings.micro_batching.micro_batch, share)
+
+
+Fetched = TypeVar("Fetched")
+
+
+def prefetch(fetch: Callable[[int], Fetched], start: int, end: int) -> Generator[tuple[Fetched, float]]:
+    """Yield `(fetch(step), seconds waited for it)` for each step in [start, end), fetching one step ahead on a
+    thread."""
+    with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
+        ahead = pool.submit(fetch, start) if start < end else None
+        for step in range(start, end):
+            assert ahead is not None
+            began = time.perf_counter()
+            fetched = ahead.result()
+            waited = time.perf_counter() - began
+            ahead = pool.submit(fetch, step + 1) if step + 1 < end else None
+            yield fetched, waited

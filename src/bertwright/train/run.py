@@ -22,25 +22,24 @@ from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import to_device
 from bertwright.objectives.config import DistillationConfig
 from bertwright.train.after_step import after_step, end_now, row_is_due, score_late
-from bertwright.train.build import build, say_baseline
-from bertwright.train.expected import Bands
-from bertwright.train.facts import trained_in
+from bertwright.train.checkpoints.finalize import finish, finished_before, unseal
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
-from bertwright.train.identity import Inputs, Settings, finished
-from bertwright.train.job import job_of
-from bertwright.train.micro_batch import BatchSource, Drawn
-from bertwright.train.open_session import mirrored, open_session
-from bertwright.train.phases import Phase
+from bertwright.train.micro_batch import BatchSource, Drawn, prefetch
+from bertwright.train.monitor.expected import Bands
+from bertwright.train.monitor.session_record import trained_in
+from bertwright.train.monitor.step_stats import Window
 from bertwright.train.precision.loss_scale import is_lower, scale_after
-from bertwright.train.prefetch import prefetch
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.scoring import choose_weights
-from bertwright.train.sealing import finish, finished_before, unseal
 from bertwright.train.session import Session
-from bertwright.train.start import started
+from bertwright.train.settings.identity import Inputs, Settings, finished
+from bertwright.train.settings.phases import Phase
+from bertwright.train.setup.build import build, say_baseline
+from bertwright.train.setup.job import job_of
+from bertwright.train.setup.open_session import mirrored, open_session
+from bertwright.train.setup.training_environment import started
 from bertwright.train.state import State
 from bertwright.train.step import MicroBatchTooLargeError, StepResult, StepSettings, train_step
-from bertwright.train.window import Window
 
 
 def run(

@@ -15,8 +15,8 @@ from bertwright.model.batch import PackedBatch
 from bertwright.objectives.objective import judged_by
 from bertwright.objectives.scores import score_sums, scores_of
 from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
-from bertwright.train.phases import Phase
 from bertwright.train.session import Session
+from bertwright.train.settings.phases import Phase
 from bertwright.train.state import State
 
 

@@ -12,25 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from bertwright.core.config import Identity
 from bertwright.core.log import Log
-from bertwright.train import checkpoint as checkpoints
-from bertwright.train.asked import Asked
 from bertwright.train.averaging.averaging import Averaging
-from bertwright.train.expected import ExpectedTime
-from bertwright.train.expected_config import ExpectedLoss
-from bertwright.train.forecast import Forecast
-from bertwright.train.guard_config import GuardConfig
-from bertwright.train.meter import Meter
-from bertwright.train.metrics import Metrics
-from bertwright.train.same_weights import check_same_weights
-from bertwright.train.saving import Snapshot, Writer
+from bertwright.train.checkpoints import checkpoint as checkpoints
+from bertwright.train.checkpoints.writers import Snapshot, Writer
+from bertwright.train.config import ExpectedLoss, GuardConfig
+from bertwright.train.machine.stop_requests import Asked
+from bertwright.train.monitor.expected import ExpectedTime
+from bertwright.train.monitor.metrics import Metrics
+from bertwright.train.monitor.throughput import Meter
+from bertwright.train.ranks.same_weights import check_same_weights
+from bertwright.train.settings.forecast import Forecast
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.state import State
-from bertwright.train.trained import Trained
 
 if TYPE_CHECKING:  # imported only if requested
-    from bertwright.train.observers.watch import Watch
-    from bertwright.train.phases import Phase
-    from bertwright.train.profiler import StepProfiler
-    from bertwright.train.sharded import ShardedWriter
+    from bertwright.train.checkpoints.writers import ShardedWriter
+    from bertwright.train.monitor.observers.watch import Watch
+    from bertwright.train.monitor.profiler import StepProfiler
+    from bertwright.train.settings.phases import Phase
 
 _PLACE = ("time", "phase", "step", "total_steps")
 """Keys that identify a row."""

@@ -19,7 +19,7 @@ from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.model.dropout import seed_dropout
 from bertwright.objectives.term import Summed
-from bertwright.train.trained import Trained
+from bertwright.train.setup.trainee import Trained
 
 
 class MicroBatchTooLargeError(torch.cuda.OutOfMemoryError):

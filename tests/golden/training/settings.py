@@ -19,9 +19,9 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs
-from bertwright.train.identity import Settings as TrainSettings
 from bertwright.train.run import run
+from bertwright.train.settings.identity import Inputs
+from bertwright.train.settings.identity import Settings as TrainSettings
 
 NETWORK = {
     "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,

@@ -11,9 +11,9 @@ from bertwright.bench.training import Step, Training
 from bertwright.bench.workload import loader_of
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.meter import Meter
+from bertwright.train.monitor.throughput import Meter
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepSettings, train_step
-from bertwright.train.trained import Trained
 
 ONE = Training(threads=1)
 

@@ -185,5 +185,5 @@ def test_what_is_required_is_installed_with_bertwright() -> None:
 
 def test_a_torch_of_onnx_runtimes_environment_is_old_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "torch_build", lambda: TorchBuild("2.3.1+cpu", False))
-    monkeypatch.setattr("bertwright.train.graph.ort_packages.missing_ortmodule", lambda: "")
+    monkeypatch.setattr("bertwright.train.graph.packages.missing_ortmodule", lambda: "")
     assert (verdict("torch").level, verdict("torch").text) == ("ok", "2.3.1+cpu, without GPUs")

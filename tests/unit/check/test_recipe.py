@@ -20,8 +20,8 @@ from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.core.numbers import size_of
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL
-from bertwright.train import instructions as bounds
-from bertwright.train.graph import compiler, ort_packages
+from bertwright.train.graph import packages
+from bertwright.train.machine import cpu_isa
 
 Load = Callable[..., Recipe]
 OnGpu = Callable[[tuple[int, int] | None], None]
@@ -184,8 +184,8 @@ def test_what_compiles_must_be_there(
     load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = load("train.graph=compiled", "train.device=auto", "train.phases.0.micro_batch=4")
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
-    monkeypatch.setattr(compiler, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages.shutil, "which", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     monkeypatch.setattr(device, "gpu_memory", lambda: ())
     monkeypatch.setenv("CXX", "c++-99")
     (verdict,) = found(recipe, tmp_path / "run", "train.graph")
@@ -197,12 +197,12 @@ def test_what_compiles_must_be_there(
     on_gpu((9, 0))
     (verdict,) = found(recipe, tmp_path / "run", "train.graph")
     assert "train.graph = compiled needs Triton, which torch for GPUs comes with" in verdict.text
-    monkeypatch.setattr(compiler, "find_spec", lambda name: object())
+    monkeypatch.setattr(packages, "find_spec", lambda name: object())
     monkeypatch.delenv("CC", raising=False)
     (verdict,) = found(recipe, tmp_path / "run", "train.graph")
     assert verdict.text == "train.graph = compiled needs a C compiler (gcc or clang)."
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: name)
-    monkeypatch.setattr(compiler, "python_header", lambda: Path(__file__))
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name)
+    monkeypatch.setattr(packages, "python_header", lambda: Path(__file__))
     assert not found(recipe, tmp_path / "run", "train.graph")
 
 
@@ -210,7 +210,7 @@ def test_onnx_runtime_must_be_one_that_trains(
     load: Load, tmp_path: Path, on_gpu: OnGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = load("train.graph=ortmodule", "train.device=auto")
-    monkeypatch.setattr(ort_packages, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     monkeypatch.setattr(device, "gpu_memory", lambda: ())
     (verdict,) = found(recipe, tmp_path / "run", "train.graph")
     assert verdict.level == "error" and verdict.kind is MissingExtraError
@@ -438,7 +438,7 @@ def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
 
 
 def test_instructions_that_the_processor_lacks_are_an_error(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "processor_flags", lambda: frozenset({"avx2"}))
+    monkeypatch.setattr(cpu_isa, "processor_flags", lambda: frozenset({"avx2"}))
     recipe = load("train.cpu_isa=avx512", "train.device=cpu")
     (verdict,) = device.instructions(recipe, ("train",))
     assert verdict.level == "error" and "train.cpu_isa = avx512, but this processor" in verdict.text

@@ -24,9 +24,9 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
-from bertwright.train.pass_sizes import Kernels, Pass, layer_numbers
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.sizes import Computing, training_bytes
+from bertwright.train.memory.kept_numbers import Kernels, Pass, layer_numbers
+from bertwright.train.memory.rank_memory import Computing, training_bytes
+from bertwright.train.settings.phase_config import PhaseConfig
 
 __all__ = ["make_batch"]  # a fixture
 Load = Callable[..., Recipe]

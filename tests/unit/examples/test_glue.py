@@ -16,7 +16,7 @@ from bertwright.examples.labelled.read import find_files
 from bertwright.examples.labelled.records import records
 from bertwright.examples.labelled.sizes import text_sizes
 from bertwright.examples.labelled.tasks import Columns, LabelledTexts
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 SST2 = LabelledTexts(("negative", "positive"), (Columns("label", "sentence"),))
 

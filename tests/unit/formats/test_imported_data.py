@@ -36,7 +36,7 @@ from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.recognise import recognise
 from bertwright.formats.tfrecord import records
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.train.phases import resolve_phases
+from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
 
 KINDS: list[Kind] = [each.kind for each in FORMATS]

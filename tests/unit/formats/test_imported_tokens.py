@@ -33,7 +33,7 @@ from bertwright.formats.imported import tasks, tokens
 from bertwright.formats.megatron.index import open_index
 from bertwright.formats.names import Target
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.train.phases import resolve_phases
+from bertwright.train.settings.phases import resolve_phases
 
 Nested = list[list[list[int]]]
 WITHOUT_CHANCE = ("examples.plan=doc-sentences", "examples.short_seq_prob=0")

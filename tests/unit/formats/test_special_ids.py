@@ -21,7 +21,7 @@ from bertwright.formats.known import format_of
 from bertwright.formats.recognise import recognise
 from bertwright.formats.special_ids import ENTRIES, Misplaced, without_special_labels
 from bertwright.formats.statistics import statistics
-from bertwright.train.phases import resolve_phases
+from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
 
 SPECIAL = (PAD, CLS, SEP, MASK)

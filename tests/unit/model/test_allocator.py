@@ -8,7 +8,7 @@ import pytest
 from bertwright.model import device
 from bertwright.model.device import torch_settings
 from bertwright.train.config import TrainConfig
-from bertwright.train.start import torch_set_for
+from bertwright.train.setup.training_environment import torch_set_for
 
 PROGRAM = """
 import resource

@@ -14,7 +14,7 @@ from bertwright.check.known_data import read_data
 from bertwright.examples.labelled.sizes import TextSizes
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.work import phase_work
-from bertwright.train.pass_sizes import Pass, pass_numbers, scoring_bytes
+from bertwright.train.memory.kept_numbers import Pass, pass_numbers, scoring_bytes
 
 LABELS = 'labels = ["poor", "fine"]'
 

@@ -25,8 +25,8 @@ from bertwright.plan.shapes import PLAN
 from bertwright.plan.step_time import all_reduce_seconds, straggling
 from bertwright.plan.work import phase_work
 from bertwright.shipped import shipped
-from bertwright.train.phases import resolve_phases
-from bertwright.train.sizes import computing_of, training_bytes
+from bertwright.train.memory.rank_memory import computing_of, training_bytes
+from bertwright.train.settings.phases import resolve_phases
 
 Load = Callable[..., Recipe]
 GPUS = HardwareConfig(gpu="h100", gpus=8, cores=64, price=25.0)

@@ -17,7 +17,7 @@ from bertwright.plan.devices import gpu_named
 from bertwright.plan.machine import HardwareConfig, machine_of
 from bertwright.plan.step_time import StepTime, all_reduce_seconds, exposed_seconds, step_time, straggling
 from bertwright.plan.work import phase_work
-from bertwright.train.sizes import computing_of
+from bertwright.train.memory.rank_memory import computing_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scaling.md"
 PARAMETERS = 336_232_258

@@ -11,10 +11,10 @@ from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
 from bertwright.examples.sequences import Sequences
 from bertwright.plan.work import PhaseWork, phase_work
-from bertwright.train.engine.sizes import Sharing
-from bertwright.train.pass_sizes import Pass
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.sizes import Computing
+from bertwright.train.memory.held_tensors import Sharing
+from bertwright.train.memory.kept_numbers import Pass
+from bertwright.train.memory.rank_memory import Computing
+from bertwright.train.settings.phase_config import PhaseConfig
 
 Load = Callable[..., Recipe]
 ONE, FOUR = (Computing(Sharing(ranks=ranks)) for ranks in (1, 4))

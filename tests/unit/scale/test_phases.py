@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bertwright.scale.phases import scaled_phases
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 
 def phase(**keys: Any) -> PhaseConfig:

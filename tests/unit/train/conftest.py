@@ -14,8 +14,8 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import Inputs, Settings
 from bertwright.train.run import run
+from bertwright.train.settings.identity import Inputs, Settings
 
 MODEL = {
     "vocab_size": 200, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,

@@ -15,8 +15,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import batch_hash
 from bertwright.train.config import TrainConfig
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.phases import Phase, resolve_phases
+from bertwright.train.settings.phase_config import PhaseConfig
+from bertwright.train.settings.phases import Phase, resolve_phases
 
 Train = Callable[..., Artifact]
 GROWTH = [[0, 2], [3, 5], [5, 8]]

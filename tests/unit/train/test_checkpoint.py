@@ -12,8 +12,8 @@ import torch
 
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
-from bertwright.train.checkpoint import load, newest_valid, prune, remove_partial, save
-from bertwright.train.saving import Snapshot
+from bertwright.train.checkpoints.checkpoint import load, newest_valid, prune, remove_partial, save
+from bertwright.train.checkpoints.writers import Snapshot
 from bertwright.train.state import State
 
 IDENTITY = Identity("checkpoint", 1, {}, {})

@@ -17,8 +17,8 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, EngineConfig, FsdpConfig, ZeroConfig
 from bertwright.train.engine.partition import owned, part
 from bertwright.train.engine.single import Single
-from bertwright.train.engine.sizes import Sharing, held_bytes, moment_bytes
-from bertwright.train.sizes import computing_of, training_bytes
+from bertwright.train.memory.held_tensors import Sharing, held_bytes, moment_bytes
+from bertwright.train.memory.rank_memory import computing_of, training_bytes
 
 BASE = BertModelConfig(size="base").resolve(30522)
 LARGE = BertModelConfig(size="large").resolve(30522)

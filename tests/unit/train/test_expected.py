@@ -10,8 +10,8 @@ from tests.unit.train.test_run import Notes, metric_lines
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
-from bertwright.train.expected import outside
-from bertwright.train.expected_config import ExpectedLoss
+from bertwright.train.config import ExpectedLoss
+from bertwright.train.monitor.expected import outside
 
 BANDS = (ExpectedLoss(step=1, low=5.0, high=7.0), ExpectedLoss(step=10, low=3.0, high=4.0))
 

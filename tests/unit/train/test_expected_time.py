@@ -8,7 +8,7 @@ from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes
 
 from bertwright.core.artifact import Artifact
-from bertwright.train.expected import ENOUGH, ExpectedTime
+from bertwright.train.monitor.expected import ENOUGH, ExpectedTime
 
 FIRST: Any = SimpleNamespace(index=0)
 SECOND: Any = SimpleNamespace(index=1)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bertwright.train.forecast import Forecast
-from bertwright.train.phases import Phase
+from bertwright.train.monitor.step_stats import Window, full_times, time_left
+from bertwright.train.settings.forecast import Forecast
+from bertwright.train.settings.phases import Phase
 from bertwright.train.state import State
-from bertwright.train.window import Window, full_times, time_left
 
 FIRST = {
     "index": 0, "steps": 100, "room": 1000, "heldout_room": 500, "evaluate_every": 50, "checkpoint_every": 30,

@@ -26,7 +26,7 @@ from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.objectives.pretraining import PreTraining
-from bertwright.train.graph import compiler, ort_packages
+from bertwright.train.graph import packages
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.graph.graph import run_as
 
@@ -75,7 +75,7 @@ def test_one_graph_of_the_whole_network_serves_every_batch(family: Any, again: b
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_the_compiler_learns_how_deterministic_torch_was_asked_to_be_before_it_was_loaded(mode: int) -> None:
-    if missing := compiler.missing_compiler("cpu"):
+    if missing := packages.missing_compiler("cpu"):
         pytest.skip(f"nothing is compiled without {missing}")
     before, told = torch.get_deterministic_debug_mode(), torch._inductor.config.deterministic
     try:
@@ -135,10 +135,10 @@ def test_what_is_not_compiled_has_no_graphs_to_record() -> None:
 def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    monkeypatch.setattr(packages.shutil, "which", lambda name: None)
     with pytest.raises(RecipeError, match=r"train\.graph = compiled needs a C\+\+ compiler \(g\+\+\)\. Install it"):
         run_as(torch.nn.Linear(2, 2), CompiledConfig(), CPU)
-    monkeypatch.setattr(compiler, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(RecipeError, match=r"needs Triton.*train\.graph=eager"):
         run_as(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))
 
@@ -175,10 +175,10 @@ def test_what_a_compiler_needs_is_that_of_its_device(
     path = tmp_path / "Python.h"
     if header:
         path.touch()
-    monkeypatch.setattr(compiler, "find_spec", lambda name: object())
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: name if name in programs else None)
-    monkeypatch.setattr(compiler, "python_header", lambda: path)
-    assert compiler.missing_compiler(device) == missing.format(header=path)
+    monkeypatch.setattr(packages, "find_spec", lambda name: object())
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name if name in programs else None)
+    monkeypatch.setattr(packages, "python_header", lambda: path)
+    assert packages.missing_compiler(device) == missing.format(header=path)
 
 
 class Small(torch.nn.Module):
@@ -229,10 +229,10 @@ def test_a_graph_that_cannot_be_had_is_never_another_one(monkeypatch: pytest.Mon
     with pytest.raises(RecipeError, match=r"no graph 'onnx'\. Use one of eager, compiled, ortmodule\."):
         wrap_graph(Small(), "onnx")  # type: ignore[arg-type]
     monkeypatch.delenv("CXX", raising=False)
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    monkeypatch.setattr(packages.shutil, "which", lambda name: None)
     with pytest.raises(RecipeError, match=r"the graph compiled needs a C\+\+ compiler \(g\+\+\)\. Install it, or use"):
         wrap_graph(Small(), "compiled")
-    monkeypatch.setattr(ort_packages, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(
         MissingExtraError, match=r"needs ONNX Runtime's training package \(onnxruntime-training-cpu 1\."
     ):
@@ -244,9 +244,9 @@ def test_a_graph_that_cannot_be_had_is_never_another_one(monkeypatch: pytest.Mon
 def test_the_extension_that_is_built_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "training" / "ortmodule" / "torch_cpp_extensions"
     found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(ort_packages, "find_spec", lambda name: found)
-    assert "onnxruntime-training" in ort_packages.missing_ortmodule(), "a package that computes and does not train"
+    monkeypatch.setattr(packages, "find_spec", lambda name: found)
+    assert "onnxruntime-training" in packages.missing_ortmodule(), "a package that computes and does not train"
     folder.mkdir(parents=True)
-    assert ort_packages.missing_ortmodule().startswith("the extension of torch")
+    assert packages.missing_ortmodule().startswith("the extension of torch")
     (folder / "aten_op_executor.so").touch()
-    assert ort_packages.missing_ortmodule() == ""
+    assert packages.missing_ortmodule() == ""

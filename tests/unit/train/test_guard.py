@@ -21,8 +21,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import DataError, DivergedError, Interrupted, RecipeError
 from bertwright.train import run as loop
 from bertwright.train.averaging.ema import Ema
+from bertwright.train.config import GuardConfig
 from bertwright.train.guard import loss_limit, norm_limit, noted
-from bertwright.train.guard_config import GuardConfig
 from bertwright.train.state import State, state_of
 from bertwright.train.step import StepResult
 

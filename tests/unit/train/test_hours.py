@@ -16,8 +16,8 @@ from tests.unit.train.test_run import Notes, metric_lines
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted
 from bertwright.train.config import TrainConfig
-from bertwright.train.phase_config import PhaseConfig
-from bertwright.train.phases import Phase, resolve_phases
+from bertwright.train.settings.phase_config import PhaseConfig
+from bertwright.train.settings.phases import Phase, resolve_phases
 
 Train = Callable[..., Artifact]
 SECONDS = 300

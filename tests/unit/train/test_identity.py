@@ -15,7 +15,7 @@ from bertwright.core.log import SILENT
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.identity import (
+from bertwright.train.settings.identity import (
     CHECKPOINTS,
     Settings,
     checkpoint_identity,

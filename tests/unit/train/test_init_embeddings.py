@@ -27,10 +27,10 @@ from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.vocabulary import Vocabulary
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.model import build_model
-from bertwright.train import init_embeddings
 from bertwright.train.config import TrainConfig
-from bertwright.train.init_embeddings import LOGIT_STD, embeddings, mutual_information, start_from_text
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup import initial_weights
+from bertwright.train.setup.initial_weights import LOGIT_STD, embeddings, mutual_information, start_from_text
 
 Train = Callable[..., Artifact]
 UNSEEN = (0, 4, 39)
@@ -112,7 +112,7 @@ def test_the_time_that_it_takes_is_training_but_not_of_the_phase(train: Train, m
     def slow(*given: Any) -> float:
         return start_from_text(*given) + 3000
 
-    monkeypatch.setattr(init_embeddings, "start_from_text", slow)
+    monkeypatch.setattr(initial_weights, "start_from_text", slow)
     notes = Notes()
     counts = train("done", **FROM_TEXT, phases=[{**PHASES[0], "warmup": 0.5, "hours": 1}], log=notes).counts
     assert counts["steps"] == 12 and 3000 <= counts["train_seconds"] < 3060

@@ -20,7 +20,7 @@ from bertwright.model.interop.stock import load_tensors
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.transfer_config import other_kinds, transfer
 from bertwright.train.config import TrainConfig
-from bertwright.train.init_from import taken
+from bertwright.train.setup.initial_weights import taken
 
 Train = Callable[..., Artifact]
 PHASE = {**PHASES[0], "steps": 60}

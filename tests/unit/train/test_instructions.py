@@ -16,9 +16,10 @@ from tests.unit.train.test_run import Notes
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.processor import processor_flags
-from bertwright.train import build, instructions
 from bertwright.train.config import TrainConfig
-from bertwright.train.instructions import BOUNDS, VARIABLES, bound, in_use, lacking, widest
+from bertwright.train.machine import cpu_isa
+from bertwright.train.machine.cpu_isa import BOUNDS, VARIABLES, bound, in_use, lacking, widest
+from bertwright.train.setup import build
 
 ROOT = Path(__file__).parents[3]
 ALL = frozenset({"avx2", "avx512bw", "avx512_bf16", "amx_bf16"})
@@ -35,10 +36,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     for name in (*VARIABLES, "DNNL_MAX_CPU_ISA"):
         monkeypatch.setenv(name, "")  # so that what is set is taken back
         monkeypatch.delenv(name)
-    monkeypatch.setattr(instructions.sys, "modules", {k: v for k, v in sys.modules.items() if k != "torch"})
+    monkeypatch.setattr(cpu_isa.sys, "modules", {k: v for k, v in sys.modules.items() if k != "torch"})
 
     def has(flags: frozenset[str] = ALL) -> None:
-        monkeypatch.setattr(instructions, "processor_flags", lambda: flags)
+        monkeypatch.setattr(cpu_isa, "processor_flags", lambda: flags)
 
     return has
 
@@ -110,7 +111,7 @@ def test_another_word_in_the_environment_is_refused(
 
 def test_once_torch_is_loaded_it_is_refused(machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     machine()
-    monkeypatch.setattr(instructions.sys, "modules", sys.modules | {"torch": torch})
+    monkeypatch.setattr(cpu_isa.sys, "modules", sys.modules | {"torch": torch})
     with pytest.raises(RecipeError, match=r"before torch is loaded.*Set ATEN_CPU_CAPABILITY=avx2 .*before Python"):
         bound(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
     for name, value in zip(VARIABLES, BOUNDS["avx2"], strict=True):
@@ -155,7 +156,7 @@ def computed(cpu_isa: str, tmp_path: Path, **environment: str) -> dict[str, Any]
         "except AttributeError:\n"  # this recipe has nothing to train on, but torch is loaded by then
         "    import torch\n"
         "    from bertwright.core.errors import RecipeError\n"
-        "    from bertwright.train.instructions import in_use\n"
+        "    from bertwright.train.machine.cpu_isa import in_use\n"
         "    from bertwright.train.precision.config import Bf32Config\n"
         "    from bertwright.train.precision.precision import build_precision\n"
         "    refused = ''\n"

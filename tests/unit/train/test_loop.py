@@ -15,8 +15,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.log import Silent
 from bertwright.model.batch import PackedBatch
 from bertwright.train import run as loop
-from bertwright.train import trained
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup import trainee
 from bertwright.train.step import StepResult, StepSettings
 
 Train = Callable[..., Artifact]
@@ -40,13 +40,13 @@ def test_every_step_of_every_phase_drops_by_a_key_of_its_own(train: Train, monke
 
 def test_batches_are_prepared_while_the_step_before_is_trained(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the loader's thread, where a GPU's batches are pinned; on a CPU nothing is."""
-    real, threads = trained.host_tensors, list[str]()
+    real, threads = trainee.host_tensors, list[str]()
 
     def noting(*arguments: Any) -> PackedBatch:
         threads.append(threading.current_thread().name)
         return real(*arguments)
 
-    monkeypatch.setattr(trained, "host_tensors", noting)
+    monkeypatch.setattr(trainee, "host_tensors", noting)
     monkeypatch.setattr(torch.Tensor, "pin_memory", None)
     train(phases=[PHASE | {"micro_batch": 4}], evaluate_every=8)
     of_the_loader = [name for name in threads if name.startswith("loader")]

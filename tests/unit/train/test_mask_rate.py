@@ -11,8 +11,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.masking_config import MaskingConfig
-from bertwright.train import phase_data
 from bertwright.train import run as loop
+from bertwright.train.settings import phase_data
 
 Train = Callable[..., Artifact]
 PHASE: dict[str, Any] = {**PHASES[0], "length": 32, "masking": {"rate": [[0, 0.3], [6, 0.15]]}}

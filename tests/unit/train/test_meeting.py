@@ -11,7 +11,7 @@ import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bertwright.core.errors import RankError, RecipeError
-from bertwright.train.meeting import _KEY, _line, meet, our_name
+from bertwright.train.ranks.rendezvous import _KEY, _line, meet, our_name
 
 
 @pytest.fixture

@@ -22,10 +22,10 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.config_file import read_config_file
 from bertwright.model.flops import forward_flops
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.meter import Meter, build_meter
+from bertwright.train.monitor.throughput import Meter, build_meter
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.state import state_of
 
 Train = Callable[..., Artifact]

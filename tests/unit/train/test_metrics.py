@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bertwright.core.errors import ArtifactError
-from bertwright.train.metrics import Metrics, saved_before
+from bertwright.train.monitor.metrics import Metrics, saved_before
 
 
 def row(step: int, saved: bool = False) -> dict[str, object]:

@@ -28,11 +28,11 @@ from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig
-from bertwright.train.engine.sizes import Sharing
-from bertwright.train.identity import Inputs, Settings
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.memory.held_tensors import Sharing
+from bertwright.train.memory.rank_memory import FILLED, Computing, computing_of, fitting_sequences, training_bytes
 from bertwright.train.run import run
-from bertwright.train.sizes import FILLED, Computing, computing_of, fitting_sequences, training_bytes
+from bertwright.train.settings.identity import Inputs, Settings
+from bertwright.train.settings.phase_config import PhaseConfig
 
 Train = Callable[..., Artifact]
 AUTO = [{**phase, "micro_batch": "auto"} for phase in PHASES]

@@ -24,7 +24,7 @@ from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.config import TrainConfig
 from bertwright.train.mirror import mirror as mirroring
 from bertwright.train.mirror import restore as restoring
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.session import Session
 
 Train = Callable[..., Artifact]

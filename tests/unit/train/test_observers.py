@@ -15,12 +15,11 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.train.config import TrainConfig
-from bertwright.train.observers import watch
-from bertwright.train.observers.build import build_observer
-from bertwright.train.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig, WandbConfig
-from bertwright.train.observers.observer import Observed, Row, numbers_of
-from bertwright.train.observers.settings import flat
-from bertwright.train.ranks import Ranks
+from bertwright.train.monitor.observers import watch
+from bertwright.train.monitor.observers.config import MlflowConfig, ObserverConfig, TensorBoardConfig, WandbConfig
+from bertwright.train.monitor.observers.observer import Observed, Row, flat, numbers_of
+from bertwright.train.monitor.observers.watch import build_observer
+from bertwright.train.ranks.ranks import Ranks
 
 Train = Callable[..., Artifact]
 

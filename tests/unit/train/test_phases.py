@@ -10,7 +10,7 @@ from tests.reference.unions import sections_of
 from bertwright.core.errors import RecipeError
 from bertwright.optim.config import ScheduleConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.phases import Phase, resolve_phases, samples_of_epochs
+from bertwright.train.settings.phases import Phase, resolve_phases, samples_of_epochs
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-2}
 

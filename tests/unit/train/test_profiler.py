@@ -14,8 +14,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from torch.autograd import DeviceType
 
 from bertwright.core.artifact import Artifact
-from bertwright.train.profile_table import BACKWARD, FORWARD, STEP, UPDATE, table
-from bertwright.train.profiler import StepProfiler
+from bertwright.train.monitor.profiler import BACKWARD, FORWARD, STEP, UPDATE, StepProfiler, table
 
 Train = Callable[..., Artifact]
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
-from bertwright.train import ranks
-from bertwright.train.agreement import assert_equal
-from bertwright.train.process_group import process_group
-from bertwright.train.ranks import Ranks
-from bertwright.train.watchdog import Watchdog
+from bertwright.train.ranks import ranks
+from bertwright.train.ranks.agreement import assert_equal
+from bertwright.train.ranks.process_group import process_group
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.ranks.watchdog import Watchdog
 
 
 def test_a_process_started_plainly_is_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:

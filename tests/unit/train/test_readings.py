@@ -30,9 +30,9 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
 from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import Precision
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepSettings, train_step
-from bertwright.train.trained import Trained
 
 WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "unique", "repeat_interleave"}
 """What aten can only answer by numbers that lie on the device."""

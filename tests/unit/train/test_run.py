@@ -30,7 +30,7 @@ from bertwright.examples.store import Store
 from bertwright.model.config import network_of
 from bertwright.optim.config import MuonConfig
 from bertwright.train import after_step
-from bertwright.train.checkpoint import load, prune
+from bertwright.train.checkpoints.checkpoint import load, prune
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as vocab_run
 

@@ -21,11 +21,10 @@ from bertwright.core.errors import DataError, Interrupted
 from bertwright.core.files import sha256
 from bertwright.optim.config import AdamWConfig
 from bertwright.train import run as loop
-from bertwright.train import tensor_files
-from bertwright.train.config import TrainConfig
-from bertwright.train.guard_config import GuardConfig
-from bertwright.train.saving import Snapshot, Writer, copied
-from bertwright.train.sizes import computing_of
+from bertwright.train.checkpoints import tensor_files
+from bertwright.train.checkpoints.writers import Snapshot, Writer, copied
+from bertwright.train.config import GuardConfig, TrainConfig
+from bertwright.train.memory.rank_memory import computing_of
 
 Train = Callable[..., Artifact]
 AVERAGES = ["none", {"kind": "ema", "decay": 0.9}, {"kind": "last", "count": 2, "every": 2}]

@@ -13,7 +13,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
 from bertwright.optim.config import LambConfig
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 Train = Callable[..., Artifact]
 PHASE = PHASES[0]

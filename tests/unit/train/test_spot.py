@@ -18,12 +18,11 @@ from tests.unit.train.test_saving import Notes, tensors_of
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
-from bertwright.train.asked import Asked, asked_from_outside
 from bertwright.train.config import TrainConfig
-from bertwright.train.spot import watch
-from bertwright.train.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
-from bertwright.train.spot.notices import notices, seconds_left
-from bertwright.train.spot.watch import watched_for_notices
+from bertwright.train.machine.spot import notices as spot
+from bertwright.train.machine.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
+from bertwright.train.machine.spot.notices import notices, seconds_left, watched_for_notices
+from bertwright.train.machine.stop_requests import Asked, asked_from_outside
 
 Train = Callable[..., Artifact]
 
@@ -58,7 +57,7 @@ def test_each_cloud_is_asked_in_its_own_way(cloud: Any, metadata: Metadata) -> N
 def test_the_seconds_left_are_those_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     monkeypatch.setattr(
-        "bertwright.train.spot.notices.datetime", SimpleNamespace(now=lambda zone: now.astimezone(zone))
+        "bertwright.train.machine.spot.notices.datetime", SimpleNamespace(now=lambda zone: now.astimezone(zone))
     )
     assert seconds_left(now + timedelta(seconds=30)) == 30
     assert seconds_left((now + timedelta(seconds=30)).replace(tzinfo=None)) == 30
@@ -158,7 +157,7 @@ def test_a_notice_leads_to_a_checkpoint(
 def test_what_stopped_training_is_named(train: Train, monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
     # A notice that came after it was asked whether to save; a signal in the step of a notice that ends nothing.
     asked = Asked(lambda: signalled, lambda: signalled, lambda: not signalled)
-    monkeypatch.setattr("bertwright.train.start.asked_from_outside", lambda *_: nullcontext(asked))
+    monkeypatch.setattr("bertwright.train.setup.training_environment.asked_from_outside", lambda *_: nullcontext(asked))
     with pytest.raises(Interrupted, match="stopped by a signal" if signalled else "stopped by a notice that the cloud"):
         train("run")
 
@@ -169,7 +168,7 @@ def test_what_begins_to_answer_is_waited_for(metadata: Metadata, monkeypatch: py
     with watched_for_notices(config, notes):
         until(lambda: len(metadata.asked) > 5)
         assert not notes.lines, "Azure takes up to two minutes to begin"
-        monkeypatch.setattr(watch, "BEGINS", 0.0)
+        monkeypatch.setattr(spot, "BEGINS", 0.0)
         until(lambda: bool(notes.lines))
         metadata.answer = json.dumps({"Events": []}).encode()
         until(lambda: len(notes.lines) > 1)
@@ -179,7 +178,7 @@ def test_what_begins_to_answer_is_waited_for(metadata: Metadata, monkeypatch: py
 def test_nobody_who_answers_is_said_once_and_ends_nothing(
     train: Train, metadata: Metadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "BEGINS", 0.0)
+    monkeypatch.setattr(spot, "BEGINS", 0.0)
     undisturbed, notes = train("undisturbed"), Notes()
     metadata.answer = b"{}"
     done = train("run", log=notes, spot_notice={"kind": "azure", "address": metadata.address, "every": 0.001})

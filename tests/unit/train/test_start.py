@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.train.phase_lengths import check_phase_lengths
-from bertwright.train.start import training_device
+from bertwright.train.settings.phase_changes import check_phase_lengths
+from bertwright.train.setup.training_environment import training_device
 from bertwright.train.state import PhaseEnd, State
 
 

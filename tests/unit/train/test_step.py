@@ -20,9 +20,9 @@ from bertwright.optim.config import AdamWConfig
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepResult, StepSettings, train_step
-from bertwright.train.trained import Trained
 
 __all__ = ["make_batch", "tiny"]  # fixtures
 MakeBatch = Callable[..., PackedBatch]

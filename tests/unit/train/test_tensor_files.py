@@ -11,11 +11,11 @@ from bertwright.core.artifact import open_artifact
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.log import SILENT
-from bertwright.train.checkpoint import load, newest_valid, publish, remove_partial, save, save_part
+from bertwright.train.checkpoints.checkpoint import load, newest_valid, publish, remove_partial, save, save_part
+from bertwright.train.checkpoints.tensor_files import hash_of
+from bertwright.train.checkpoints.writers import Snapshot
 from bertwright.train.engine.partition import Share
-from bertwright.train.saving import Snapshot
 from bertwright.train.state import State
-from bertwright.train.tensor_files import hash_of
 
 IDENTITY = Identity("checkpoint", 1, {}, {}, {})
 STATE = State(total_steps=7)

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from bertwright.examples.masking_config import MaskingConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.phase_config import PhaseConfig
+from bertwright.train.settings.phase_config import PhaseConfig
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-3, "steps": 3}
 

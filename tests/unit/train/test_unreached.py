@@ -10,7 +10,7 @@ from tests.unit.train.test_guard import Lines
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.train.config import TrainConfig
-from bertwright.train.unreached import known_ends, never_due, unreached
+from bertwright.train.settings.unreachable_settings import known_ends, never_due, unreached
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-3, "steps": 20}
 UNKNOWN = {**PHASE, "steps": None, "epochs": 2.0}

@@ -14,9 +14,10 @@ from tests.unit.train.test_run import Notes, same, weights
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
-from bertwright.train import facts, waiting
 from bertwright.train.config import TrainConfig
-from bertwright.train.waiting import POLICY, free_cores, settle, threads_for, threads_said
+from bertwright.train.machine import thread_policy
+from bertwright.train.machine.thread_policy import POLICY, free_cores, settle, threads_for, threads_said
+from bertwright.train.monitor import session_record
 
 Train = Callable[..., Artifact]
 ROOT = Path(__file__).parents[3]
@@ -29,15 +30,15 @@ def config(**settings: Any) -> TrainConfig:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`machine(cores, free)`: what is measured; the environment says nothing, and torch is not loaded."""
-    for name in ("OMP_NUM_THREADS", *waiting.GIVEN):
+    for name in ("OMP_NUM_THREADS", *thread_policy.GIVEN):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(POLICY, "")  # so that what is set is taken back
     monkeypatch.delenv(POLICY)
-    monkeypatch.setattr(waiting.sys, "modules", {k: v for k, v in sys.modules.items() if k != "torch"})
+    monkeypatch.setattr(thread_policy.sys, "modules", {k: v for k, v in sys.modules.items() if k != "torch"})
 
     def has(cores: int, free: float) -> None:
-        monkeypatch.setattr(waiting, "_cores", lambda: cores)
-        monkeypatch.setattr(waiting, "free_cores", lambda: free)
+        monkeypatch.setattr(thread_policy, "_cores", lambda: cores)
+        monkeypatch.setattr(thread_policy, "free_cores", lambda: free)
 
     return has
 
@@ -80,7 +81,7 @@ def test_where_no_threads_wait_nothing_is_measured(machine: Callable[..., None],
 
 def test_once_torch_is_loaded_it_is_too_late(machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     machine(2, 0.1)
-    monkeypatch.setattr(waiting.sys, "modules", sys.modules | {"torch": torch})
+    monkeypatch.setattr(thread_policy.sys, "modules", sys.modules | {"torch": torch})
     settle(config(), Notes())  # type: ignore[arg-type]
     assert POLICY not in os.environ
 
@@ -89,24 +90,24 @@ def test_a_busy_core_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """One core, which this test shares between the measurement and a process that does nothing but count."""
     core = min(os.sched_getaffinity(0))
     before = os.sched_getaffinity(0)
-    monkeypatch.setattr(waiting, "_cores", lambda: 1)
+    monkeypatch.setattr(thread_policy, "_cores", lambda: 1)
     os.sched_setaffinity(0, {core})
     try:
         with subprocess.Popen([sys.executable, "-I", "-S", "-c", "while True: pass"]) as other:
-            assert 0 < free_cores.__wrapped__() < waiting.FREE
+            assert 0 < free_cores.__wrapped__() < thread_policy.FREE
             other.kill()
     finally:
         os.sched_setaffinity(0, before)
 
 
 def test_a_run_that_goes_on_keeps_its_threads(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (waiting, facts):
+    for module in (thread_policy, session_record):
         monkeypatch.setattr(module, "free_cores", lambda: 1.6)
     before = torch.get_num_threads()
     undisturbed = train("undisturbed", threads="auto")
     with pytest.raises(Interrupted):
         train("run", threads="auto", log=Notes(kill_at_row=2))
-    monkeypatch.setattr(waiting, "free_cores", lambda: 1.0)
+    monkeypatch.setattr(thread_policy, "free_cores", lambda: 1.0)
     notes = Notes()
     done = train("run", threads="auto", log=notes)
     first, last = done.counts["sessions"]
@@ -148,8 +149,8 @@ def test_the_policy_is_set_before_torch_is_loaded() -> None:
     """As a run starts: the stage's row settles it, then the stage is imported."""
     program = (
         "import os, sys\n"
-        "from bertwright.train import waiting\n"
-        "waiting._cores, waiting.free_cores = lambda: 2, lambda: 0.4\n"
+        "from bertwright.train.machine import thread_policy\n"
+        "thread_policy._cores, thread_policy.free_cores = lambda: 2, lambda: 0.4\n"
         "from bertwright.core.log import SILENT\n"
         "from bertwright.pipeline import stage\n"
         "from bertwright.train.config import TrainConfig\n"
@@ -162,7 +163,7 @@ def test_the_policy_is_set_before_torch_is_loaded() -> None:
         "    print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    for name in ("OMP_NUM_THREADS", *waiting.GIVEN):
+    for name in ("OMP_NUM_THREADS", *thread_policy.GIVEN):
         environment.pop(name, None)
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert ended.stdout == "True PASSIVE\n"

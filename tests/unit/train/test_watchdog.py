@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from bertwright.core.errors import RankError, RecipeError
-from bertwright.train import meeting, watchdog
 from bertwright.train.config import TrainConfig
-from bertwright.train.peer import Peer
-from bertwright.train.watchdog import Watchdog, failure
+from bertwright.train.ranks import rendezvous, watchdog
+from bertwright.train.ranks.rendezvous import Peer
+from bertwright.train.ranks.watchdog import Watchdog, failure
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +166,7 @@ def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
 
     def arrive(rank: int) -> None:
         with pytest.raises(RankError) as error:
-            meeting.meet(rank, 4, 2)
+            rendezvous.meet(rank, 4, 2)
         told.append(str(error.value))
 
     ranks = [threading.Thread(target=arrive, args=(rank,)) for rank in (0, 2)]
@@ -187,10 +187,10 @@ def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
     store = TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=True, wait_for_workers=False)
     store.set("the first rank listens at", f"{free_port()} 0123 rank 0 of 2 (process 1 on gone)")
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-    found: dict[int, meeting.Meeting] = {}
+    found: dict[int, rendezvous.Meeting] = {}
 
     def arrive(rank: int) -> None:
-        found[rank] = meeting.meet(rank, 2, 20)
+        found[rank] = rendezvous.meet(rank, 2, 20)
 
     second = threading.Thread(target=arrive, args=(1,))
     second.start()
@@ -219,7 +219,7 @@ def test_without_a_place_to_meet_the_launcher_is_named(port: str, monkeypatch: p
     with pytest.raises(
         RecipeError, match="MASTER_ADDR and MASTER_PORT do not give the address where they connect.*torchrun"
     ):
-        meeting.meet(0, 2, 1)
+        rendezvous.meet(0, 2, 1)
 
 
 def test_a_port_that_is_taken_is_named(launched: None) -> None:
@@ -227,4 +227,4 @@ def test_a_port_that_is_taken_is_named(launched: None) -> None:
         taken.bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
         taken.listen()
         with pytest.raises(RankError, match=r"rank 0 cannot connect to the others at 127\.0\.0\.1:\d+ .* port is free"):
-            meeting.meet(0, 2, 1)
+            rendezvous.meet(0, 2, 1)

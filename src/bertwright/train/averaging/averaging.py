@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bertwright.core.errors import RecipeError
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig, NoAveragingConfig
-from bertwright.train.phases import Phase
+from bertwright.train.settings.phases import Phase
 
 
 class Averaging(Protocol):

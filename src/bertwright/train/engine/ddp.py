@@ -18,7 +18,7 @@ from bertwright.optim.norms import clip_part
 from bertwright.train.engine.config import DdpConfig, ZeroConfig
 from bertwright.train.engine.partition import Share
 from bertwright.train.engine.single import Single, gradient_of
-from bertwright.train.ranks import Ranks, Sum
+from bertwright.train.ranks.ranks import Ranks, Sum
 
 LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """Dtypes to which gradients are rounded for sending, by their names in recipes; otherwise they are sent unchanged."""

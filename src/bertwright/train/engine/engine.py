@@ -23,7 +23,7 @@ from bertwright.train.engine.config import (
 )
 from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.single import Single
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
 
 
 class Root(Protocol):

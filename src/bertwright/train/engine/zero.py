@@ -18,7 +18,7 @@ from bertwright.train.engine.config import ZeroConfig
 from bertwright.train.engine.ddp import DataParallel
 from bertwright.train.engine.partition import owned
 from bertwright.train.engine.single import Single
-from bertwright.train.ranks import Ranks
+from bertwright.train.ranks.ranks import Ranks
 
 
 class Zero:

@@ -1,8 +1,8 @@
-"""Prepares a network for its graph mode, and checks that this machine supports it."""
+"""Prepares a network for its graph mode, and checks that this machine supports it; also in a user's own loop."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Literal, assert_never, get_args
 
 import torch
 from torch import nn
@@ -10,9 +10,8 @@ from torch import nn
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.graph.compiler import missing_compiler
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig, OrtModuleConfig
-from bertwright.train.graph.ort_packages import REMEDY, missing_ortmodule
+from bertwright.train.graph.packages import REMEDY, missing_compiler, missing_ortmodule
 
 _SHAPES = 128
 """Maximum number of shapes that a training may have."""
@@ -53,3 +52,43 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
             return OrtNetwork(model)
         case _:
             assert_never(config)
+
+
+GraphKind = Literal["eager", "compiled", "ortmodule"]
+
+
+def wrap_graph(model: nn.Module, kind: GraphKind) -> nn.Module:
+    """Return a module that runs the forward and backward passes of `model` as `kind` says; call it in place of `model`.
+
+    `eager` runs operations as written, `compiled` uses torch.compile, and `ortmodule` uses ONNX Runtime, for modules
+    whose inputs are tensors or dictionaries of tensors. The parameters and their names are unchanged, so an optimizer
+    may be created before or after. No kind ever falls back to another: raises `RecipeError` for an unknown kind, a
+    missing compiler, or a class of torch itself to compile, and `MissingExtraError` without ONNX Runtime's training
+    package.
+    """
+    match kind:
+        case "eager":
+            return model
+        case "compiled":
+            device = next((p.device.type for p in model.parameters()), "cpu")
+            if missing := missing_compiler(device):
+                raise RecipeError(f"the graph compiled needs {missing}. Install it, or use eager.")
+            # torch does not compile a forward method from its own files in place, and gives no warning.
+            if type(model).forward.__module__.startswith("torch."):
+                raise RecipeError(
+                    f"the graph compiled compiles forward, but the forward of {type(model).__name__} is torch's own, "
+                    "which is not compiled. Put the model into a module of your own, with a forward that calls it."
+                )
+            model.compile()
+            return model
+        case "ortmodule":
+            if missing := missing_ortmodule():
+                raise MissingExtraError(
+                    f"the graph ortmodule needs {missing}. Run make ort-env in a checkout of bertwright and use "
+                    ".venv-ort/bin/python, or use eager."
+                )
+            from bertwright.train.graph.ortmodule import by_onnx_runtime
+
+            return by_onnx_runtime(model)
+        case _:
+            raise RecipeError(f"there is no graph {kind!r}. Use one of {', '.join(get_args(GraphKind))}.")

@@ -20,12 +20,12 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Log
 from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
-from bertwright.train.checkpoint import worth_keeping
-from bertwright.train.identity import CHECKPOINTS
-from bertwright.train.metrics import rows_until
+from bertwright.train.checkpoints.checkpoint import worth_keeping
 from bertwright.train.mirror.graphs import copy_graphs
 from bertwright.train.mirror.restore import refuse_others
 from bertwright.train.mirror.steps import ROWS, steps, whole
+from bertwright.train.monitor.metrics import rows_until
+from bertwright.train.settings.identity import CHECKPOINTS
 
 
 @dataclass(frozen=True)

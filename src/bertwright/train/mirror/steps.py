@@ -15,7 +15,7 @@ from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.manifest import read_manifest
 from bertwright.core.remote_folder import RemoteFolder
-from bertwright.train.identity import CHECKPOINTS
+from bertwright.train.settings.identity import CHECKPOINTS
 from bertwright.train.state import State, state_of
 
 ROWS = "metrics.jsonl"

@@ -1,0 +1,1 @@
+"""Checkpoints: written, found again, and finished as the model of the run."""

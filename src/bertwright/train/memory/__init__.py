@@ -1,0 +1,1 @@
+"""The memory that a training takes on a rank, estimated from its settings. Imports no torch."""

@@ -1,0 +1,1 @@
+"""What a training measures and who is shown it: metrics rows, throughput, profiles, observers."""

@@ -1,0 +1,137 @@
+"""Checks before the first step that all ranks run the same training; if not, every rank reports the differences.
+
+Hashes are compared first. The ranks exchange the hashed values only if the hashes differ. They include the code as it
+is installed, file by file: two commits, or an installation that somebody edited, may have the same version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel
+
+from bertwright._version import __version__
+from bertwright.core import rng
+from bertwright.core.config import role
+from bertwright.core.dotted import leaves
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import sha256, sha256_of
+from bertwright.model.device import resolve_device
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.setup.job import Job
+
+OWN = {"device", "timeout", "start_timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
+"""Keys of `[train]` that may differ between ranks, or that only rank 0 uses. All other keys must agree."""
+_LONGEST = 100
+"""Characters of a value that are sent and shown; a longer value is cut off and followed by its hash."""
+_SHOWN = 8
+"""Maximum number of keys listed in an error."""
+
+
+def assert_same_training(ranks: Ranks, job: Job) -> None:
+    """Raise `ArtifactError` on every rank, naming the keys and both values, unless all ranks have the same recipe,
+    code of bertwright, vocabulary and data. All ranks must call this together."""
+    if ranks.world == 1:
+        return
+    ours = dict(_training(job))
+    if _alike(ranks, json.dumps(ours)):
+        return
+    first, *others = (dict(json.loads(text)) for text in _texts(ranks, json.dumps(ours)))
+    other, theirs = next((rank, each) for rank, each in enumerate(others, 1) if each != first)
+    keys = [key for key in (first | theirs) if first.get(key) != theirs.get(key)]
+    said = [
+        f"{key} is {first.get(key, 'absent')} on rank 0 and {theirs.get(key, 'absent')} on rank {other}" for key in keys
+    ]
+    more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    raise ArtifactError(
+        f"the {ranks.world} ranks have different settings: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
+        "same recipe and overrides, the same code of bertwright, the same shared run folder (--out), and either a "
+        "GPU for every rank or none (train.device)."
+    )
+
+
+def assert_equal(ranks: Ranks, value: str, what: str) -> None:
+    """Raise `ArtifactError` on every rank, listing each rank's value, unless all ranks pass the same value.
+
+    All ranks must call this together.
+    """
+    if _alike(ranks, value):
+        return
+    said = ", ".join(f"{text} on rank {rank}" for rank, text in enumerate(_texts(ranks, _short(value))))
+    raise ArtifactError(
+        f"the {ranks.world} ranks do not find the same files: {what} is {said}. All ranks need the same shared "
+        "folder; if its file system shows new files late, wait a little and run the same command again."
+    )
+
+
+def _training(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield everything a training depends on, as dotted keys with values, including how its ranks work together."""
+    code = own_code()
+    yield "the version of bertwright", __version__
+    yield "the code of bertwright", sha256_of(code)[:12]
+    yield "the version of its training", str(job.identity.version)
+    # A rank without its GPU would wait in a different transport than the others, or silently slow them down.
+    yield "the kind of device", resolve_device(job.config.device).type
+    yield from _flat(job.identity.config | {"train": _settings(job.config)})
+    for name, fingerprint in job.checkpoint.inputs.items():
+        yield f"the fingerprint of {name}", fingerprint
+    yield from _flat({f"steps of train.phases.{phase.index}": phase.steps for phase in job.phases})
+    # Last, because another version differs in many files, of which the error then lists only the first.
+    for name, digits in code.items():
+        yield f"the file bertwright/{name}", digits
+
+
+def _settings(value: Any) -> Any:
+    """Return a section as JSON, without files (identified by their content) and without keys that may differ by
+    rank."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        return {
+            name: _settings(member)
+            for name, member in value
+            if name not in OWN and role(fields[name]) != "known_by_content"
+        }
+    if isinstance(value, tuple | list):
+        return [_settings(item) for item in value]
+    return value
+
+
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((key, _short(json.dumps(value, default=str))) for key, value in leaves(values))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... (hash {sha256_of(text)[:12]})"
+
+
+def _alike(ranks: Ranks, value: str) -> bool:
+    """Whether all ranks pass the same value; sends nothing if there is only one rank."""
+    # 63 bits, because the all-reduce uses signed integers.
+    return ranks.world == 1 or len(set(ranks.each(rng.key(value) >> 1))) == 1
+
+
+def _texts(ranks: Ranks, text: str) -> list[str]:
+    """Return the text of each rank, in rank order."""
+    own, found = text.encode(), []
+    for rank, size in enumerate(ranks.each(len(own))):
+        letters = torch.zeros(size, dtype=torch.uint8)
+        if rank == ranks.rank:
+            letters = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        ranks.send([letters], rank)
+        found.append(letters.numpy().tobytes().decode())
+    return found
+
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def own_code(package: Path = PACKAGE) -> dict[str, str]:
+    """The first 12 hexadecimal digits of the SHA-256 of each Python file, by its path in the package.
+
+    Takes about 0.05 s of a processor for 600 files. Raises `OSError` if one cannot be read.
+    """
+    return {path.relative_to(package).as_posix(): sha256(path)[:12] for path in sorted(package.rglob("*.py"))}

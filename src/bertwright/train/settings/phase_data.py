@@ -1,0 +1,70 @@
+"""Opens the data that a phase trains on and is scored on: the run's examples, its own, labelled texts, or imported
+data.
+
+Does not import torch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bertwright.core.artifact import Artifact, open_artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import PlanSet
+from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.loader import Loader, LoaderSettings
+from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.store import Store
+from bertwright.objectives.config import ClassificationConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.settings.phase_config import PhaseConfig
+
+# Independent of recipe and number of ranks, because the batches determine the order in which scores are summed.
+HELDOUT_MICRO_BATCH = 64
+
+
+def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:
+    """Return the loader of the training batches of phase `index`.
+
+    Raises `ArtifactError` if they contain documents that the run holds out.
+    """
+    if isinstance(config.objective, ClassificationConfig):
+        from bertwright.examples.labelled.loader import open_labelled
+
+        return open_labelled(examples, settings, vocab)
+    if own := [data for data in config.imported_data() if data.phase == index]:
+        # Imported only for data in other formats, to load few modules otherwise.
+        from bertwright.examples.imported import open_imported
+
+        return open_imported(examples, own[0], settings, vocab)
+    phase = config.phases[index]
+    source = examples if phase.data is None else _own_data(phase, index, examples)
+    return open_loader(source, PlanSet(length=phase.length, document_range=phase.document_range), settings, vocab)
+
+
+def _own_data(phase: PhaseConfig, index: int, examples: Artifact) -> Artifact:
+    """Return the phase's own examples; raise `ArtifactError` if they contain documents that the run holds out."""
+    assert phase.data is not None
+    own = open_artifact(phase.data, "examples")
+    # Compared by text hash: a document keeps its hash if another run or dump numbers it differently.
+    leaked = int(np.isin(Store.open(own).hashes, Store.open(examples, "heldout").hashes).sum())
+    if leaked:
+        raise ArtifactError(
+            f"train.phases.{index}.data {phase.data} trains on {leaked:,} documents that this run holds out, so its "
+            "held-out scores would be wrong. Make that data with an examples.heldout at least as large as this run's."
+        )
+    return own
+
+
+def heldout_of(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> list[MicroBatch]:
+    """Return the run's held-out batches, also for a phase with its own data: all phases are scored on the same
+    documents."""
+    length, masking, most = phase.length, phase.masking, config.heldout_sequences
+    if isinstance(config.objective, ClassificationConfig):
+        from bertwright.examples.labelled.loader import heldout_labelled
+
+        return list(heldout_labelled(examples, length, HELDOUT_MICRO_BATCH, most))
+    # Always the rate of the first step, even if a schedule changes it: scores of all steps use the same masks.
+    rate = masking.rate_at(0)
+    return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))

@@ -1,0 +1,119 @@
+"""Builds what a job trains: network, optimizer, engine and objective, and the state to continue from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from bertwright.core.log import Log
+from bertwright.train.averaging.averaging import Averaging, build_averaging
+from bertwright.train.engine.ds_config import step_of
+from bertwright.train.engine.engine import build_engine
+from bertwright.train.machine.cpu_isa import in_use
+from bertwright.train.machine.thread_policy import threads_for, threads_said
+from bertwright.train.monitor.session_record import session_facts
+from bertwright.train.monitor.throughput import Meter, build_meter
+from bertwright.train.precision.loss_scale import scale_from
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.settings.phase_changes import check_phase_lengths, growth_of_rate
+from bertwright.train.settings.phases import Phase
+from bertwright.train.settings.unreachable_settings import known_ends, never_due
+from bertwright.train.setup.job import Job
+from bertwright.train.setup.network import Network, build_network
+from bertwright.train.setup.resume import where_to_start
+from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.training_environment import is_deterministic, training_device
+from bertwright.train.state import State
+
+
+@dataclass(frozen=True)
+class Built:
+    """Everything this start of the program trains with."""
+
+    trained: Trained
+    averaging: Averaging | None
+    """The average of the weights, if one is kept."""
+    phases: list[Phase]
+    """The phases of the job, with their micro-batch sizes resolved."""
+    meter: Meter
+    """Measures throughput and memory."""
+    state: State
+    """The state to continue from, including the facts of this start."""
+
+
+def build(job: Job, ranks: Ranks, log: Log) -> Built:
+    """Build everything that training needs; load weights, moments and average from the newest checkpoint, if any."""
+    device = training_device(job.config.device)
+    network = build_network(job.network, job.config, device)
+    precision, model = network.precision, network.model
+    _say(job, network, device, log)
+    averaging = build_averaging(job.config.averaging, job.phases)
+    start = where_to_start(job, model, averaging, ranks, log)
+    state = check_phase_lengths(start.state, job.phases)
+    for extension in state.extensions[len(start.state.extensions) :]:
+        index = extension["phase"]
+        log.say(f"train: {growth_of_rate(extension, job.phases[index], job.config.phases[index], state)}")
+    _set_threads(job, state, ranks, log)
+    if job.config.init_embeddings == "text" and not state.sessions:  # the first start
+        from bertwright.train.setup.initial_weights import start_from_text
+
+        seconds = start_from_text(model, job.phases[0].loader, ranks, job.config.seed, log)
+        state = replace(state, seconds=seconds)
+    # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
+    engine = build_engine(job.config.engine, model, job.optim, ranks, step_of(job.config))
+    engine.load(start.moments)
+    trained = network.trained(engine, ranks, job.pair_task)
+    phases = job.phases
+    if any(phase.finds_micro_batch for phase in phases):
+        from bertwright.train.setup.auto_micro_batch import sized_phases
+
+        phases = sized_phases(job, state, device, ranks, log)
+    facts = session_facts(state, device, network.kernel, ranks, job.config, phases)
+    facts |= {"init": start.init} if start.init else {}
+    state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
+    meter = build_meter(model, precision, phases[state.phase].loader.settings, ranks)
+    return Built(trained, averaging, phases, meter, state)
+
+
+def _set_threads(job: Job, state: State, ranks: Ranks, log: Log) -> None:
+    """Set the number of torch's threads, the same on all ranks, and log it if it was measured."""
+    # All ranks use the minimum, of free cores or of torch's own choices: with different numbers they would add in
+    # different orders, and their weights would drift apart.
+    threads = min(ranks.each(threads_for(job.config, state.sessions) or torch.get_num_threads()))
+    torch.set_num_threads(threads)
+    if job.config.threads == "auto":
+        log.say(f"train: {threads_said(threads, state.sessions)}")
+
+
+def _say(job: Job, network: Network, device: torch.device, log: Log) -> None:
+    """Log how the network computes, and what could be known of its training only from the examples."""
+    numbers = f"{job.network.parameters:,} parameters in {network.precision.config.kind}, {job.config.graph.kind}"
+    # On a CPU they determine the order of summation, and with it the bits of the result.
+    isa = f", instructions {in_use()}" if device.type == "cpu" and in_use() else ""
+    log.say(f"train: {numbers} on {device}, attention kernel {network.kernel}{isa}")
+    if not is_deterministic(job.config):
+        log.say(
+            "train: not deterministic: another run gives slightly different numbers. With train.deterministic=true "
+            "the numbers are identical"
+        )
+    if known_ends(job.config) is None:  # otherwise this was said before any stage
+        for key, text, remedy in never_due(job.config, [phase.steps for phase in job.phases]):
+            log.say(f"warning: {key}: {text} {remedy}")
+
+
+def say_baseline(heldout: Mapping[str, Any], log: Log) -> None:
+    """Log the held-out score of an answer that ignores the text, from the counts of the held-out examples."""
+    if said := _baseline(heldout):
+        log.say(f"train: to compare the held-out scores with: {said}")
+
+
+def _baseline(heldout: Mapping[str, Any]) -> str:
+    if (majority := heldout.get("majority")) is not None:
+        return f"always answering {heldout['majority_label']!r} has an accuracy of {majority:.1%}"
+    if (constant := heldout.get("constant_loss")) is not None:
+        return f"always answering the mean has a squared error of {constant:.3f}"
+    unigram = heldout.get("unigram_loss")
+    return "" if unigram is None else f"word frequencies alone have a loss of {unigram:.3f}"

@@ -1,0 +1,68 @@
+"""One training as the stage passes it to its ranks: settings, phases, identity, output folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.config import Identity
+from bertwright.examples.config import PAIRS
+from bertwright.model.config import NetworkConfig
+from bertwright.objectives.config import labels_of
+from bertwright.optim.config import OptimConfig
+from bertwright.train.config import TrainConfig
+from bertwright.train.monitor.expected import Bands
+from bertwright.train.settings.identity import Inputs, Settings, checkpoint_identity, identity
+from bertwright.train.settings.phases import Phase, resolve_phases
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training, identical on all ranks and at every start."""
+
+    config: TrainConfig
+    network: NetworkConfig
+    optim: OptimConfig
+    vocab: Artifact
+    phases: list[Phase]
+    identity: Identity
+    """Identity of the run."""
+    checkpoint: Identity
+    """Identity of its checkpoints: without the lengths of phases."""
+    out: Path
+    pair_task: str
+    """Name of the loss term for sentence pairs: nsp or sop; empty if there are no pairs."""
+    scored_after: int
+    """Token slots of the held-out sequences that are scored afterwards, for the forecast of the remaining time."""
+    saved: Callable[[Path], None]
+    """Called on rank 0 with the path of each new checkpoint."""
+    step_bands: Bands = ()
+    """Expected seconds of a step of each phase."""
+
+
+def job_of(
+    settings: Settings, inputs: Inputs, out: Path, scored_after: int, saved: Callable[[Path], None], step_bands: Bands
+) -> Job:
+    """Build the `Job` of these sections and `inputs` in the folder `out`; other arguments as in `Job`."""
+    config = settings.train
+    plan = inputs.examples.manifest["config"]["examples"]["plan"]
+    pairs = config.objective.next_sentence(plan in PAIRS)
+    run = identity(settings, pairs, inputs.fingerprints, out)
+    # The vocabulary's own hash, so that weights are never read with another vocabulary: see `resume`.
+    words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
+    return Job(
+        config=config,
+        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs, labels_of(config.objective)),
+        optim=settings.optim,
+        vocab=inputs.vocab,
+        phases=resolve_phases(config, inputs.examples, inputs.vocab),
+        identity=run,
+        checkpoint=checkpoint_identity(settings, pairs, replace(run, inputs={**run.inputs, **words})),
+        out=out,
+        pair_task=PAIRS.get(plan, ""),
+        scored_after=scored_after,
+        saved=saved,
+        step_bands=step_bands,
+    )

@@ -1,0 +1,132 @@
+"""Opens and closes what a start writes to: metrics rows, observers, a profile, checkpoints, and their mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from bertwright.core.errors import DivergedError, Interrupted
+from bertwright.core.files import sha256_of
+from bertwright.core.log import Log
+from bertwright.train.checkpoints.writers import Writer
+from bertwright.train.engine.ds_config import write_ds_config
+from bertwright.train.machine.stop_requests import Asked
+from bertwright.train.monitor.expected import ExpectedTime
+from bertwright.train.monitor.metrics import Metrics, read_rows
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.session import Session
+from bertwright.train.settings.forecast import Forecast
+from bertwright.train.settings.identity import CHECKPOINTS
+from bertwright.train.setup.build import Built
+from bertwright.train.setup.job import Job
+
+if TYPE_CHECKING:  # imported only if requested
+    from bertwright.train.checkpoints.writers import ShardedWriter
+    from bertwright.train.monitor.observers.watch import Watch
+    from bertwright.train.monitor.profiler import StepProfiler
+
+OBSERVERS = "observers"
+PROFILE = "profile"
+
+
+@contextmanager
+def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
+    """Yield the job, with each checkpoint and, at the end of the block, the finished model copied to the recipe's
+    mirror, if any. If training is stopped, all ranks wait for the last copy."""
+    ranks = built.trained.ranks
+    try:
+        with _copied(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as copied:
+            yield copied
+    except (Interrupted, DivergedError):
+        # All ranks stop together. If one exited early, the launcher would kill rank 0 while it still writes or copies.
+        ranks.barrier()
+        raise
+
+
+@contextmanager
+def _copied(job: Job, ranks: Ranks, log: Log) -> Iterator[Job]:
+    from bertwright.train.mirror.mirror import Mirror, Mirrored
+
+    kept = Mirrored(job.config.mirror, job.out, job.checkpoint, job.config.keep_checkpoints)
+    with Mirror(kept, log, ranks.finishing) as mirror:
+
+        def saved(checkpoint: Path) -> None:
+            job.saved(checkpoint)
+            mirror.saved()
+
+        yield replace(job, saved=saved)
+        mirror.finished()
+
+
+@contextmanager
+def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Session]:
+    """Yield the session of this start; at the end of the block everything it wrote is on disk."""
+    trained, first = built.trained, built.trained.ranks.first
+    device, profile = trained.precision.device, first and job.config.profile
+    sharded = trained.ranks.world > 1 and _writes_shards(job, trained.ranks.world)
+    if first:
+        write_ds_config(job.out, job.config, job.optim, trained.ranks.world)
+    with (
+        Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
+        _watched(job, trained.ranks, log) if first and job.config.observers else nullcontext() as watch,
+        _profiler(job, device, log) if profile else nullcontext() as profiler,
+        Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
+    ):
+        yield Session(
+            trained=trained,
+            folder=job.out / CHECKPOINTS,
+            identity=job.checkpoint,
+            keep=job.config.keep_checkpoints,
+            metrics=metrics,
+            writer=writer,
+            log=log,
+            asked=asked,
+            guard=job.config.guard,
+            forecast=Forecast(job.phases, job.scored_after),
+            saved=job.saved,
+            meter=built.meter,
+            profiler=profiler,
+            watch=watch,
+            averaging=built.averaging,
+            sharded=_sharded(trained.ranks, writer) if sharded and writer else None,
+            expected=job.config.expected,
+            expected_time=ExpectedTime(job.step_bands),
+            compare_every=job.config.compare_ranks_every,
+        )
+
+
+def _writes_shards(job: Job, world: int) -> bool:
+    from bertwright.train.memory.rank_memory import writes_shards
+
+    return writes_shards(job.config, job.network, job.optim, world)
+
+
+def _sharded(ranks: Ranks, writer: Writer) -> ShardedWriter:
+    """Return the writer with which each rank writes its own tensors of a checkpoint."""
+    from bertwright.train.checkpoints.writers import ShardedWriter
+
+    return ShardedWriter(ranks, writer)
+
+
+def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
+    """Return the profiler of some steps of this start, which writes its results at the end of the block."""
+    from bertwright.train.monitor.profiler import StepProfiler
+
+    return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
+
+
+def _watched(job: Job, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
+    """Return the observers of this start, which first receive the rows already in metrics.jsonl."""
+    from bertwright.train.monitor.observers.observer import Observed
+    from bertwright.train.monitor.observers.watch import watched
+
+    # Includes the folder: the same recipe may be trained in two of them. To an observer, a moved folder is a new
+    # training.
+    key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
+    observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
+    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log, ranks.busy)
