@@ -21,7 +21,7 @@ class Clock:
 
 def replace_clock(patch: pytest.MonkeyPatch, clock: Clock) -> None:
     """Make training take its time from `clock`."""
-    for module in ("run", "after_step", "prefetch", "window", "scoring"):
+    for module in ("run", "after_step", "micro_batch", "monitor.step_stats", "scoring"):
         patch.setattr(f"bertwright.train.{module}.time", clock)
 
 

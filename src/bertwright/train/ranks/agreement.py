@@ -126,7 +126,7 @@ def _texts(ranks: Ranks, text: str) -> list[str]:
     return found
 
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 
 
 def own_code(package: Path = PACKAGE) -> dict[str, str]:
