@@ -172,7 +172,10 @@ class Recipe(Section):
         try:
             network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs, self.labels)
         except RecipeError as error:
-            return [*mistakes, ("model", str(error))]
+            # Without its vocabulary, a network to continue may seem too small for the one that would be trained.
+            keeps = "; to continue train.init_from, set vocab.file to its vocabulary"
+            own = self.train.init_from is not None and self.vocab.file is None
+            return [*mistakes, ("model", f"{error}{keeps if own else ''}")]
         mistakes += without_kernel(self.train, network)
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)

@@ -57,6 +57,7 @@ def test_the_whole_road(saved: Path, small_recipe: Path, tmp_path: Path, call: C
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
+        (["vocab.file=", "vocab.size=30000"], "; to continue train.init_from, set vocab.file to its vocabulary"),
         (["vocab.file=", "vocab.size=400"], "has a vocabulary, but this run would train another"),
         (["vocab.lower_case=true"], "Set vocab.file={folder}/tokenizer.json vocab.lower_case=false"),
         (["model.config=", "model.size=tiny"], "hidden_size is 16 in {folder} but 128 in [model]"),

@@ -48,6 +48,8 @@ KINDS = {"bert": "bert", "modernbert": "modern", "distilbert": "distilbert"}
 
 def read_config_file(path: Path) -> dict[str, Any]:
     """Return the keys and values of a configuration file. Raises `RecipeError` if it is not a JSON object."""
+    if path.is_dir():
+        raise RecipeError(f"the model configuration {path} is a folder; give the path of its config.json")
     try:
         values = parse_json(read_bytes(path, MAX_JSON))
     except (OSError, ValueError) as error:

@@ -277,7 +277,8 @@ def _no_network(path: Path, missing: list[str]) -> str:
     if is_tensorflow_checkpoint(path):
         return f"{path} is a TensorFlow checkpoint. {CONVERT}"
     if not path.is_dir():
-        return f"{path} is not a folder; {_GIVE}"
+        download = "" if path.exists() else ". Nothing is downloaded: save a model of Hugging Face with save_pretrained"
+        return f"{path} is not a folder; {_GIVE}{download}"
     if (path / "recipe.toml").is_file():
         return f"{path} is a run folder; give its {path / 'train'}, once it is finished"
     if WEIGHTS not in missing:

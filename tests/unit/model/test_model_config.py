@@ -109,6 +109,8 @@ def test_another_network_is_refused_by_key(tmp_path: Path, change: dict[str, Any
 
 
 def test_files_that_are_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"is a folder; give the path of its config\.json"):
+        read_bert_config(tmp_path)
     with pytest.raises(RecipeError, match="cannot read the model configuration"):
         read_bert_config(tmp_path / "absent.json")
     with pytest.raises(RecipeError, match="a JSON list"):
