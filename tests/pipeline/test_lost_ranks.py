@@ -18,6 +18,7 @@ from tests.pipeline.engines import DEEPSPEED, overrides
 from tests.processes import child_of
 
 from bertwright.core.files import sha256
+from bertwright.train.graph.packages import missing_compiler
 
 STEPS = ("train.phases.0.steps=4000", "train.checkpoint_every=1000", "train.evaluate_every=1000")
 Copy = Callable[[Path], Path]
@@ -137,6 +138,69 @@ def test_a_scoring_longer_than_the_time_out_disturbs_nobody(
     for rank in ranks:
         rank.join()
     assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+
+
+def busy_in_python() -> None:
+    """Make the second step compute in Python for longer than the time-out."""
+    in_second_step(busy_until)
+
+
+def busy_in_c() -> None:
+    """Make the second step stay in C code, which lets no thread of Python run, for longer than the time-out."""
+    in_second_step(lambda: ctypes.PyDLL(None).sleep(5))
+
+
+def busy_until() -> None:
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        pass
+
+
+def in_second_step(work: Callable[[], object]) -> None:
+    from bertwright.train import run as loop
+
+    step, steps = loop.train_step, iter(range(5))
+
+    def train_step(*arguments: object, **settings: object) -> object:
+        if next(steps) == 1:
+            work()
+        return step(*arguments, **settings)  # type: ignore[arg-type]
+
+    loop.train_step = train_step  # type: ignore[assignment]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells whether a process is stopped")
+@pytest.mark.parametrize("busy", [busy_in_c, pytest.param(busy_in_python, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_step_longer_than_the_time_out_disturbs_nobody(
+    busy: Callable[[], None], rank: int, small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    short = ("train.phases.0.steps=4", "train.phases.1.steps=1", "train.evaluate_every=9", "train.timeout=2")
+    before = (busy, int) if rank == 0 else (int, busy)
+    ranks = start_two(small_recipe, folder, *short, before=before)
+    for each in ranks:
+        each.join()
+    assert [each.exitcode for each in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing_compiler("cpu")), reason="torch.compile needs a C++ compiler")
+def test_a_compilation_longer_than_the_time_out_disturbs_nobody(
+    small_recipe: Path, small_examples: Copy, tmp_path: Path
+) -> None:
+    folder = small_examples(tmp_path / "run")
+    short = ("train.phases.0.steps=2", "train.phases.1.steps=1", "train.evaluate_every=9", "train.graph=compiled")
+    before = (partial(compile_anew, tmp_path / "0"), partial(compile_anew, tmp_path / "1"))
+    ranks = start_two(small_recipe, folder, *short, "train.timeout=1", before=before)
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0, 0], said(folder, 0) + said(folder, 1)
+
+
+def compile_anew(cache: Path) -> None:
+    """Let torch find nothing that was compiled before."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
 
 
 def slow_mirror(seconds: float = 5) -> None:

@@ -6,7 +6,10 @@ The planted word has no form by which it could be known; only the name before it
 from pathlib import Path
 
 import pytest
+import zstandard
 from tests.pipeline.conftest import Call
+
+from bertwright import Recipe, run
 
 WORD = "plAnted"
 LOGIN = f"https://me:{WORD}@host/x"
@@ -80,6 +83,27 @@ def test_a_planted_secret_is_shown_nowhere(command: tuple[str, ...], as_json: bo
     assert printed and WORD not in printed, done
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in FILES]
     assert not [path for path in written if WORD.encode() in path.read_bytes()]
+
+
+@pytest.fixture(scope="module")
+def titled(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run whose texts for people hold a secret each."""
+    source = f'{{path = "sample-small", name = "token={WORD}", licence = "CC0, see {LOGIN}"}}'
+    steps = ("train.phases.0.steps=1", "train.phases.1.steps=1")
+    words = [f"corpus.source={source}", f"report.title=of {LOGIN}, password={WORD}", *steps]
+    return run(Recipe.load(small_recipe, words), tmp_path_factory.mktemp("titled") / "run").path
+
+
+def test_a_secret_in_a_text_for_people_is_in_no_file_of_a_finished_run(titled: Path) -> None:
+    """Neither on the page and the model card, nor in what the stages record; of shards, as they are compressed."""
+    files = [path for path in titled.rglob("*") if path.is_file()]
+    whole = zstandard.ZstdDecompressor().decompressobj
+    texts = {
+        path: whole().decompress(path.read_bytes()) if path.suffix == ".zst" else path.read_bytes() for path in files
+    }
+    assert not [path for path, text in texts.items() if WORD.encode() in text]
+    assert "of https://host/x, password=hidden" in (titled / "report.html").read_text(encoding="utf-8")
+    assert "CC0, see https://host/x" in (titled / "export" / "hf" / "README.md").read_text(encoding="utf-8")
 
 
 def test_an_error_still_says_which_key_holds_it(call: Call) -> None:

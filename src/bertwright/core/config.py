@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256_of
+from bertwright.core.secrets import hidden_text
 
 
 def expanded(path: Path) -> Path:
@@ -32,6 +33,8 @@ def expanded(path: Path) -> Path:
 
 UserPath = Annotated[Path, AfterValidator(expanded)]
 """A path in which `~` is expanded to the user's home folder, even where no shell has done so."""
+ShownText = Annotated[str, AfterValidator(hidden_text)]
+"""A text that pages, cards and manifests show: secrets in it are hidden as soon as it is read."""
 
 GIVEN = "given"
 """Placeholder in a manifest for a file that is known by its content."""

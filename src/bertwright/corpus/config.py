@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
+from bertwright.core.config import Section, ShownText, UserPath, known_by_content, runtime_only
 from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.wikis import wiki_code
 
@@ -26,7 +26,7 @@ class SourceConfig(Section):
     path: Annotated[str, AfterValidator(os.path.expanduser)] = runtime_only(..., min_length=1)
     """A file, a folder, a glob pattern such as "novels/*.txt", or a URL (s3://, az://, https://); "sample" and
     "sample-small" are built in. Credentials come from the environment. Files are read in the order of their names."""
-    name: str = ""
+    name: ShownText = ""
     """Name of the source, recorded with every document; empty: the wiki's database name ("huwiki"), else its format."""
     weight: float = Field(default=1.0, gt=0, le=100)
     """How many times each of its documents occurs in the corpus, on average."""
@@ -39,7 +39,7 @@ class SourceConfig(Section):
     and each file is one document."""
     text: str = "text"
     """The key (JSONL) or column (Parquet, datasets) that holds the text."""
-    licence: str = ""
+    licence: ShownText = ""
     """Licence of its texts, recorded with every document; empty: "CC BY-SA" for Wikimedia wikis, else "unknown"."""
 
 

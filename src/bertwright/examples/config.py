@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from bertwright.core.config import Section, runtime_only
+from bertwright.core.config import Section, ShownText, runtime_only
 from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.masking_config import MaskingConfig
 
@@ -97,7 +97,7 @@ class TextsConfig(Section):
     language: str = ""
     """Language of the texts for the model card, as in `corpus.language`; empty: not stated."""
 
-    licence: str = ""
+    licence: ShownText = ""
     """Licence of the texts for the model card; empty: "unknown"."""
 
 

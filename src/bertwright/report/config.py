@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertwright.core.config import Section
+from bertwright.core.config import Section, ShownText
 
 VERSION = 6
 """Incremented when a code change alters the stage's result."""
@@ -11,7 +11,7 @@ VERSION = 6
 class ReportConfig(Section):
     """The page that shows a run."""
 
-    title: str = ""
+    title: ShownText = ""
     """Heading of the page; empty takes the name of the run folder."""
 
 

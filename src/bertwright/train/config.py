@@ -145,8 +145,8 @@ class TrainConfig(Section):
     CPU, where it costs nothing. If false, a GPU may sum in any order, which is faster."""
     timeout: float = runtime_only(8.0, ge=1)
     """Seconds without a heartbeat after which a rank counts as lost (stopped or disconnected), and the other ranks exit
-    with an error that names it. A thread sends the heartbeats, so a step, compiling, scoring or saving may take any
-    time. Raise it for virtual machines that are suspended for longer, for example to be moved."""
+    with an error that names it. They do not depend on what a rank does: a step, compiling, scoring or saving may
+    take any time. Raise it for virtual machines that are suspended for longer, for example to be moved."""
     start_timeout: float = runtime_only(600.0, ge=1)
     """Seconds within which all ranks must have connected at the start; machines of a job need not start together."""
     hang_timeout: float = runtime_only(1800.0, ge=0)

@@ -21,9 +21,9 @@ def process_group(start_timeout: float, timeout: float, hang_timeout: float, gpu
     """Yield the ranks of this job, with the process group open for the duration of the block.
 
     A rank counts as lost (`RankError`) if it does not connect within `start_timeout` seconds, if it sends no heartbeat
-    for `timeout` seconds, or is alive while the others
-    wait for it for `hang_timeout` seconds (0: forever). This process can then only exit, with that error's exit code:
-    gloo waits for the lost rank and would block a normal exit. `gpus` says whether GPU tensors are sent, too.
+    for `timeout` seconds, or is alive while the others wait for it for `hang_timeout` seconds (0: forever). This
+    process can then only exit, with that error's exit code: gloo waits for the lost rank and would block a normal exit.
+    `gpus` says whether GPU tensors are sent, too.
     """
     rank, world = rank_and_world()
     if world == 1:
@@ -36,15 +36,17 @@ def process_group(start_timeout: float, timeout: float, hang_timeout: float, gpu
                 dist.destroy_process_group()
         return
     # A single process opens no socket and imports nothing that could.
+    from bertwright.train.ranks.pulse import pulse
     from bertwright.train.ranks.rendezvous import meet, our_name
-    from bertwright.train.ranks.watchdog import GRACE, Watchdog, failure
+    from bertwright.train.ranks.watchdog import GRACE, Watchdog, failure, interval
 
     meeting = meet(rank, world, start_timeout)
     watchdog = Watchdog(our_name(rank, world), meeting.peers, timeout, hang_timeout, sees_all=rank == 0)
     ranks = Ranks(rank, world, watchdog)
     try:
-        ranks.connect(meeting.store, gpus)
-        yield ranks
+        with pulse([peer.connection.fileno() for peer in meeting.peers], interval(timeout)):
+            ranks.connect(meeting.store, gpus)
+            yield ranks
     except Interrupted:
         ranks.leave()
         raise

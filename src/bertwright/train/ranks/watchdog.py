@@ -1,4 +1,5 @@
-"""Detects lost ranks: a thread of every rank sends a heartbeat every half second, whatever else the rank does.
+"""Detects lost ranks: a thread of every rank sends a heartbeat every half second, whatever else the rank does; while C
+code lets no thread of Python run, the process of `pulse` still does.
 
 gloo reports a rank that is stopped, or behind a cut link, only after a timeout that would have to exceed the longest
 scoring; and for a killed rank it reports only an address. So every rank keeps a connection to rank 0. A rank is lost if
@@ -108,8 +109,7 @@ class Watchdog:
         self._thread.join(2 * BETWEEN)
 
     def _watch(self) -> None:
-        # At least four heartbeats per timeout, so that a late one does not make a rank count as lost.
-        between = min(BETWEEN, self._timeout / 4, self._hang_timeout / 4)
+        between = min(interval(self._timeout), self._hang_timeout / 4)
         ticks, found_at = 0, 0.0
         with selectors.DefaultSelector() as selector:
             for peer in self._peers:
@@ -193,6 +193,12 @@ class Watchdog:
             sys.stderr.write(f"bertwright: {self._lost}\n")
             sys.stderr.flush()
             os._exit(RankError.exit_code)
+
+
+def interval(timeout: float) -> float:
+    """Return the seconds between two heartbeats: at least four per timeout, so that a late one does not make a rank
+    count as lost."""
+    return min(BETWEEN, timeout / 4)
 
 
 def failure(name: str, error: BaseException) -> str:
