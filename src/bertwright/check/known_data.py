@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertwright.check.data import sources
-from bertwright.check.lengths import counted_examples, of_phase
-from bertwright.check.resources import BYTES_A_TOKEN
+from bertwright.check.lengths import BYTES_A_TOKEN, counted_examples, of_phase
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import BertwrightError
 from bertwright.examples.batch_sizes import BatchSizes
@@ -54,6 +53,10 @@ class Data:
     """Number of held-out sequences by length; empty if not known."""
     disk: Mapping[str, int]
     """Bytes written by finished stages, by stage."""
+
+
+NOTHING_KNOWN = Data("nothing", None, None, {}, {}, {}, {})
+"""Of a recipe whose texts cannot be read; whoever reads them reports that."""
 
 
 def read_data(recipe: Recipe, made: Mapping[str, Artifact], found: float | None = None) -> Data:
@@ -124,6 +127,15 @@ def finished_artifacts(out: Path) -> dict[str, Artifact]:
             with suppress(BertwrightError):  # those that read it report it
                 made[stage] = open_artifact(out / stage, stage)
     return made
+
+
+def known_before(recipe: Recipe, out: Path, found: float | None = None) -> Data:
+    """What is known before a run in the folder `out`, as `read_data` returns it; nothing if the texts cannot be read,
+    which is reported where they are."""
+    try:
+        return read_data(recipe, finished_artifacts(out), found)
+    except BertwrightError:
+        return NOTHING_KNOWN
 
 
 def examples_of(recipe: Recipe, index: int, data: Data) -> Sequences:

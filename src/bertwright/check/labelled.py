@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bertwright.check.resources import BYTES_A_TOKEN
+from bertwright.check.lengths import BYTES_A_TOKEN
 from bertwright.core.errors import BertwrightError
 from bertwright.examples.config import ImportedData
 from bertwright.examples.labelled.read import find_files

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import BertwrightError
 from bertwright.examples.config import ImportedData, PlanSet
 from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
 
+BYTES_A_TOKEN = 5
+"""Approximate bytes of text per token, with a vocabulary of usual size."""
 OfSets = Mapping[str, Sequences]
 """Examples of each plan set, by name."""
 OfPhases = Mapping[int, Sequences]
 """Examples of phases, by index."""
-
-
-def known_lengths(recipe: Recipe, out: Path) -> dict[int, Sequences]:
-    """The examples of the phases whose lengths are known before training in the run folder `out`, by index."""
-    sets: OfSets = {}
-    imported: OfPhases = {}
-    try:
-        if (out / "examples" / MANIFEST).is_file():
-            sets, imported = counted_examples(recipe, open_artifact(out / "examples", "examples").counts)
-        elif any(data.texts and data.path.exists() for data in recipe.train.imported_data()):
-            from bertwright.check.labelled import labelled_texts  # needs numpy
-
-            imported, _ = labelled_texts(recipe)
-        every = {index: of_phase(recipe, index, sets, imported) for index in range(len(recipe.train.phases))}
-    except BertwrightError:
-        return {}  # whoever reads the examples reports it
-    return {index: examples for index, examples in every.items() if examples is not None}
 
 
 def counted_examples(recipe: Recipe, counts: Mapping[str, Any]) -> tuple[dict[str, Sequences], dict[int, Sequences]]:

@@ -11,8 +11,7 @@ from bertwright.check.data import examples_of_another_run, imported_data, source
 from bertwright.check.device import device, instructions, precision
 from bertwright.check.environment import packages
 from bertwright.check.information import information
-from bertwright.check.known_data import finished_artifacts, read_data
-from bertwright.check.lengths import known_lengths
+from bertwright.check.known_data import NOTHING_KNOWN, known_before
 from bertwright.check.machine import OtherMachine
 from bertwright.check.out import run_folder
 from bertwright.check.repeated import repeated
@@ -68,12 +67,12 @@ def _verdicts(
     if at is None:
         yield from instructions(recipe, pending)
     yield from computing(recipe, pending, at)
-    yield from memory(recipe, pending, ranks, known_lengths(recipe, out) if "train" in pending else {}, at)
+    data = known_before(recipe, out, size) if "train" in pending else NOTHING_KNOWN
+    yield from memory(recipe, pending, ranks, data, at)
     yield from disk(recipe, out, pending, size, at is not None)
     # A source on another machine tells nothing, and then nothing is said of the epochs.
     known = recipe.corpus is not None and (size is not None or (out / "corpus" / MANIFEST).is_file())
-    data = read_data(recipe, finished_artifacts(out), size) if known and "train" in pending else None
-    yield from advice(recipe, pending, data)
+    yield from advice(recipe, pending, data if known else None)
     yield from information(recipe, out, pending)
     yield from repeated(recipe, out, pending)
 

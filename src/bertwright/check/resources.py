@@ -1,7 +1,6 @@
 """Check without torch whether the machine has the memory and the disk space that a run needs.
 
-Memory: for training see `train/memory/`, for a teacher `check.pretrained`; other stages take 0.7 GB and 0.25 GB a
-worker.
+Memory: for training see `check/phase_memory.py`; other stages take 0.7 GB and 0.25 GB a worker.
 
 Disk, measured on three dumps: a corpus takes 1.15 times its text (result and scratch), a token is 5 bytes of text;
 examples take 2.1 bytes a token and 16 bytes a plan of each pass, and the same again during the build. A checkpoint has
@@ -11,43 +10,35 @@ The model and its export have 4 bytes a parameter each. Both estimates are right
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from bertwright.check.device import training_gpus, trains_on_gpu
+from bertwright.check.known_data import NOTHING_KNOWN, Data
+from bertwright.check.lengths import BYTES_A_TOKEN
 from bertwright.check.machine import OtherMachine, disk_free
+from bertwright.check.phase_memory import memory_of
 from bertwright.check.verdict import Verdict, error, ok, warning
+from bertwright.check.work import works_of
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import DataError
 from bertwright.core.memory import address_space, memory_size
 from bertwright.core.numbers import size_of
 from bertwright.core.processor import default_workers
-from bertwright.examples.sequences import Sequences
-from bertwright.model.config import NetworkConfig
-from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
-from bertwright.train.memory.forward_passes import largest_pass
 from bertwright.train.memory.rank_memory import (
-    Computing,
     averaged_copies,
     computing_of,
     over_limit,
-    pass_bytes,
-    training_bytes,
 )
-from bertwright.train.settings.phase_config import PhaseConfig
 
-BYTES_A_TOKEN = 5
-"""Approximate bytes of text per token, with a vocabulary of usual size."""
 DOUBT = 2
 """Factor by which the estimates may be wrong: beyond it a run is rejected, within it a warning is issued."""
 _WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
 _ADDRESSES, _THREAD_ADDRESSES = 2.7e9, 0.15e9
 """Bytes of address space that torch and transformers take, and each of their threads: its stack and its heap."""
 _WITH_TORCH = {"train", "evaluate", "export"}
-_NOT_KNOWN: Mapping[int, Sequences] = MappingProxyType({})
 _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
 
@@ -55,11 +46,11 @@ def memory(
     recipe: Recipe,
     stages: Sequence[str],
     ranks: int = 1,
-    lengths: Mapping[int, Sequences] = _NOT_KNOWN,
+    data: Data = NOTHING_KNOWN,
     at: OtherMachine | None = None,
 ) -> Iterator[Verdict]:
-    """Yield verdicts on whether the stages fit in memory, here or `at` another machine; `lengths`: the examples of the
-    phases where they are known, by index. Examples that are not known are taken to have the maximum length."""
+    """Yield verdicts on whether the stages fit in memory, here or `at` another machine; `data`: what is known about
+    the examples of the phases. The memory of training is that of the plan."""
     # A place with GPUs says how much memory these have, not the machine.
     available = memory_size() if at is None else None if at.gpu else at.memory * at.each
     for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
@@ -82,7 +73,7 @@ def memory(
             "address space",
         )
     if "train" in stages:
-        yield from _training_memory(recipe, ranks, lengths, _room(recipe, at))
+        yield from _training_memory(recipe, ranks, data, _room(recipe, at))
 
 
 class _Room(NamedTuple):
@@ -107,34 +98,22 @@ def _room(recipe: Recipe, at: OtherMachine | None) -> _Room:
     return _Room(False, ranks_here(), memory_size() / ranks_here())
 
 
-def _training_memory(recipe: Recipe, ranks: int, lengths: Mapping[int, Sequences], room: _Room) -> Iterator[Verdict]:
+def _training_memory(recipe: Recipe, ranks: int, data: Data, room: _Room) -> Iterator[Verdict]:
     """Yield verdicts on whether a rank fits on its GPU, or in its share of its machine's memory, and into the recipe's
     limit."""
     here, bert = room.sharing, recipe.network()
-    computing, phases = computing_of(recipe.train, recipe.optim, ranks, gpu=room.gpu), recipe.train.phases
-    needs = [_phase_bytes(bert, phase, computing, lengths.get(index)) for index, phase in enumerate(phases)]
-    if isinstance(recipe.train.objective, DistillationConfig):
-        from bertwright.check.pretrained import teacher_bytes  # reads folders of other programs
-
-        needs = [need + teacher_bytes(recipe, bert, phase, ranks) for need, phase in zip(needs, phases, strict=True)]
+    works = works_of(recipe, data, ranks, room.gpu, room.size or 0.0)
+    needs = [memory_of(recipe, work, ranks, room.gpu).total for work in works]
     # Phases run one after another, so the largest one decides.
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"
     what += f" on each of the {here} ranks of {room.machine}," if here > 1 else ""
     yield _memory_verdict("train memory", what, needs[number], room.size, _less_memory(recipe, number, here))
+    computing = computing_of(recipe.train, recipe.optim, ranks, gpu=room.gpu)
     for over in over_limit(recipe.train, bert, computing):
         yield Verdict(
             "error" if over.times > DOUBT else "warning", "train.memory_limit_gb", over.text, over.remedy, DataError
         )
-
-
-def _phase_bytes(network: NetworkConfig, phase: PhaseConfig, computing: Computing, examples: Sequences | None) -> float:
-    """Return about how many bytes training a phase takes on each rank."""
-    # `auto` starts from a single sequence, which may be the longest.
-    if examples is None or phase.micro_batch == "auto":
-        return training_bytes(network, phase, computing)
-    largest = largest_pass(phase, computing, examples)
-    return training_bytes(network, phase, computing, pass_bytes(network, phase, computing, largest))
 
 
 def _less_memory(recipe: Recipe, number: int, here: int) -> str:

@@ -14,7 +14,7 @@ from bertwright.check.verdict import Verdict, exit_code, verdict_rows
 from bertwright.cli.completion import complete_key, complete_place, complete_recipe
 from bertwright.cli.formatting import coloured, fact_lines, json_line, print_facts, terminal_width, visible, wrapped
 from bertwright.cli.grouped import grouped
-from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, refuse_useless
+from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, place_option, refuse_useless
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
 from bertwright.core.numbers import counted
@@ -77,12 +77,7 @@ class At:
 
     place: Annotated[
         str,
-        typer.Option(
-            "--place",
-            autocompletion=complete_place,
-            metavar="FILE",
-            help="Check for a place with a section [hardware], or its name; default: this machine.",
-        ),
+        place_option("Check for a place with a section [hardware], or its name; default: this machine."),
     ] = ""
     nodes: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=100_000, help="Number of machines of the place.")

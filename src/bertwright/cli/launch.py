@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.completion import complete_place, complete_target
+from bertwright.cli.completion import complete_target
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.grouped import grouped
-from bertwright.cli.options import Json, Run
+from bertwright.cli.options import Json, Run, place_option
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError
 from bertwright.launch.job import Job, load_job
@@ -37,12 +37,7 @@ class Place:
 
     place: Annotated[
         str,
-        typer.Option(
-            "--place",
-            autocompletion=complete_place,
-            metavar="FILE",
-            help="A TOML file, or the name of one that `bertwright places` lists.",
-        ),
+        place_option("A TOML file, or the name of one that `bertwright places` lists."),
     ] = ""
     nodes: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Number of machines that train: short for --set nodes=N.")

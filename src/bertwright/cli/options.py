@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bertwright.cli.completion import complete_override, complete_recipe
+from bertwright.cli.completion import complete_override, complete_place, complete_recipe
 from bertwright.core.config import expanded
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
@@ -64,6 +64,13 @@ OutOrPage = Annotated[
 OutOrDownload = Annotated[
     Path | None, _out(f"{_RUN_FOLDER}. With --download: the folder of the file; default: downloads")
 ]
+
+
+def place_option(help: str) -> Any:
+    """The option that names a place."""
+    return typer.Option("--place", autocompletion=complete_place, metavar="FILE", help=help)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Scale = Annotated[
     str,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.completion import complete_place
 from bertwright.cli.formatting import json_line, terminal_width
 from bertwright.cli.grouped import grouped
-from bertwright.cli.options import Json, Run, Scale, load_at_scale, refuse_useless
+from bertwright.cli.options import Json, Run, Scale, load_at_scale, place_option, refuse_useless
 from bertwright.cli.plan_text import plan_lines
 from bertwright.recipe import Recipe
 
@@ -28,12 +27,7 @@ class Where:
 
     place: Annotated[
         str,
-        typer.Option(
-            "--place",
-            autocompletion=complete_place,
-            metavar="FILE",
-            help="A place with a section [hardware], or its name; default: this machine.",
-        ),
+        place_option("A place with a section [hardware], or its name; default: this machine."),
     ] = ""
     nodes: Annotated[int | None, typer.Option(metavar="N", min=1, max=100_000, help="Number of such machines.")] = None
     measure: Annotated[
@@ -50,7 +44,7 @@ def plan(
 ) -> None:
     """Say what a run will take: memory by part, disk, steps, tokens, hours, energy and cost."""
     from bertwright.pipeline.lineage import standing_artifacts
-    from bertwright.plan.machine import read_place, this_machine
+    from bertwright.plan.machine import read_place, refuse_other_device, this_machine
     from bertwright.plan.plan import make_plan
 
     place = read_place(where.place) if where.place else None
@@ -58,6 +52,7 @@ def plan(
     loaded, folder, _ = load_at_scale(of.recipe, asked, of.out, scale)
     machine = place.machine if place else this_machine(loaded)
     if place:
+        refuse_other_device(loaded, machine)
         refuse_useless("with --place", {"--measure": where.measure})
     if where.measure:
         _measure(loaded, folder, machine)

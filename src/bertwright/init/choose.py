@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from bertwright.check.advice import READINGS
 from bertwright.check.known_data import KEPT, Data
-from bertwright.check.resources import BYTES_A_TOKEN
+from bertwright.check.lengths import BYTES_A_TOKEN
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.init.asked import SIZES, Asked

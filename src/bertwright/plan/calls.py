@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
+from bertwright.check.work import PhaseWork
 from bertwright.model.config import NetworkConfig
-from bertwright.plan.work import PhaseWork
 
 _GPU_LAYER = 150e-6
 """Per layer, forward and backward."""

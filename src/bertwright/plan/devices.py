@@ -75,11 +75,6 @@ class Device:
         """Whether it is a GPU."""
         return self.name != CPU
 
-    @property
-    def room(self) -> float:
-        """Bytes available for a micro-batch; for a GPU with unknown memory, the memory of the smallest GPU."""
-        return self.memory or gpu_named(SMALLEST).memory
-
     def fits(self, needed: float) -> bool:
         """Whether `needed` bytes fit; True if the memory is not known."""
         return not self.memory or needed <= self.memory

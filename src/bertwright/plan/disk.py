@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from bertwright.check.known_data import Data
 from bertwright.check.resources import checkpoint_bytes, examples_bytes, run_bytes
+from bertwright.check.work import PhaseWork
 from bertwright.plan.hours import times
-from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 
 _PACKED = 0.35

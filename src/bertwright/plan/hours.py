@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertwright.check.known_data import Data
+from bertwright.check.work import PhaseWork
 from bertwright.plan.machine import Machine, workers_of
-from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.settings.forecast import FORWARD
 from bertwright.train.settings.phases import PARTS_OF_A_PHASE

@@ -14,12 +14,12 @@ from typing_extensions import TypedDict
 
 from bertwright.check.device import training_gpus
 from bertwright.check.machine import gpu_names, torch_build
+from bertwright.check.work import PhaseWork
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.core.files import make_folder, read_json, sha256_of, write_json
 from bertwright.core.processor import default_workers, processor_flags
 from bertwright.core.shapes import Number, Text
 from bertwright.objectives.config import DistillationConfig
-from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 
 _MOST = 500

@@ -104,6 +104,16 @@ def read_place(place: Path | str) -> Place:
     return Place(machine_of(hardware), tuple(overrides))
 
 
+def refuse_other_device(recipe: Recipe, machine: Machine) -> None:
+    """Raise `RecipeError` if a recipe for a processor is planned for the GPUs of a place, or the reverse."""
+    if recipe.train.device == ("cpu" if machine.device.gpu else "cuda"):
+        theirs = f"plans for its GPUs ({machine.device.name})" if machine.device.gpu else "has no GPUs"
+        raise RecipeError(
+            f"train.device = {recipe.train.device}, but the place {theirs}. Set train.device=auto, or give another "
+            "place."
+        )
+
+
 def machine_of(hardware: HardwareConfig) -> Machine:
     """The machines that a `[hardware]` section describes."""
     cores = hardware.cores or default_workers()

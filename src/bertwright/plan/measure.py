@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertwright.check.work import PhaseWork
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
@@ -22,7 +23,6 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.pretrained_config import read_pretrained
 from bertwright.objectives.config import DistillationConfig
 from bertwright.plan.kept import Measured, key_of, today
-from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks.ranks import Ranks

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from bertwright.check.known_data import Data, read_data
+from bertwright.check.phase_memory import Memory, memory_of
+from bertwright.check.work import PhaseWork, works_of
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.stage_context import STAGE_NAMES
@@ -14,11 +16,9 @@ from bertwright.plan.disk import disk_left, disk_of
 from bertwright.plan.hours import PhaseTime, phase_time, score_seconds, stage_seconds
 from bertwright.plan.kept import Measured, kept_measurement, key_of
 from bertwright.plan.machine import Machine
-from bertwright.plan.memory import Memory, memory_of
 from bertwright.plan.remedies import Needs, remedies
 from bertwright.plan.shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.plan.step_time import step_time
-from bertwright.plan.work import PhaseWork, fitted, phase_work
 from bertwright.recipe import Recipe
 from bertwright.train.memory.rank_memory import chosen_kernel, computing_of
 
@@ -122,10 +122,7 @@ def _machine_hours(seconds: Mapping[str, float | None], nodes: int) -> float:
 
 
 def _works(recipe: Recipe, data: Data, machine: Machine) -> list[PhaseWork]:
-    computing = computing_of(recipe.train, recipe.optim, machine.ranks, machine.device.gpu)
-    network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or machine.device.room
-    works = (phase_work(recipe, index, data) for index in range(len(recipe.train.phases)))
-    return [fitted(work, network, computing, limit) for work in works]
+    return works_of(recipe, data, machine.ranks, machine.device.gpu, machine.device.memory)
 
 
 def _measurements(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) -> list[Measured | None]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bertwright.check.work import PhaseWork
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.plan.calls import compiled, pass_calls
@@ -22,7 +23,6 @@ from bertwright.plan.devices import REACHED
 from bertwright.plan.kept import Measured
 from bertwright.plan.machine import Machine
 from bertwright.plan.update_time import update_seconds
-from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen

@@ -10,9 +10,12 @@ from tests.unit.test_classification import texts
 
 from bertwright import Recipe, run
 from bertwright.check import resources
-from bertwright.check.lengths import counted_examples, known_lengths
+from bertwright.check.known_data import NOTHING_KNOWN, examples_of, known_before
+from bertwright.check.lengths import counted_examples
+from bertwright.check.phase_memory import memory_of
 from bertwright.check.resources import memory
 from bertwright.check.verdict import Verdict
+from bertwright.check.work import works_of
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of
 from bertwright.plan.plan import make_plan
@@ -42,7 +45,7 @@ def azure(preset: str, data: Path) -> Recipe:
 def checked(recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     """The verdict on one of 16 ranks, each with a GPU of 32 GB."""
     monkeypatch.setattr(resources, "training_gpus", lambda recipe: (32 * 10**9,))
-    (verdict,) = memory(recipe, ["train"], RANKS, known_lengths(recipe, out))
+    (verdict,) = memory(recipe, ["train"], RANKS, known_before(recipe, out))
     return verdict
 
 
@@ -56,7 +59,7 @@ def test_settings_published_for_32_gb_are_not_refused_for_short_texts(
         plan = make_plan(recipe, {}, machine_of(V100))
         assert plan["fits"] and not plan["remedies"]
     unknown = azure(preset, tmp_path / "nowhere")
-    assert known_lengths(unknown, tmp_path / "run") == {}
+    assert known_before(unknown, tmp_path / "run").basis == "nothing"
     # Rows may be full then: those of DistilBERT just fit, and some others need more than twice the memory.
     full, level = make_plan(unknown, {}, machine_of(V100)), checked(unknown, tmp_path / "run", monkeypatch).level
     assert full["memory_bytes"] > 4 * plan["memory_bytes"]
@@ -65,11 +68,11 @@ def test_settings_published_for_32_gb_are_not_refused_for_short_texts(
 
 def test_labelled_texts_are_known_before_and_after_the_examples(tmp_path: Path) -> None:
     recipe, out = classifier(tmp_path, 'labels = ["poor", "fine"]', texts()), tmp_path / "run"
-    before = known_lengths(recipe, out)[0]
+    before = examples_of(recipe, 0, known_before(recipe, out))
     run(recipe, out, stages=("vocab", "examples"))
     # The texts need not be here any more, as where a run is continued on another machine.
     (tmp_path / "data").rename(tmp_path / "elsewhere")
-    after = known_lengths(recipe, out)[0]
+    after = examples_of(recipe, 0, known_before(recipe, out))
     assert before.per_pass == after.per_pass == (36,)
     # 23 bytes, or six words and marks, with [CLS] and [SEP].
     assert (before.longest, after.longest) == (8, 8)
@@ -77,13 +80,13 @@ def test_labelled_texts_are_known_before_and_after_the_examples(tmp_path: Path) 
 
 def test_own_examples_are_known_once_they_exist(trained: Path, load: Load, tmp_path: Path) -> None:
     recipe = load()
-    assert known_lengths(recipe, tmp_path / "new") == {}
-    found = known_lengths(recipe, trained)[0]
+    assert known_before(recipe, tmp_path / "new").basis == "sources"
+    found = examples_of(recipe, 0, known_before(recipe, trained))
     assert (found.longest, found.mean_length) == (16, 16.0)
     other = load(f"train.phases.0.data={trained / 'examples'}")
-    assert known_lengths(other, tmp_path / "new")[0] == found, "those of another run"
+    assert examples_of(other, 0, known_before(other, tmp_path / "new")) == found, "those of another run"
     (trained / "examples" / "manifest.json").write_text("{")
-    assert known_lengths(recipe, trained) == {}, "the training reports it"
+    assert known_before(recipe, trained).basis == "corpus", "the training reports it"
 
 
 @pytest.mark.parametrize(
@@ -99,16 +102,13 @@ def test_examples_made_elsewhere_are_full_unless_their_lengths_are_counted(
     assert imported[0].longest == longest and imported[0].per_pass == (5,)
 
 
-@pytest.mark.parametrize("key", ["train.graph=compiled", "train.phases.0.micro_batch=auto"])
-def test_short_texts_spare_nothing_where_rows_are_full(
-    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A compiled network pads every row, and a micro-batch that is found by rule is found for full rows."""
-    monkeypatch.setattr(resources, "_memory_verdict", lambda *asked: asked[2])
+def test_short_texts_spare_nothing_where_rows_are_full(tmp_path: Path) -> None:
+    """A compiled network pads every row."""
     classifier(tmp_path, 'labels = ["poor", "fine"]', texts())
-    for keys, spared in (((), True), ((key,), False)):
+    for keys, spared in (((), True), (("train.graph=compiled",), False)):
         recipe = Recipe.load(tmp_path / "recipe.toml", ["train.attention=padded", *keys])
         known, unknown = (
-            list(memory(recipe, ["train"], 1, lengths)) for lengths in (known_lengths(recipe, tmp_path / "run"), {})
+            memory_of(recipe, works_of(recipe, data, 1, False, 1e9)[0], 1, False).activations
+            for data in (known_before(recipe, tmp_path / "run"), NOTHING_KNOWN)
         )
-        assert (known < unknown) == spared and (known == unknown) != spared  # type: ignore[operator]
+        assert (known < unknown) == spared and (known == unknown) != spared

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from bertwright.check.advice import READINGS
+from bertwright.check.lengths import BYTES_A_TOKEN
 from bertwright.check.recipe import check_recipe
-from bertwright.check.resources import BYTES_A_TOKEN
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate

@@ -9,9 +9,9 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
+from bertwright.check.work import PhaseWork, phase_work
 from bertwright.examples.sequences import Sequences
 from bertwright.plan.calls import compiled, distinct_lengths, pass_calls, step_calls
-from bertwright.plan.work import PhaseWork, phase_work
 
 Load = Callable[..., Recipe]
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bertwright.check.work import UNKNOWN_MEMORY
 from bertwright.core.errors import RecipeError
 from bertwright.plan import devices
 from bertwright.plan.devices import Device, gpu_named, gpu_of_driver, gpus, processor
@@ -47,9 +48,9 @@ def test_the_smallest_gpu_stands_for_an_unknown_one() -> None:
         assert device.speed("fp16") >= smallest.speed("fp16"), name
 
 
-def test_unknown_memory_is_room_of_the_smallest_gpu_and_fits_everything() -> None:
+def test_unknown_memory_is_that_of_the_smallest_gpu_and_fits_everything() -> None:
     known, unknown = (Device("x", memory, {"fp32": 1.0}, {"fp32": 1.0}, 1.0, 1.0, 1.0) for memory in (32e9, 0.0))
-    assert (known.room, unknown.room) == (32e9, 16e9)
+    assert gpu_named(devices.SMALLEST).memory == UNKNOWN_MEMORY
     assert known.fits(32e9) and not known.fits(32e9 + 1) and unknown.fits(1e15)
 
 

@@ -8,8 +8,8 @@ import pytest
 from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
 from bertwright.check.resources import checkpoint_bytes, examples_bytes, run_bytes
+from bertwright.check.work import PhaseWork, phase_work
 from bertwright.plan.disk import disk_left, disk_of
-from bertwright.plan.work import PhaseWork, phase_work
 
 Load = Callable[..., Recipe]
 TEXT = 1e9

@@ -7,10 +7,10 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
+from bertwright.check.work import phase_work
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.hours import PhaseTime, phase_time, stage_seconds, times
 from bertwright.plan.machine import machine_of
-from bertwright.plan.work import phase_work
 
 Load = Callable[..., Recipe]
 MACHINE = machine_of(HardwareConfig(cores=4))

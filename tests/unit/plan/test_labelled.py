@@ -11,9 +11,9 @@ from tests.unit.test_classification import recipe, texts
 from bertwright import Recipe, run
 from bertwright.check import labelled
 from bertwright.check.known_data import read_data
+from bertwright.check.work import phase_work
 from bertwright.examples.labelled.sizes import TextSizes
 from bertwright.pipeline.lineage import standing_artifacts
-from bertwright.plan.work import phase_work
 from bertwright.train.memory.kept_numbers import Pass, pass_numbers, scoring_bytes
 
 LABELS = 'labels = ["poor", "fine"]'

@@ -7,12 +7,12 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
+from bertwright.check.phase_memory import memory_of
+from bertwright.check.work import phase_work
 from bertwright.core.errors import RecipeError
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of
-from bertwright.plan.memory import memory_of
 from bertwright.plan.plan import make_plan
-from bertwright.plan.work import phase_work
 
 Load = Callable[..., Recipe]
 GPU = machine_of(HardwareConfig(gpu="h100", cores=16))

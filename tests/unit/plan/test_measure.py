@@ -12,6 +12,7 @@ from tests.unit.test_classification import texts
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
+from bertwright.check.work import phase_work
 from bertwright.cli import main
 from bertwright.core.errors import DataError
 from bertwright.model.bert.config import BertModelConfig
@@ -22,7 +23,6 @@ from bertwright.plan.kept import Measured, cache_file, keep, kept_measurement, k
 from bertwright.plan.machine import HardwareConfig, machine_of, this_machine
 from bertwright.plan.measure import lengths_like, measure, synthetic
 from bertwright.plan.plan import MEASURED_BAND, make_plan, planned_works
-from bertwright.plan.work import phase_work
 
 Load = Callable[..., Recipe]
 

@@ -11,19 +11,19 @@ from tests.golden.plan.plans import PLANS, ROOT, planned
 
 from bertwright import Recipe, RunFolder
 from bertwright.check.known_data import read_data
+from bertwright.check.phase_memory import memory_of
 from bertwright.check.pretrained import teacher_bytes
 from bertwright.check.resources import run_bytes
+from bertwright.check.work import phase_work
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.devices import gpu_of_driver
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.machine import machine_of, read_place, this_machine
-from bertwright.plan.memory import memory_of
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import PLAN
 from bertwright.plan.step_time import all_reduce_seconds, straggling
-from bertwright.plan.work import phase_work
 from bertwright.shipped import shipped
 from bertwright.train.memory.rank_memory import computing_of, training_bytes
 from bertwright.train.settings.phases import resolve_phases

@@ -13,10 +13,10 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
+from bertwright.check.work import phase_work
 from bertwright.plan.devices import gpu_named
 from bertwright.plan.machine import HardwareConfig, machine_of
 from bertwright.plan.step_time import StepTime, all_reduce_seconds, exposed_seconds, step_time, straggling
-from bertwright.plan.work import phase_work
 from bertwright.train.memory.rank_memory import computing_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scaling.md"

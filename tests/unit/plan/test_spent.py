@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
+from bertwright.check.work import PhaseWork
 from bertwright.examples.sequences import Sequences
 from bertwright.plan import kept, plan
 from bertwright.plan.hardware import HardwareConfig
 from bertwright.plan.kept import Measured, keep, kept_measurement, key_of
 from bertwright.plan.machine import Machine, machine_of
-from bertwright.plan.work import PhaseWork
 
 Load = Callable[..., Recipe]
 MACHINE = machine_of(HardwareConfig(gpu="h100", gpus=8, nodes=2, watts=2000, price=3))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bertwright import Recipe
+from bertwright.check.work import PhaseWork
 from bertwright.examples.sequences import Sequences
 from bertwright.model.flops import forward_flops
 from bertwright.plan.devices import Device
@@ -22,7 +23,6 @@ from bertwright.plan.step_time import (
     step_time,
     straggling,
 )
-from bertwright.plan.work import PhaseWork
 
 Load = Callable[..., Recipe]
 GPU = Device("gpu", 80e9, {"fp32": 1e12, "half": 4e12}, {"fp32": 1.0, "half": 0.5}, 1e9, 2e9, 100.0)

@@ -18,6 +18,9 @@ from typing import NamedTuple
 from bertwright.model.config import NetworkConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 
+# Independent of recipe and number of ranks, because the batches determine the order in which scores are summed.
+HELDOUT_MICRO_BATCH = 64
+"""Sequences of a forward pass over held-out examples."""
 _NARROW = 0.625
 """`Kernels.size` under autocast: 16 bits, but for norms."""
 

@@ -18,10 +18,8 @@ from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 from bertwright.objectives.config import ClassificationConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH
 from bertwright.train.settings.phase_config import PhaseConfig
-
-# Independent of recipe and number of ranks, because the batches determine the order in which scores are summed.
-HELDOUT_MICRO_BATCH = 64
 
 
 def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, examples: Artifact, vocab: Artifact) -> Loader:

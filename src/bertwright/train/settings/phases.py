@@ -17,8 +17,9 @@ from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.padding import Room
 from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.train.config import TrainConfig
+from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH
 from bertwright.train.settings.phase_config import PhaseConfig
-from bertwright.train.settings.phase_data import HELDOUT_MICRO_BATCH, heldout_of, loader_of
+from bertwright.train.settings.phase_data import heldout_of, loader_of
 from bertwright.train.settings.unreachable_settings import unreached
 
 ACCURACY = "mlm_accuracy"

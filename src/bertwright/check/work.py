@@ -11,8 +11,12 @@ from bertwright.model.config import NetworkConfig
 from bertwright.recipe import Recipe
 from bertwright.train.memory.forward_passes import expected_maximum, largest_pass, micro_batches, micro_sequences
 from bertwright.train.memory.kept_numbers import Pass
-from bertwright.train.memory.rank_memory import Computing, fitting_sequences
+from bertwright.train.memory.rank_memory import Computing, computing_of, fitting_sequences
 from bertwright.train.settings.phase_config import PhaseConfig
+
+UNKNOWN_MEMORY = 16e9
+"""Bytes of a device of unknown memory: those of a T4, the smallest GPU with tensor cores, so that a micro-batch that is
+found by rule is too small rather than too large."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,14 @@ class PhaseWork:
         masking = self.phase.masking
         drawn = masking.rate_at(0) * self.mean_length
         return drawn if masking.count == "bernoulli" else min(float(masking.most(self.phase.length)), drawn + 1)
+
+
+def works_of(recipe: Recipe, data: Data, ranks: int, gpu: bool, memory: float) -> list[PhaseWork]:
+    """The work of each phase on `ranks` ranks with GPUs or without, of `memory` bytes each (0: not known)."""
+    computing = computing_of(recipe.train, recipe.optim, ranks, gpu)
+    network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or memory or UNKNOWN_MEMORY
+    works = (phase_work(recipe, index, data) for index in range(len(recipe.train.phases)))
+    return [fitted(work, network, computing, limit) for work in works]
 
 
 def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:

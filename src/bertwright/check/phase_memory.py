@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from bertwright.check.work import PhaseWork
 from bertwright.objectives.config import DistillationConfig
-from bertwright.plan.work import PhaseWork
 from bertwright.recipe import Recipe
 from bertwright.train.memory.held_tensors import held_bytes
-from bertwright.train.memory.kept_numbers import Pass, scoring_bytes
+from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH, Pass, scoring_bytes
 from bertwright.train.memory.rank_memory import PROGRAM_BYTES, computing_of, pass_bytes, share_of, training_bytes
-from bertwright.train.settings.phase_data import HELDOUT_MICRO_BATCH
 
 _DRAWN = 32
 """Bytes per token of a batch: ids, positions, segments and packing boundaries, as drawn and as tensors."""

@@ -9,8 +9,8 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
+from bertwright.check.work import PhaseWork, phase_work
 from bertwright.examples.sequences import Sequences
-from bertwright.plan.work import PhaseWork, phase_work
 from bertwright.train.memory.held_tensors import Sharing
 from bertwright.train.memory.kept_numbers import Pass
 from bertwright.train.memory.rank_memory import Computing
