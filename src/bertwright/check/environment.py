@@ -140,8 +140,8 @@ def _waiting() -> Verdict:
 def _packages() -> Iterator[Verdict]:
     for module, (extra, purpose) in _EXTRAS.items():
         if find_spec(module) is None:
-            remedy = f"If you need it: pip install 'bertwright[{extra}]'."
-            yield warning(module, f"is not installed; {purpose} needs it.", remedy)
+            remedy = f"To get it: pip install 'bertwright[{extra}]'."
+            yield warning(module, f"is not installed; it is needed only for {purpose}.", remedy)
         else:
             yield ok(module, f"is installed, for {purpose}")
 

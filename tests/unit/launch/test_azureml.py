@@ -46,7 +46,7 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
         (
             [],
             "neither compute nor vm_size is set, so there is no machine to train on. Set compute to a cluster, or "
-            "set vm_size.",
+            "set vm_size. Both are keys of a place (--set KEY=VALUE, or --place FILE).",
         ),
         ([GPUS, "shm_size=32gigs"], 'write the size of shared memory like "64g" or "512m"'),
         ([GPUS, "prepare={}"], "[prepare] needs compute or vm_size"),

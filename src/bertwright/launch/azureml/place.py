@@ -140,7 +140,7 @@ class AzuremlPlace(Section):
         if not self.compute and not self.vm_size:
             raise RecipeError(
                 "neither compute nor vm_size is set, so there is no machine to train on. Set compute to a cluster, "
-                "or set vm_size."
+                "or set vm_size. Both are keys of a place (--set KEY=VALUE, or --place FILE)."
             )
         if self.prepare and not self.prepare.compute and not self.prepare.vm_size:
             raise RecipeError("[prepare] needs compute or vm_size. Set one of them, or remove the section.")
