@@ -19,6 +19,7 @@ from bertwright.formats.recognise import facts_of, recognise
 from bertwright.formats.statistics import statistics
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
+from bertwright.shipped import is_run_folder
 from bertwright.vocab.load import read_vocabulary
 
 SHOWN = 3
@@ -51,11 +52,17 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return {**_run(path), **checked}
     if any((path / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
         return {"what": "a model folder", **json_object(path / "config.json"), **checked}
+    if path.is_dir() and (inner := [each.name for each in sorted(path.iterdir()) if _is_ours(each)]):
+        return {"what": "a folder of runs, artifacts or checkpoints", "give one of": inner}
     if path.is_file() and path.suffix in (".csv", ".tsv"):
         return _table(path)
     if path.is_file() and _is_source(path):
         return _source(path)
     return _imported(path, examples)
+
+
+def _is_ours(path: Path) -> bool:
+    return (path / MANIFEST).is_file() or is_run_folder(path)
 
 
 def _of_recipe(path: Path) -> dict[str, str]:
@@ -139,6 +146,8 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     except ShardError:
         raise
     except DataError as error:
+        if texts := _folder_of_texts(path):
+            return texts
         raise DataError(
             f"{path} has no {MANIFEST}, recipe.toml or model.safetensors: it was not made by bertwright, or is not "
             f"finished. {error}"
@@ -153,6 +162,21 @@ def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     found = statistics(path, entries, examples.limit, examples.world)
     damaged = {"damaged": found["unreadable"]} if found["unreadable"] else {}
     return {"what": "training data made elsewhere", "set": found["sets"], **damaged}
+
+
+def _folder_of_texts(path: Path) -> dict[str, Any]:
+    """A folder whose files are sources of text, which its first file stands for; empty if they are not."""
+    from bertwright.corpus.errors import SourceError
+
+    files = sorted(each for each in path.iterdir() if each.is_file() and each.name[0] != ".") if path.is_dir() else []
+    if (path / "config.json").is_file():  # a model without weights that can be read
+        return {}
+    try:
+        first = _source(files[0]) if files else {}
+    except SourceError:
+        return {}
+    total = sum(file.stat().st_size for file in files)
+    return {"what": "a folder of texts", "files": len(files), "bytes": total, files[0].name: first} if first else {}
 
 
 def _is_source(path: Path) -> bool:

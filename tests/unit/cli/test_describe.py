@@ -83,6 +83,10 @@ def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path
     assert describe(next((trained / "train" / "checkpoints").glob("step-*")))["what"] == "a checkpoint"
     assert describe(trained / "train" / "model")["what"] == "a model folder"
     assert describe(small_recipe.parent / "text.txt")["what"] == "a text"
+    checkpoints = trained / "train" / "checkpoints"
+    names = sorted(path.name for path in checkpoints.iterdir())
+    assert describe(checkpoints) == {"what": "a folder of runs, artifacts or checkpoints", "give one of": names}
+    assert trained.name in describe(trained.parent)["give one of"]
     with pytest.raises(DataError, match="not made by bertwright"):
         describe(make_folder(tmp_path / "nothing"))
     with pytest.raises(RecipeError, match="does not exist"):
@@ -112,6 +116,14 @@ def test_a_table_of_labelled_texts_shows_its_columns_and_labels(tmp_path: Path) 
     assert facts["values"] == {"értékelés": ["jó (30)", "rossz (10)"]}
     (tmp_path / "a.tsv").write_text("text\tlabel\nEgy.\t1\n", encoding="utf-8")
     assert "values" not in describe(tmp_path / "a.tsv")
+
+
+def test_a_folder_of_texts_shows_the_first_of_them(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt"):
+        (tmp_path / name).write_text(f"This is {name}.\nIt has two lines.\n")
+    facts = describe(tmp_path)
+    assert (facts["what"], facts["files"], facts["bytes"]) == ("a folder of texts", 2, 66)
+    assert facts["a.txt"]["first lines"].startswith("This is a.txt.")
 
 
 def test_weights_in_several_files_are_those_of_a_model_folder(tmp_path: Path) -> None:
