@@ -225,20 +225,29 @@ def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
     labels of their first records."""
     # Imported here, because only recipes with labelled texts need it.
     from bertwright.examples.labelled.read import Omitted, find_files, read_texts, refuse_empty
+    from bertwright.examples.labelled.sizes import text_sizes
 
     assert phase.texts is not None
     key = f"{phase.key}.data"
+    parts = list[str]()
     try:
         files = find_files(phase.path, phase.texts, key)
         if read:
-            groups = (files.train, files.heldout)
-            train, heldout = (
-                sum(1 for file in group for _ in islice(read_texts(file, phase.texts, Omitted()), _RECORDS))
-                for group in groups
-            )
+            counts = {
+                file: sum(1 for _ in islice(read_texts(file, phase.texts, Omitted()), _RECORDS + 1))
+                for file in (*files.train, *files.heldout)
+            }
+            train, heldout = (sum(counts[file] for file in group) for group in (files.train, files.heldout))
             # Which texts a share holds out is known only once they are read completely.
             refuse_empty(key, phase.path, files, train, heldout if files.heldout else 1)
+            parts = [
+                f"; of {file.name}, the first {_RECORDS:,} of about {text_sizes(file, phase.texts).number:,} texts "
+                "were read, the others when the examples are made"
+                for file in counts
+                if counts[file] > _RECORDS
+            ]
     except BertwrightError as cause:
         return raised(key, cause)
     held = ", ".join(file.name for file in files.heldout) or f"examples.heldout={recipe.examples.heldout:g} of them"
-    return ok(key, f"labelled texts in {', '.join(file.name for file in files.train)}; held out: {held}")
+    names = ", ".join(file.name for file in files.train)
+    return ok(key, f"labelled texts in {names}; held out: {held}{''.join(parts)}")

@@ -10,9 +10,10 @@ from typing import Any
 
 from bertwright.cli.verify import check_hashes, json_object
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.draft import drafts
+from bertwright.core.draft import is_draft
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256
+from bertwright.core.walk import folders_below
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of
 from bertwright.formats.recognise import facts_of, recognise
@@ -47,7 +48,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
     checked = check_hashes(path) if verify else {}
     if (path / MANIFEST).is_file():
         # The manifest first: an artifact may contain files that look like something else.
-        return {**_artifact(open_artifact(path)), **checked}
+        return {**_artifact(open_artifact(path)), **_interrupted(path), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
     if any((path / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
@@ -89,14 +90,19 @@ def _run(path: Path) -> dict[str, Any]:
             facts[stage] = f"in progress, newest checkpoint {checkpoints[-1].name}"
         else:
             facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
-    if left := [draft for stage in _stages(path) for draft in drafts(path / stage)]:
-        facts["interrupted"] = [f"{draft.name} ({_bytes_in(draft):,} bytes)" for draft in left]
-    facts |= _of_recipe(path)
+    facts |= _interrupted(path) | _of_recipe(path)
     if (path / "summary.json").is_file():
         facts["summary"] = {
             k: v for k, v in json_object(path / "summary.json").items() if not isinstance(v, dict | list)
         }
     return facts
+
+
+def _interrupted(path: Path) -> dict[str, list[str]]:
+    """What interrupted stages, and writes of checkpoints, left in the folder of a run or a stage, with their sizes."""
+    left = [folder for folder in folders_below(path) if is_draft(folder) and not is_draft(folder.parent)]
+    named = [f"{draft.relative_to(path)} ({_bytes_in(draft):,} bytes)" for draft in sorted(left)]
+    return {"interrupted": named} if named else {}
 
 
 def _bytes_in(folder: Path) -> int:

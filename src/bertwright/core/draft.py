@@ -32,6 +32,11 @@ def drafts(out: Path, but: str = "") -> list[Path]:
     return sorted(path for path in found if path.is_dir() and path.name != ours)
 
 
+def is_draft(folder: Path) -> bool:
+    """Whether the name of `folder` is that of a draft, of an artifact or of a checkpoint."""
+    return folder.name.startswith(".") and folder.name.endswith(".draft")
+
+
 def aside(out: Path, fingerprint: str) -> Path:
     """Where the folder of another identity is kept: next to `out`, under its fingerprint."""
     return out.with_name(f"{out.name}.{fingerprint[:12]}")

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.unit.test_classification import recipe as classifier
+from tests.unit.test_classification import texts
 
 from bertwright import Recipe, run
+from bertwright.check import data
 from bertwright.check.data import imported_data, sources
 from bertwright.check.recipe import check_recipe
 from bertwright.check.verdict import Verdict
@@ -156,3 +159,13 @@ def test_examples_of_another_run_have_the_vocabulary_of_this_one(load: Load, tra
     run(load("vocab.lower_case=true"), tmp_path / "other", ["corpus", "vocab"])
     level, sentence = told(tmp_path / "other", "vocab.lower_case=true")
     assert level == "error" and "made with another vocabulary than" in sentence and f"vocab.file={theirs}" in sentence
+
+
+def test_what_is_not_read_of_many_labelled_texts_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = classifier(tmp_path, 'labels = ["poor", "fine"]', texts())
+    (short,) = imported_data(recipe, pending=True)
+    assert short.level == "ok" and "were read" not in short.text
+    monkeypatch.setattr(data, "_RECORDS", 12)
+    (long,) = imported_data(recipe, pending=True)
+    said = "; of train.jsonl, the first 12 of about 36 texts were read, the others when the examples are made"
+    assert (long.level, long.text) == ("ok", short.text + said), "dev.jsonl has 12 texts"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.cli.describe import describe
 from bertwright.cli.verify import check_hashes
 from bertwright.core.artifact import MANIFEST, build
 from bertwright.core.config import Identity
@@ -106,3 +107,17 @@ def test_files_that_no_manifest_lists_are_named(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text("x")
     assert check_hashes(tmp_path) == {"verified_files": 4, "unlisted_files": sorted(map(str, strangers))}
+
+
+def test_what_interrupted_writes_left_is_listed_with_and_without_verify(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text("")
+    train = made(tmp_path, "train", a="x")
+    for draft in (tmp_path / ".corpus.0123456789ab.draft", train / "checkpoints" / ".step-000010.draft"):
+        (draft / ".parts").mkdir(parents=True)
+        (draft / ".parts" / "half").write_text("half")
+    (train / "checkpoints" / ".git").mkdir()
+    whole = [".corpus.0123456789ab.draft (4 bytes)", "train/checkpoints/.step-000010.draft (4 bytes)"]
+    for verify in (False, True):
+        assert describe(tmp_path, verify)["interrupted"] == whole
+        assert describe(train, verify)["interrupted"] == ["checkpoints/.step-000010.draft (4 bytes)"]
+        assert "interrupted" not in describe(made(tmp_path, "evaluate", b="y"), verify)
