@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "evaluate": {"core", "model", "vocab", "examples", "objectives"},
     "export": {"core", "model", "vocab", "examples"},
     "report": {"core"},
-    "translate": {"core", "explain"},
+    "translate": {"core", "vocab", "explain"},
     "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
     "check": {"core", "corpus", "vocab", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},

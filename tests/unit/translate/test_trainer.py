@@ -199,6 +199,11 @@ def test_a_network_is_a_folder_or_a_name_to_download(tmp_path: Path, monkeypatch
     assert (
         values("run_mlm.py --model_name_or_path mine --train_file a.txt --do_train --max_seq_length 32")["length"] == 32
     )
+    normalizer = {"type": "BertNormalizer", "lowercase": True, "strip_accents": None}
+    (tmp_path / "mine" / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend"}')
+    (tmp_path / "mine" / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
+    made = values("run_mlm.py --model_name_or_path mine --train_file a.txt --do_train")
+    assert (made["vocab.lower_case"], made["vocab.strip_accents"]) == (True, True), "as transformers 5 writes it"
     named = translated("run_mlm.py --model_name_or_path distilbert/distilbert-base-cased --train_file a.txt --do_train")
     assert named.sections["model.kind"].value == "distilbert" and named.phases[0]["length"].value == 512
     assert named.sections["train.init_from"].value == "downloads/distilbert-base-cased"

@@ -11,6 +11,7 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.command import PHASE, Command, Key
+from bertwright.vocab.entries import TextSettings, text_settings
 
 _FAMILIES = {"bert": "bert", "distilbert": "distilbert", "modernbert": "modern"}
 """`model.kind` by transformers' model type."""
@@ -210,13 +211,9 @@ def _vocabulary(command: Command, name: str) -> Iterator[Key]:
     if (folder / "tokenizer.json").is_file() and not (folder / "vocab.txt").is_file():
         file = "/tokenizer.json"
     yield Key("vocab.file", f"{where}{file}", why)
-    values: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        values = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    named = "uncased" in str(command[name]).lower()
-    lower = values.get("do_lower_case", named)
-    source = f"do_lower_case of {where}/tokenizer_config.json" if values else f"{command.source(name)}, by its name"
-    yield Key("vocab.lower_case", bool(lower), source)
-    # BertTokenizer strips accents where it lower-cases, unless it is told otherwise.
-    strips = values.get("strip_accents")
-    yield Key("vocab.strip_accents", bool(lower if strips is None else strips), source)
+    settings, source = text_settings(folder), f"the tokenizer in {where}"
+    if settings is None:
+        # BertTokenizer strips accents where it lower-cases, unless it is told otherwise.
+        lower = "uncased" in str(command[name]).lower()
+        settings, source = TextSettings(lower, lower), f"{command.source(name)}, by its name"
+    yield from (Key(f"vocab.{key}", value, source) for key, value in settings._asdict().items())
