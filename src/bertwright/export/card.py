@@ -90,6 +90,8 @@ def model_card(
 def _use(architecture: str, inputs: Inputs) -> Content:
     """What the folder holds, and what the network was trained on."""
     if labels := inputs.train.counts.get("network", {}).get("labels"):
+        if len(labels) == 1:
+            return "The folder holds the encoder with a head that predicts a number, ", code(labels[0]), "."
         named = [(", " if index else "", code(label)) for index, label in enumerate(labels)]
         return "The folder holds the encoder with a classifier of sequences: ", named, "."
     objective = inputs.train.manifest["config"].get("train", {}).get("objective", {})
@@ -118,7 +120,8 @@ def _warnings(unfinished: Mapping[str, Any] | None, scores: Mapping[str, Any]) -
 def _example(inputs: Inputs, labels: Sequence[str], texts: Sequence[str]) -> Iterator[Element]:
     """What the model is for, and a program that uses it."""
     if labels:
-        about, task = "To classify texts like those that it was trained on.", "text-classification"
+        does = "predict this number for" if len(labels) == 1 else "classify"
+        about, task = f"To {does} texts like those that it was trained on.", "text-classification"
         text = next(iter(texts), "a text")
         first, _, second = text.partition(" | ") if _pairs(inputs) else (text, "", "")
         given = f"{{'text': {first!r}, 'text_pair': {second!r}}}" if _pairs(inputs) else f"[{first!r}]"
@@ -157,7 +160,7 @@ def _limits(origin: Origin, inputs: Inputs, labels: Sequence[str]) -> Iterator[C
         yield f"It is small: it has {counts['parameters']:,} weights, a BERT-base about {_BASE:,}."
     if len(labels) > 1:
         yield "It answers one of its classes to every text, also to a text that belongs to none of them."
-    else:
+    elif not labels:
         yield "Its answers are likely, not true, and repeat the errors and prejudices of its texts."
 
 

@@ -59,7 +59,7 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
                 "stage": name,
                 "fingerprint": "f",
                 "counts": {**counts, **changed.get(name, {})},
-                "config": {"corpus": {"language": "hu"}, "train": {}},
+                "config": {"corpus": {"language": "hu"}, "train": {"objective": {}}},
             },
         )
         for name, counts in {**COUNTS, "corpus": corpus}.items()
@@ -106,6 +106,15 @@ def test_what_training_started_from_is_named_with_what_was_not_taken(tmp_path: P
     )
     assert "Training started from `models/x`, whose texts this card does not describe." in text
     assert "It was tested only on texts like those below in Hungarian." in text
+
+
+def test_a_model_that_predicts_a_number_is_not_called_a_classifier(tmp_path: Path) -> None:
+    scores = {"regression_loss": 1.0, "constant_loss": 2.0, "pearson": 0.8, "sequences": 100}
+    changed = {"train": {"network": {"labels": ["stars"]}}, "evaluate": scores}
+    text = card(tmp_path, changed, name="huwiki", base="", licence="CC BY-SA 4.0")
+    assert "The folder holds the encoder with a head that predicts a number, `stars`." in text
+    assert "To predict this number for texts like those that it was trained on." in text
+    assert "classif" not in text.replace("text-classification", "") and "prejudices" not in text
 
 
 def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> None:
