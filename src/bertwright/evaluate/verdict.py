@@ -42,13 +42,17 @@ def model_title(train: Mapping[str, Any], language: str, labels: Sequence[str]) 
     size = f"{named} of {_weights(counts['parameters'])} weights"
     if labels:
         size += f" that predicts “{_short(labels[0])}”" if len(labels) == 1 else f" that tells {_listed(labels)} apart"
-    seconds = 3600 * counts["hours"] if "hours" in counts else counts["train_seconds"]
     how = "trained"
     if counts.get("init"):
         how = "fine-tuned" if labels else "trained further"
     if settings.get("train", {}).get("objective", {}).get("kind") == "distillation":
         how = "taught by another network"
-    return f"{size}, {how} for {_time(seconds)}{' so far' if counts.get('unfinished') else ''}"
+    return f"{size}, {how} for {_time(training_seconds(counts))}{' so far' if counts.get('unfinished') else ''}"
+
+
+def training_seconds(counts: Mapping[str, Any]) -> float:
+    """The seconds of a training with these counts, scoring and saving included if they were measured."""
+    return float(3600 * counts["hours"] if "hours" in counts else counts["train_seconds"])
 
 
 def start_of(init: Mapping[str, str] | None) -> str:

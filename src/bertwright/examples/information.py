@@ -33,7 +33,10 @@ def unknown_words(unknown: int, tokens: int) -> list[str]:
 def absent_classes(counts: Sequence[int], labels: Sequence[str]) -> list[str]:
     """Return a sentence that names the classes, of `labels`, without a training text, given the `counts` of each."""
     absent = [label for label, count in zip(labels, counts, strict=True) if not count]
-    return [f"no training text has the label {', '.join(absent)}, so it cannot be learned"] if absent else []
+    if not absent:
+        return []
+    which = f"one of the labels {', '.join(absent)}, so they" if len(absent) > 1 else f"the label {absent[0]}, so it"
+    return [f"no training text has {which} cannot be learned"]
 
 
 def of_plans(

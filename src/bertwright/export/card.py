@@ -10,10 +10,11 @@ from typing import Any
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
 from bertwright.core.markup import Content, Element, b, code, element, markdown, p
+from bertwright.core.numbers import duration
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus.wikis import wikis
 from bertwright.evaluate.shapes import BASELINES, CLASSIFIER_SCORES
-from bertwright.evaluate.verdict import model_title, start_of, verdict
+from bertwright.evaluate.verdict import model_title, start_of, training_seconds, verdict
 from bertwright.examples.labelled.tasks import glue
 from bertwright.export.config import Inputs
 from bertwright.export.origin import Origin, table
@@ -180,7 +181,7 @@ def _fingerprints(inputs: Inputs) -> list[tuple[Content, ...]]:
 
 
 def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> list[tuple[str, str]]:
-    counts = train.counts
+    counts, took = train.counts, duration(training_seconds(train.counts))
     return [
         ("started from", start_of(counts.get("init"))),
         ("parameters", f"{export['parameters']:,}"),
@@ -188,7 +189,7 @@ def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> lis
         ("optimizer steps", f"{counts['steps']:,}"),
         ("sequences seen", f"{counts['sequences_seen']:,}"),
         ("tokens seen", f"{counts['tokens_seen']:,}"),
-        ("training time", f"{counts['train_seconds']:,.0f} s, ranks: {counts['ranks']}, device: {counts['device']}"),
+        ("training time", f"{took}, ranks: {counts['ranks']}, device: {counts['device']}"),
         ("logits when reloaded", f"equal to {largest_difference(export):.1e} (transformers {export['transformers']})"),
     ]
 

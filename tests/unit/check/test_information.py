@@ -21,7 +21,7 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as stage
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.information import of_plans, one_label, unknown_words
+from bertwright.examples.information import absent_classes, of_plans, one_label, unknown_words
 from bertwright.examples.inputs import Inputs
 from bertwright.examples.instances import Instances
 from bertwright.formats.statistics import statistics
@@ -73,6 +73,11 @@ def test_one_label_and_unknown_words() -> None:
     assert one_label(100, 100) == ["all 100 labels of pairs are 1, so there is nothing to learn from them"]
     assert one_label(100, 0)[0].startswith("all 100 labels of pairs are 0")
     assert one_label(100, 1) == one_label(100, 99) == one_label(3, 3) == []
+    assert absent_classes([3, 1], ("a", "b")) == []
+    (line,) = absent_classes([3, 0], ("a", "b"))
+    assert line == "no training text has the label b, so it cannot be learned"
+    (line,) = absent_classes([0, 3, 0], ("a", "b", "c"))
+    assert line == "no training text has one of the labels a, c, so they cannot be learned"
     (line,) = unknown_words(71, 100)
     assert line.startswith("71.0% of the tokens are [UNK]")
     assert unknown_words(5, 100) == unknown_words(0, 0) == []

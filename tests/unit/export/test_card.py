@@ -99,7 +99,8 @@ def test_what_training_started_from_is_named_with_what_was_not_taken(tmp_path: P
     assert "| started from | random weights |" in card(tmp_path, **source)
     init = {"folder": "models/x", "fingerprint": "0123456789abcdef", "drawn": "mlm.norm", "left_out": "nsp.classifier"}
     text = card(tmp_path, {"train": {"init": init}}, **source)
-    assert "# Hungarian BERT of 4 M weights, trained further for a second" in text
+    assert "# Hungarian BERT of 4 M weights, trained further for a second" in text and "| 1.0 s, ranks: 1" in text
+    assert "| 7.2 s, ranks: 1" in card(tmp_path, {"train": {"hours": 0.002}}, **source), "as in the title"
     assert (
         "| started from | models/x (fingerprint 0123456789ab); random weights for mlm.norm; without its "
         "nsp.classifier |" in text
