@@ -65,6 +65,7 @@ DEFAULTS = {
     "intel_phase1": {"NNODES": 1},
     "intel_phase2": {"NNODES": 1},
     "intel_run_model": {"NNODES": 1},
+    "intel_run_model_gpu": {"NUM_ITERATIONS": 10},
     # huggingface/transformers, TrainingArguments
     "pretrain_glue": TRAINER,
     # examples/pytorch/language-modeling/run_mlm.py, text-classification/run_glue.py, run_classification.py @005c23a
@@ -151,6 +152,23 @@ def test_intels_program_for_gpus_has_defaults_of_its_own() -> None:
     phase = made.phases[0]
     assert (phase["steps"].value, phase["end_after"].value) == (1_094_400, 1000)
     assert phase["schedule"].value == {"kind": "linear", "floor": pytest.approx(0.045)}
+
+
+GPU_BATCHES = [
+    # intel/ai-reference-models @00d303e, models_v2/pytorch/bert_large/training/gpu/run_model.sh
+    ("PLATFORM=Max NUM_DEVICES=1", 16, None, "run_model.sh:40 ${BATCH_SIZE:-16}"),
+    ("PLATFORM=Arc NUM_DEVICES=1", 4, None, "run_model.sh:50 ${BATCH_SIZE:-4}"),
+    ("PLATFORM=Max NUM_DEVICES=8 BATCH_SIZE=32", 256, 123, "run_model.sh:105 -np ${NUM_DEVICES}, :119 --seed 123"),
+]
+
+
+@pytest.mark.parametrize(("line", "batch", "seed", "source"), GPU_BATCHES)
+def test_intels_script_for_gpus(line: str, batch: int, seed: int | None, source: str) -> None:
+    made = translated(f"DATASET_DIR=d OUTPUT_DIR=o MULTI_TILE=False {line} run_model.sh")
+    (phase,) = made.phases
+    assert (phase["batch"].value, phase["end_after"].value) == (batch, 20), source  # :42 NUM_ITERATIONS:-10, and ten
+    assert (made.sections["optim.kind"].value, made.sections["train.precision"].value) == ("adamw", "bf16")
+    assert (made.sections["train.seed"].value if "train.seed" in made.sections else None) == seed
 
 
 def test_a_target_counts_where_the_original_scores_before_its_end() -> None:

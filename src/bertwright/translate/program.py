@@ -41,7 +41,7 @@ class Start(Section):
     """The launcher in front of the command; `$name` is the value of an argument."""
     command: tuple[str, ...]
     when: tuple[tuple[str, ...], ...] = ()
-    """Additional words, each list preceded by its condition, such as "precision=fp16"."""
+    """Additional words, each list preceded by its condition, such as "precision=fp16" or "gpus!=1"."""
 
 
 class Remark(Section):

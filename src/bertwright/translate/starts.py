@@ -22,9 +22,10 @@ def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[s
     variables = dict(shell.variables)
     for condition, *more in start.when:
         name, equals, wanted = condition.partition("=")
-        passed.add(name)
+        other = name.endswith("!")
+        passed.add(name := name.removesuffix("!"))
         text = _text(script, name, shell)
-        if text == wanted if equals else text not in ("", "None"):
+        if (text == wanted) != other if equals else text not in ("", "None"):
             for word in map(filled, more):
                 assigned = re.fullmatch(r"([A-Z]\w*)=(.*)", word)
                 variables |= {assigned[1]: assigned[2]} if assigned else {}
