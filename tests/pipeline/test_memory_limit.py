@@ -1,6 +1,7 @@
 """Stages under a real memory limit (RLIMIT_AS, as set by `ulimit -v` and Slurm) succeed or end with one sentence."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -10,11 +11,14 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import ENVIRONMENT
 
+from bertwright import Recipe
+from bertwright.check.resources import _addresses
+
 LIMITED = """
 import resource, sys
 import numpy, bertwright.cli, bertwright.pipeline.run, {modules}  # what is loaded needs no more memory later
 import bertwright.check.resources
-bertwright.check.resources._WITH_TORCH.clear()  # else the limit would be refused at the start
+bertwright.check.resources._ADDRESSES.clear()  # else the limit would be refused at the start
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv.pop(1)) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -53,11 +57,30 @@ def test_a_stage_that_gets_no_memory_says_so(
         assert "memory" in said, said
 
 
-@pytest.mark.parametrize("verb", ["run", "check"])
-def test_a_limit_in_which_torch_cannot_work_is_refused_before_anything_is_written(verb: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("verb", "kilobytes", "shown"), [("run", 2_000_000, "2.05 GB"), ("check", 1_000_000, "1.02 GB")]
+)
+def test_a_limit_in_which_torch_cannot_work_is_refused_before_anything_is_written(
+    verb: str, kilobytes: int, shown: str, tmp_path: Path
+) -> None:
+    """At twice a gigabyte, a thread that gets no memory would end the process in the midst of training or export."""
     command = shlex.join([sys.executable, "-m", "bertwright.cli", verb, "smoke", "--out", str(tmp_path / "run")])
-    limited = ["bash", "-c", f"ulimit -v 1000000; {command}"]
+    limited = ["bash", "-c", f"ulimit -v {kilobytes}; {command}"]
     done = subprocess.run(limited, capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False)
     assert done.returncode == 3, done
-    assert "of address space, 1.02 GB are available. Raise the limit" in " ".join((done.stdout + done.stderr).split())
+    said = " ".join((done.stdout + done.stderr).split())
+    assert f"of address space, {shown} are available. Raise the limit" in said
     assert not list(tmp_path.iterdir())
+
+
+def test_the_address_space_that_a_stage_needs_grows_with_its_model() -> None:
+    """A stage without torch needs no such limit, and the export more than training, because it loads transformers."""
+    smoke, large = Recipe.load("smoke"), Recipe.load("smoke", ["model.size=large"])
+
+    def needed(recipe: Recipe, *stages: str) -> float:
+        (verdict,) = _addresses(recipe, stages, 0.0, 1.0)
+        assert verdict.level == "error"
+        return float(re.search(r"about ([\d.]+) GB", verdict.text)[1])  # type: ignore[index]
+
+    assert not list(_addresses(smoke, ["corpus", "examples"], 0.0, 1.0))
+    assert needed(smoke, "train") < needed(smoke, "train", "export") < needed(large, "export")

@@ -248,6 +248,7 @@ KINDS: list[tuple[str, tuple[Any, ...], Any, str]] = [
     ("examples/manifest.json", ("counts", "train", "classes"), [18], "classes must have 0 numbers"),
     ("examples/manifest.json", ("counts", "train", "sequences"), {}, ""),
     ("examples/manifest.json", ("counts", "train", "sequences", "16", "lengths"), [], "lengths"),
+    ("examples/manifest.json", ("counts", "train", "sequences", "16", "mean_length"), 0, "at least 1 token"),
     ("vocab/manifest.json", ("counts", "alphabet", "of"), "many", "alphabet"),
     ("vocab/manifest.json", ("counts", "alphabet", "missing"), None, "alphabet"),
     ("evaluate/manifest.json", ("counts", "unigram_loss"), "low", "unigram_loss"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from bertwright.check.device import training_gpus, trains_on_gpu
 from bertwright.check.known_data import NOTHING_KNOWN, Data
@@ -28,6 +28,7 @@ from bertwright.core.numbers import size_of
 from bertwright.core.processor import default_workers
 from bertwright.recipe import Recipe
 from bertwright.train.memory.rank_memory import (
+    PROGRAM_BYTES,
     averaged_copies,
     computing_of,
     over_limit,
@@ -36,9 +37,13 @@ from bertwright.train.memory.rank_memory import (
 DOUBT = 2
 """Factor by which the estimates may be wrong: beyond it a run is rejected, within it a warning is issued."""
 _WORKER_BYTES, _STAGE_BYTES = 0.25e9, 0.7e9
-_ADDRESSES, _THREAD_ADDRESSES = 2.7e9, 0.15e9
-"""Bytes of address space that torch and transformers take, and each of their threads: its stack and its heap."""
-_WITH_TORCH = {"train", "evaluate", "export"}
+_ADDRESSES = {"train": 1.75e9, "evaluate": 1.75e9, "export": 2.3e9}
+"""Bytes of address space that a stage takes with torch and, for the export, transformers, besides threads and model."""
+_THREAD_ADDRESSES = 0.15e9
+"""Bytes of address space that each thread of torch takes: its stack and its heap."""
+_ADDRESSES_DOUBT = 1.1
+"""The same as `DOUBT` for address space, which is measured: below it libraries end the process with words of their own,
+or none."""
 _FREE_SPACE = "Free space there, or choose another folder (--out DIR)."
 
 
@@ -61,19 +66,31 @@ def memory(
             yield _memory_verdict(
                 f"{stage}.workers", f"{workers} workers", _STAGE_BYTES + workers * _WORKER_BYTES, available, remedy
             )
-    if at is None and (limit := address_space()) and _WITH_TORCH & set(stages):
-        threads = default_workers()
+    needs, room = list[float](), _room(recipe, at)
+    if "train" in stages:
+        works = works_of(recipe, data, ranks, room.gpu, room.size or 0.0)
+        needs = [memory_of(recipe, work, ranks, room.gpu).total for work in works]
+    if at is None and (limit := address_space()):
+        yield from _addresses(recipe, stages, 0.0 if room.gpu else max(needs, default=0.0), limit)
+    if needs:
+        yield from _training_memory(recipe, ranks, needs, room)
+
+
+def _addresses(recipe: Recipe, stages: Sequence[str], training: float, limit: float) -> Iterator[Verdict]:
+    """Yield the verdict on a limit of the address space for the stages that load torch; `training`: the bytes that
+    training takes in it, with those of torch."""
+    threads, model = default_workers(), 4.0 * recipe.network().parameters
+    beside = {"train": max(0.0, training - PROGRAM_BYTES), "evaluate": model, "export": 2 * model}
+    if needs := [size + beside[stage] for stage, size in _ADDRESSES.items() if stage in stages]:
         # Where a thread gets no stack, libraries end the process without a word.
         yield _memory_verdict(
             "ulimit -v",
             f"torch and its {threads} threads",
-            _ADDRESSES + threads * _THREAD_ADDRESSES,
+            max(needs) + threads * _THREAD_ADDRESSES,
             limit,
             "Raise the limit of this shell or job (ulimit -v unlimited): it counts addresses, also those not in use.",
             "address space",
         )
-    if "train" in stages:
-        yield from _training_memory(recipe, ranks, data, _room(recipe, at))
 
 
 class _Room(NamedTuple):
@@ -98,12 +115,10 @@ def _room(recipe: Recipe, at: OtherMachine | None) -> _Room:
     return _Room(False, ranks_here(), memory_size() / ranks_here())
 
 
-def _training_memory(recipe: Recipe, ranks: int, data: Data, room: _Room) -> Iterator[Verdict]:
+def _training_memory(recipe: Recipe, ranks: int, needs: Sequence[float], room: _Room) -> Iterator[Verdict]:
     """Yield verdicts on whether a rank fits on its GPU, or in its share of its machine's memory, and into the recipe's
-    limit."""
+    limit; `needs`: the bytes that each phase takes."""
     here, bert = room.sharing, recipe.network()
-    works = works_of(recipe, data, ranks, room.gpu, room.size or 0.0)
-    needs = [memory_of(recipe, work, ranks, room.gpu).total for work in works]
     # Phases run one after another, so the largest one decides.
     number = needs.index(max(needs))
     what = f"training {bert.parameters:,} parameters, in phase {number},"
@@ -131,13 +146,18 @@ def _less_memory(recipe: Recipe, number: int, here: int) -> str:
 
 
 def _memory_verdict(
-    about: str, what: str, needed: float, available: float | None, remedy: str, noun: str = "memory"
+    about: str,
+    what: str,
+    needed: float,
+    available: float | None,
+    remedy: str,
+    noun: Literal["memory", "address space"] = "memory",
 ) -> Verdict:
     text = f"{what} take about {size_of(needed)} of {noun}"
     if available is None:
         return ok(about, text)
     text += f", {size_of(available)} are available"
-    if needed > DOUBT * available:
+    if needed > (DOUBT if noun == "memory" else _ADDRESSES_DOUBT) * available:
         return error(about, f"{text}.", remedy, DataError)
     return warning(about, f"{text}.", remedy) if needed > available else ok(about, text)
 

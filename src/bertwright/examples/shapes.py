@@ -15,13 +15,23 @@ _Set = Annotated[str, Field(strict=True, pattern="^[1-9][0-9]{0,8}(-|$)")]
 """The name of a set of sequences, which begins with their maximum length in tokens."""
 
 
-class _Sequences(TypedDict):
+class _Lengths(TypedDict):
     lengths: Annotated[list[Count], Field(min_length=1)]
     mean_length: Number
     deviation: NotRequired[Number]
     """Standard deviation of the lengths, in tokens; older examples lack it, and `longest`."""
     longest: NotRequired[Count]
     label_share: Score
+
+
+def _of_counted(counted: _Lengths) -> _Lengths:
+    # An example has at least its special tokens; forecasts divide by the mean.
+    if any(counted["lengths"]) and counted["mean_length"] < 1:
+        raise ValueError(f"mean_length = {counted['mean_length']:g} must be at least 1 token, because it has examples")
+    return counted
+
+
+_Sequences = Annotated[_Lengths, AfterValidator(_of_counted)]
 
 
 class _HeldOut(TypedDict, total=False):
