@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Required
+from typing import Annotated, NotRequired, Required
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
@@ -22,19 +22,46 @@ class _Network(TypedDict):
     next_sentence: Flag
 
 
+class _NetworkWithLabels(_Network, total=False):
+    labels: list[Text]
+    """The classes of a classifier."""
+
+
 NETWORK = tuple(_Network.__annotations__)
 """Network values recorded for every family."""
 
 
+_Threads = Annotated[int, Field(strict=True, ge=1, le=2**16)]
+
+
+class _MicroBatches(TypedDict):
+    micro_batch: Annotated[int, Field(strict=True, ge=1, lt=2**31)]
+    row_tokens: NotRequired[Count]
+    micro_tokens: NotRequired[Count]
+    found: NotRequired[Flag]
+
+
 class Start(TypedDict):
-    """Values recorded for each start of the program, besides those that only training itself reads."""
+    """Values recorded for each start of the program."""
 
     from_step: Count
     ranks: Count
-    threads: Count
+    threads: _Threads
+    free_cores: NotRequired[Number]
+    waiting: NotRequired[Text]
+    micro_batches: NotRequired[list[_MicroBatches]]
+    attention: NotRequired[Text]
+    engine: NotRequired[Text]
+    graph: NotRequired[Text]
+    precision: NotRequired[Text]
+    weights: NotRequired[Text]
+    deterministic: NotRequired[Flag]
+    hours: NotRequired[list[Number | None]]
+    isa: NotRequired[Text]
     device: Text
     machine: Text
     torch: Text
+    init: NotRequired[dict[Text, Text]]
 
 
 class Unfinished(TypedDict):
@@ -71,7 +98,7 @@ class _Counts(TypedDict, total=False):
     """Counts of the entire training, over all its starts."""
 
     parameters: Count
-    network: _Network
+    network: _NetworkWithLabels
     init: dict[Text, Text] | None
     steps: Count
     phase_steps: list[Count]
