@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bertwright.core.errors import RankError, RecipeError
+from bertwright.core.errors import DataError, RankError, RecipeError
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import rendezvous, watchdog
 from bertwright.train.ranks.rendezvous import Peer
@@ -141,6 +141,23 @@ def test_a_rank_that_fails_says_so(pair: Pair) -> None:
     first, second, _ = pair
     second.close(failure("rank 1", ValueError("a fault\nof two lines")))
     assert str(first.lost(wait=5)).startswith("rank 1 has failed and prints the reason itself.")
+
+
+@pytest.mark.parametrize("said", ["Resource temporarily unavailable", "can't start new thread", "std::bad_alloc"])
+def test_a_rank_without_memory_or_threads_says_so(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the others; and where it cannot connect for it, instead of advice on the port."""
+    lack = "this process has run out of memory or of threads"
+    assert failure("rank 1", RuntimeError(said)).startswith(f"rank 1 has failed: {lack}")
+
+    def store(*arguments: object, **settings: object) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(rendezvous, "TCPStore", store)
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    for rank in range(2):
+        with pytest.raises(DataError, match=lack):
+            rendezvous.meet(rank, 2, 5.0)
 
 
 def test_a_rank_passes_on_what_it_knows(pair: Pair) -> None:
