@@ -36,8 +36,8 @@ from bertwright.model.config import Kernel
 from bertwright.model.device import torch_settings
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import LambConfig
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
 from bertwright.train.graph.graph import run_as

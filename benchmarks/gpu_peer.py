@@ -19,8 +19,8 @@ from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.scores import score
+from bertwright.tasks.objective import score
+from bertwright.tasks.pretraining.objective import PreTraining
 
 HELD = 4
 """Number of batches that are trained on in rotation."""

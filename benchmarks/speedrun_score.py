@@ -7,15 +7,14 @@ import numpy as np
 import torch
 
 from bertwright.core.artifact import open_artifact
-from bertwright.evaluate.baselines import baselines
-from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.model.batch import packed
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.scores import score
+from bertwright.tasks.objective import score
+from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths
 from bertwright.vocab.tokenizer import load_tokenizer
 
 LENGTH, RATE, MOST, SEQUENCES = 128, 0.15, 20, 1024

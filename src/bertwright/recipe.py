@@ -33,10 +33,10 @@ from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, PlanSet, TextsConfig
 from bertwright.export.config import ExportConfig
 from bertwright.model.config import ModelConfig, NetworkConfig
-from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.recipe_file import Written, write_values
 from bertwright.report.config import ReportConfig
+from bertwright.tasks.config import TaskConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.settings.unreachable_settings import unreached
 from bertwright.vocab.config import VocabConfig
@@ -111,17 +111,17 @@ class Recipe(Section):
     @property
     def next_sentence(self) -> bool:
         """Whether the network has a next-sentence head: examples are pairs, and the objective reads their labels."""
-        return self.train.objective.next_sentence(self.examples.pairs)
+        return self.task.next_sentence(self.examples.pairs)
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The classes of a classifier, which has no pre-training heads; empty for pre-training."""
-        return labels_of(self.train.objective)
+    def task(self) -> TaskConfig:
+        """What the network learns."""
+        return self.train.objective
 
     @property
     def source(self) -> Literal["corpus", "examples"]:
         """The stage whose artifact says where texts come from: a classifier takes only its vocabulary from a corpus."""
-        return "examples" if self.corpus is None or self.labels else "corpus"
+        return "examples" if self.corpus is None or self.task.texts else "corpus"
 
     def described_texts(self) -> TextsConfig:
         """Language and licence of texts that no corpus describes; a classifier's are in the language of the corpus that
@@ -145,7 +145,7 @@ class Recipe(Section):
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given, unread), *unfixed(self.train, self.model)]
         mistakes += [*in_parts(self.train, self.optim), *unreached(self.train)]
         mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]
-        if given and not self.labels:
+        if given and not self.task.texts:
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
         if mistakes:
             from bertwright.core.mistakes import place  # not needed at every start
@@ -154,7 +154,7 @@ class Recipe(Section):
             raise RecipeError("\n".join(sentences))
 
     def _corpus_mistakes(self) -> Iterator[Mistake]:
-        if self.labels:
+        if self.task.texts:
             return idle_corpus(self.corpus, self.vocab)
         if self.corpus is None:
             return missing_without_corpus(self.vocab, self.train)
@@ -166,11 +166,11 @@ class Recipe(Section):
             entries = 1 if "vocab.file" in unread else self._vocabulary_entries()
         except DataError as error:
             return [("vocab.file", str(error))]
-        mistakes = [] if self.labels else list(pairs_unseen(self.model, self.examples))
+        mistakes = [] if self.task.texts else list(pairs_unseen(self.model, self.examples))
         if "model.config" in unread:
             return mistakes
         try:
-            network = self.model.resolve(entries, self.next_sentence and self.model.takes_pairs, self.labels)
+            network = self.task.network(self.model, entries, self.examples.pairs and self.model.takes_pairs)
         except RecipeError as error:
             # Without its vocabulary, a network to continue may seem too small for the one that would be trained.
             keeps = "; to continue train.init_from, set vocab.file to its vocabulary"
@@ -179,11 +179,11 @@ class Recipe(Section):
         mistakes += without_kernel(self.train, network)
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
-        if self.labels:
+        if self.task.texts:
             mistakes += of_classification(self.train, self.evaluate, self.examples)
         else:
             mistakes += one_segment(self.model, network, self.train, self.examples)
-        if given and (self.train.init_from is not None or isinstance(self.train.objective, DistillationConfig)):
+        if given and (self.train.init_from is not None or self.task.taught_by is not None):
             mistakes += self._other_network_mistakes(network)
         return mistakes
 
@@ -192,7 +192,7 @@ class Recipe(Section):
         from bertwright.contradictions.networks import wrong_start, wrong_teacher
 
         yield from wrong_start(self.train, network, self.optim, self.vocab)
-        if not self.labels:
+        if self.task.taught_by is not None:
             yield from wrong_teacher(self.train, network, self.vocab, self.examples.pairs)
 
     def _vocabulary_entries(self) -> int:
@@ -203,7 +203,7 @@ class Recipe(Section):
 
     def network(self) -> NetworkConfig:
         """The network, for the maximum number of entries in the vocabulary."""
-        return self.model.resolve(self._vocabulary_entries(), self.next_sentence, self.labels)
+        return self.task.network(self.model, self._vocabulary_entries(), self.examples.pairs)
 
     def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """The resolved recipe as JSON values; addresses in it have no user names, passwords and queries."""

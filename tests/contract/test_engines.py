@@ -16,10 +16,10 @@ from torch.nn.utils import clip_grad_norm_
 from bertwright.core.errors import CheckpointError, RecipeError
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.scores import score
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
+from bertwright.tasks.objective import score
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.config import DeepSpeedConfig, EngineConfig, SingleConfig
 from bertwright.train.engine.ds_config import Step
 from bertwright.train.engine.engine import Engine, build_engine

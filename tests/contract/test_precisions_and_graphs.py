@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.graph.config import GraphConfig
 from bertwright.train.graph.graph import run_as
 from bertwright.train.precision.config import PrecisionConfig

@@ -9,7 +9,7 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.vocab.config import TrainerConfig, VocabConfig
-from bertwright.vocab.normalization import SPECIALS
+from bertwright.vocab.entries import SPECIALS
 from bertwright.vocab.run import run
 
 TRAINERS = sections_of(TrainerConfig)

@@ -12,7 +12,7 @@ from tests.golden.training.settings import LONG, SETTINGS, SHORT, train
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import sha256
-from bertwright.objectives.pretraining import PreTraining
+from bertwright.tasks.pretraining.objective import PreTraining
 
 pytestmark = [
     pytest.mark.gpu,

@@ -1,10 +1,10 @@
 """Applies the steps of all guides that add a member to a union to one copy of the package, and trains with it.
 
-A guide has one new file, changes at most two others (the union, and the code that builds the section's object), and
-adds a sample to the contract tests where it says so. "Try it" names the recipe keys that use the new member, "See it"
-the command that shows it. A family of networks that is not a variant of another is added as well, by copying one under
-another name. Then what is generated from the sections is written anew, as CONTRIBUTING.md says. Finally the contract
-tests, which do not know the new members, must pass with them, and so must the rules of the house.
+A guide has one new file or folder, changes at most two others (the union, and the code that builds the section's
+object), and adds a sample to the contract tests where it says so. "Try it" names the recipe keys that use the new
+member, "See it" the command that shows it. A family of networks that is not a variant of another is added as well, by
+copying one under another name. Then what is generated from the sections is written anew, as CONTRIBUTING.md says.
+Finally the contract tests, which do not know the new members, must pass with them, and so must the rules of the house.
 """
 
 import json
@@ -40,7 +40,7 @@ ADDED = {
     "schedules": "inverse_sqrt",
     "optimizers": "lion",
     "kernels": "one_by_one",
-    "objectives": "MaskedOnlyConfig",
+    "tasks": "MaskedOnlyConfig",
     "engines": "CheckedConfig",
     "networks": "shared",
     "observers": "table",
@@ -80,9 +80,12 @@ def changed(text: str, diff: str) -> str:
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
-def test_a_guide_adds_one_file_and_touches_at_most_two(guide: Path) -> None:
+def test_a_guide_adds_one_file_or_folder_and_touches_at_most_two(guide: Path) -> None:
     kinds = [kind for kind, path, _ in steps(guide) if path.startswith("src/")]
-    assert kinds.count("python") == 1 and 1 <= kinds.count("diff") <= 2
+    new = [Path(path) for kind, path, _ in steps(guide) if kind == "python" and path.startswith("src/")]
+    folders = {path.parent for path in new if not (ROOT / path).parent.exists()}
+    assert len(new) == 1 or (len(folders) == 1 and all(path.parent in folders for path in new))
+    assert 1 <= kinds.count("diff") <= 2
     assert len(steps(guide)) <= len(kinds) + 1, "what the tests are given is one file"
     generated = any(path.endswith("/config.py") for _, path, _ in steps(guide))
     assert generated == ("#what-is-generated-from-the-sections" in guide.read_text(encoding="utf-8"))
@@ -101,6 +104,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for guide in GUIDES:
         for kind, path, content in steps(guide):
             file = folder / path
+            file.parent.mkdir(exist_ok=True)
             file.write_text(content if kind == "python" else changed(file.read_text("utf-8"), content), "utf-8")
     add_a_family(folder / "src" / "bertwright" / "model")
     return folder

@@ -20,8 +20,8 @@ from bertwright.cli.batch_text import describe_batch
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.model.batch import packed
 from bertwright.model.saved import load_model
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.scores import score
+from bertwright.tasks.objective import score
+from bertwright.tasks.pretraining.objective import PreTraining
 
 OVERRIDES = (
     "model.dropout=0.0",

@@ -13,7 +13,7 @@ from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.term import cross_entropy_sum
+from bertwright.tasks.terms import cross_entropy_sum
 
 LENGTH = made.SETS[0].length
 CONFIG = BertConfig(

@@ -24,9 +24,9 @@ from bertwright.examples.store import Store
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.scores import score
 from bertwright.optim.config import AdamWConfig
+from bertwright.tasks.objective import score
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision

@@ -19,9 +19,9 @@ from bertwright.examples.plan_loader import PlanLoader, open_loader
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.term import cross_entropy_sum
 from bertwright.optim.config import AdamWConfig
+from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.terms import cross_entropy_sum
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision

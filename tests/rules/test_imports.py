@@ -26,18 +26,19 @@ MAY_IMPORT = {
     "examples": {"core", "corpus", "vocab"},
     "formats": {"core", "corpus", "vocab", "examples"},
     "model": {"core", "examples", "vocab"},
-    "objectives": {"core", "examples", "model"},
+    "page": {"core"},
+    "tasks": {"core", "corpus", "examples", "model", "page", "vocab"},
     "optim": {"core"},
-    "train": {"core", "examples", "model", "objectives", "optim"},
-    "evaluate": {"core", "model", "vocab", "examples", "objectives"},
-    "export": {"core", "model", "vocab", "examples"},
-    "report": {"core"},
+    "train": {"core", "examples", "model", "optim", "tasks"},
+    "evaluate": {"core", "model", "vocab", "tasks"},
+    "export": {"core", "model", "vocab", "examples", "page", "tasks"},
+    "report": {"core", "page", "tasks", "vocab"},
     "translate": {"core", "vocab", "explain"},
-    "bench": {"check", "core", "examples", "model", "objectives", "optim", "train", "recipe"},
-    "check": {"core", "corpus", "vocab", "examples", "formats", "model", "needs", "objectives", "train", "recipe"},
+    "bench": {"check", "core", "examples", "model", "tasks", "optim", "train", "recipe"},
+    "check": {"core", "corpus", "vocab", "examples", "formats", "model", "needs", "tasks", "train", "recipe"},
     "init": {"core", "corpus", "check", "plan", "recipe"},
-    "plan": {"core", "examples", "model", "objectives", "optim", "train", "check", "recipe", "shipped"},
-    "contradictions": {"core", "corpus", "vocab", "examples", "model", "objectives", "optim", "train", "evaluate"},
+    "plan": {"core", "examples", "model", "tasks", "optim", "train", "check", "recipe", "shipped"},
+    "contradictions": {"core", "corpus", "vocab", "examples", "model", "tasks", "optim", "train", "evaluate"},
     "scale": {"core", "sample", "train", "vocab", "check", "recipe", "recipe_file"},
     "launch": {"core", "needs", "plan", "recipe", "recipe_file", "shipped"},
     "pipeline": {
@@ -53,6 +54,7 @@ MAY_IMPORT = {
         "check",
         "plan",
         "recipe",
+        "tasks",
     },
     "cli": {
         "bench",
@@ -83,9 +85,8 @@ MAY_READ = {
 }
 """Stages whose `shapes.py` a stage may also import: the types of the JSON it reads, its only knowledge of the writer.
 So each field is defined once, at the stage that writes it, and the reader needs no other code of that stage."""
-ALSO_READ = {"bertwright.corpus.wikis", "bertwright.evaluate.verdict"}
-"""Modules that `evaluate`, `export` and `report` also import: names of languages, and what is said of a model on its
-card and its page. They import no code of a stage."""
+ALSO_READ = {"bertwright.corpus.wikis"}
+"""Modules that `evaluate`, `export` and `report` also import: names of languages."""
 BY_A_NAME_FROM_ELSEWHERE = {
     "cli/app.py": "the module of a verb, from the table in the same file",
     "pipeline/stage.py": "the function of a stage, from the rows in the same file, which count as imports here",
@@ -99,7 +100,7 @@ PUBLIC = SOURCE / "__init__.py"
 """Exports the public names, including those of the pipeline, to users; its `run` shows progress as the verbs do."""
 MAIN = SOURCE / "__main__.py"
 """Starts the command line for `python -m bertwright`."""
-TORCH = {"model", "objectives", "optim", "train", "evaluate", "export", "bench"}
+TORCH = {"model", "tasks", "optim", "train", "evaluate", "export", "bench"}
 FOLDERS_WITHOUT_TORCH = {"settings", "memory"}
 FILES_WITHOUT_TORCH = {
     "config",
@@ -113,6 +114,11 @@ FILES_WITHOUT_TORCH = {
     "tensor_shapes",
     "by_name",
     "flops",
+    "task",
+    "section",
+    "verdict",
+    "title",
+    "teacher_fit",
 }
 """What every verb or a forecast reads, even in packages that use torch."""
 
@@ -253,6 +259,7 @@ def test_the_recipe_knows_only_configs(name: str) -> None:
         "train.settings.unreachable_settings",
         "vocab.entries",
         "examples.labelled.glue",
+        "tasks.distillation.teacher_fit",
     )
     beside = {f"bertwright.{module}" for module in (*mistakes, *others)}
     for module in imported(SOURCE / name):
@@ -281,7 +288,7 @@ def test_no_unsafe_calls() -> None:
                 assert "shell" not in given and given.get("allow_pickle", "False") == "False", f"{path}: {name}"
 
 
-MARKUP = SOURCE / "core" / "markup.py"
+MARKUP = SOURCE / "page" / "markup.py"
 """Builds every page and model card of elements, so that no text of a run becomes markup."""
 
 
@@ -292,7 +299,7 @@ def test_markup_is_made_of_elements_in_one_file() -> None:
         if path != MARKUP:
             assert not {"Element", "SubElement", "fromstring", "html.escape"} & calls, path
             assert not [name for name in imported(path) if name.startswith("xml.etree")], path
-        if room(path) in {"report", "export"}:
+        if room(path) in {"report", "export", "tasks", "page"}:
             texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
             assert not [text for text in texts if isinstance(text, str) and re.search(r"</?[a-z]+[ >]", text)], path
 

@@ -18,13 +18,14 @@ from bertwright.check.resources import memory
 from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import read_json
-from bertwright.evaluate.classification import scores_of
+from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network
+from bertwright.page.table import percent
 from bertwright.pipeline.stage import STAGES
-from bertwright.report.classified import cards
-from bertwright.report.formatting import percent
+from bertwright.tasks.classification.scores import scores_of
+from bertwright.tasks.classification.section import ClassificationSection
 
 WORDS = ("the", "old", "mill", "river", "bread", "is", "sings", "good", "bad", "cold", "warm", ".")
 ENTRIES = (*SPECIALS, *WORDS)
@@ -183,7 +184,8 @@ def test_numbers_that_are_all_the_same_are_said_to_be(tmp_path: Path) -> None:
 
 def test_a_page_on_the_way_invents_no_baseline() -> None:
     facts: Any = SimpleNamespace(scores={"accuracy": 0.9})
-    assert cards(facts) == [("accuracy", percent(0.9), "")]
+    section = ClassificationSection(LabelledTexts(("no", "yes"), (Columns("label", "text"),)))
+    assert section.cards(facts) == [("accuracy", percent(0.9), "")]
 
 
 def test_numbers_are_learnt(tmp_path: Path) -> None:

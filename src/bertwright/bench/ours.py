@@ -18,8 +18,8 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import kernel_for
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.micro_batch import prefetch
 from bertwright.train.monitor.throughput import Meter, build_meter

@@ -51,7 +51,7 @@ def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
     if (
         recipe.model.kind == "bert"
         and recipe.examples.pairs
-        and not recipe.labels
+        and not recipe.task.texts
         and train.init_from is None
         and shortest > _SHORT
     ):
@@ -71,7 +71,7 @@ def _read_often(recipe: Recipe) -> Iterator[Verdict]:
     """Warn about labelled texts that are read too often: fine-tuned networks see them two to five times."""
     for i, phase in enumerate(recipe.train.phases):
         timed = phase.hours is not None  # then epochs are only an upper limit
-        if recipe.labels and phase.epochs is not None and phase.epochs > READINGS and not timed:
+        if recipe.task.texts and phase.epochs is not None and phase.epochs > READINGS and not timed:
             text = f"each labelled text is read {phase.epochs:,g} times, and repeated text is worth less each time."
             yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 

@@ -10,7 +10,6 @@ from bertwright.check.machine import OtherMachine, gpu_capability, torch_build
 from bertwright.check.verdict import Verdict, error, warning
 from bertwright.core.errors import BertwrightError, MissingExtraError
 from bertwright.model.config import VARLEN_CAPABILITY
-from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
@@ -69,12 +68,12 @@ def _windowed(recipe: Recipe) -> str:
     """Return which network of a training has attention windows; "" if none."""
     if any(recipe.network().windows):
         return "[model]"
-    if not isinstance(recipe.train.objective, DistillationConfig):
+    if (folder := recipe.task.taught_by) is None:
         return ""
     from bertwright.model.pretrained_config import read_pretrained  # reads folders of other programs
 
     try:
-        teacher = read_pretrained(recipe.train.objective.teacher)
+        teacher = read_pretrained(folder)
     except BertwrightError:
         return ""  # another verdict reports it
     return "train.objective.teacher" if any(teacher.network.windows) else ""

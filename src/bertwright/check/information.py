@@ -11,7 +11,6 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.numbers import counted
 from bertwright.examples.config import ImportedData
-from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.settings.phase_config import PhaseConfig
 
@@ -64,7 +63,7 @@ def _is_idle(phase: PhaseConfig) -> bool:
 
 def _masks(key: str, phase: PhaseConfig, recipe: Recipe) -> Iterator[Verdict]:
     """Yield masks that show every token that is to be predicted."""
-    if not recipe.labels and phase.masking.mask_share + phase.masking.random_share == 0:
+    if not recipe.task.texts and phase.masking.mask_share + phase.masking.random_share == 0:
         text = "mask_share and random_share are 0, so the network sees every token that it is to predict."
         yield error(key, text, "Raise one of them, or leave them out.")
 
@@ -72,7 +71,7 @@ def _masks(key: str, phase: PhaseConfig, recipe: Recipe) -> Iterator[Verdict]:
 def _pairs(recipe: Recipe) -> Iterator[Verdict]:
     """Yield settings with which all pairs have the same label."""
     share = recipe.examples.random_next_prob
-    if recipe.labels or recipe.corpus is None or recipe.examples.plan != "next-sentence" or 0 < share < 1:
+    if recipe.task.texts or recipe.corpus is None or recipe.examples.plan != "next-sentence" or 0 < share < 1:
         return
     which = "every pair has a random second segment" if share else "(nearly) every second segment follows the first"
     text = f"with {share:g}, {which}, so next-sentence prediction has nothing to learn."
@@ -81,7 +80,7 @@ def _pairs(recipe: Recipe) -> Iterator[Verdict]:
 
 def _finished(recipe: Recipe, out: Path) -> Iterator[Verdict]:
     """Yield what the counts of finished examples, of this run or another, say about the labels of their pairs."""
-    if isinstance(recipe.train.objective, DistillationConfig) and not recipe.train.objective.pair_weight:
+    if not recipe.task.next_sentence(True):
         return
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(recipe.train.phases) if phase.data}
     for key, folder in {"examples": out / "examples", **named}.items():

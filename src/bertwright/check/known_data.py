@@ -85,7 +85,7 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact], found: float | None 
 
 
 def _labelled(recipe: Recipe) -> tuple[Mapping[int, Sequences], Mapping[str, int]]:
-    if not recipe.labels:
+    if not recipe.task.texts:
         return {}, {}
     from bertwright.check.labelled import labelled_texts  # not needed by pre-training
 

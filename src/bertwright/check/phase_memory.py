@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from bertwright.check.work import PhaseWork
-from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 from bertwright.train.memory.held_tensors import held_bytes
 from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH, Pass, scoring_bytes
@@ -65,7 +64,7 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
 
 
 def _teacher(recipe: Recipe, work: PhaseWork, ranks: int) -> float:
-    if not isinstance(recipe.train.objective, DistillationConfig):
+    if recipe.task.taught_by is None:
         return 0.0
     from bertwright.check.pretrained import teacher_bytes  # reads the folders of other programs
 

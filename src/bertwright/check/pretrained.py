@@ -13,9 +13,8 @@ from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.model.config import NetworkConfig
 from bertwright.model.pretrained_config import Pretrained, check_vocabulary, own_vocabulary, read_pretrained
 from bertwright.model.transfer_config import transfer
-from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.teacher_config import KEY
 from bertwright.recipe import Recipe
+from bertwright.tasks.distillation.teacher_fit import KEY
 from bertwright.train.memory.rank_memory import share_of
 from bertwright.train.settings.identity import checkpoints_in
 from bertwright.train.settings.phase_config import PhaseConfig
@@ -32,9 +31,9 @@ def pretrained(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Ver
     """
     if "train" not in stages:
         return
-    objective, start = recipe.train.objective, recipe.train.init_from
-    if isinstance(objective, DistillationConfig):
-        yield _verdict(KEY, objective.teacher, recipe, out, stages)
+    teacher, start = recipe.task.taught_by, recipe.train.init_from
+    if teacher is not None:
+        yield _verdict(KEY, teacher, recipe, out, stages)
     # Once training has begun, it continues from its own checkpoints.
     if start is None or checkpoints_in(out / "train"):
         return
@@ -99,11 +98,11 @@ def teacher_bytes(recipe: Recipe, network: NetworkConfig, phase: PhaseConfig, ra
     4 bytes a parameter; one layer of states during its forward pass, none of which is kept for a backward pass; and for
     each prediction its logits and the gradient of the soft term.
     """
-    objective = recipe.train.objective
-    if not isinstance(objective, DistillationConfig):
+    teacher = recipe.task.taught_by
+    if teacher is None:
         return 0.0
     try:
-        theirs = read_pretrained(objective.teacher).network
+        theirs = read_pretrained(teacher).network
     except BertwrightError:
         return 0.0  # another verdict reports it
     share = share_of(phase, ranks)

@@ -21,7 +21,6 @@ from bertwright.check.vocabulary import given_vocabulary
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import RecipeError
 from bertwright.model.config import without_peer
-from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 
 
@@ -58,7 +57,7 @@ def _verdicts(
     if "examples" in stages:
         yield from imported_data(recipe, entries, "examples" in pending)
     yield from examples_of_another_run(recipe, out, pending)
-    if recipe.train.init_from is not None or isinstance(recipe.train.objective, DistillationConfig):
+    if recipe.train.init_from is not None or recipe.task.taught_by is not None:
         from bertwright.check.pretrained import pretrained  # reads folders of other programs
 
         yield from pretrained(recipe, out, pending)

@@ -26,7 +26,7 @@ def repeated(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdi
     """
     start = recipe.train.init_from
     # The layers of a deeper network are chosen for a new training, which may well read the same.
-    if "train" not in stages or start is None or recipe.train.init_layers or recipe.labels:
+    if "train" not in stages or start is None or recipe.train.init_layers or recipe.task.texts:
         return
     # Once it has begun, the seed cannot change any more.
     if not (start / MANIFEST).is_file() or checkpoints_in(out / "train"):

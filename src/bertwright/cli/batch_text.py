@@ -45,7 +45,8 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     }
     if different:
         facts["recipe.toml differs"] = "\n".join(different)
-    labels = recipe.labels or _LABELS[recipe.examples.plan == "sentence-order"]
+    texts = recipe.task.texts
+    labels = texts.labels if texts else _LABELS[recipe.examples.plan == "sentence-order"]
     return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary, labels)}
 
 

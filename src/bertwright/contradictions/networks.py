@@ -13,9 +13,9 @@ from bertwright.core.errors import BertwrightError
 from bertwright.model.config import NetworkConfig, network_of, varlen_heads
 from bertwright.model.pretrained_config import Pretrained, other_vocabulary, other_words, read_pretrained
 from bertwright.model.transfer_config import other_kinds, transfer
-from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.teacher_config import KEY, misfits
 from bertwright.optim.config import OptimConfig, other_moments
+from bertwright.tasks.distillation.config import DistillationConfig
+from bertwright.tasks.distillation.teacher_fit import KEY, misfits
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import entries_of
@@ -36,7 +36,7 @@ def wrong_start(
             yield from ((_START, text) for text in wrong)
             return
         given = read_pretrained(train.init_from)
-        if not network.labels and given.other_task:
+        if network.predicts_tokens and given.other_task:
             yield _START, given.other_task
             return
         if not train.phases[0].restart_bias_correction:
@@ -143,7 +143,7 @@ def _wrong_checkpoint(
 ) -> Iterator[str]:
     """Yield why training cannot start from a checkpoint."""
     sections: Mapping[str, Any] = checkpoint.manifest["config"]
-    if network.labels:
+    if not network.predicts_tokens:
         yield (
             f"{path} is a checkpoint, but a classifier starts from a finished model; give the train folder of that "
             "training once it is finished, or the folder that bertwright export makes of it, also before"

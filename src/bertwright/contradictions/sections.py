@@ -11,7 +11,6 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import RecipeError
 from bertwright.examples.config import ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig, varlen_heads
-from bertwright.objectives.config import ClassificationConfig, DistillationConfig
 from bertwright.optim.by_name import owners
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
@@ -82,13 +81,13 @@ def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
         return
     if train.graph.kind == "ortmodule":
         yield from _unexported(train, model)
-        if isinstance(train.objective, ClassificationConfig):
+        if train.objective.texts:
             text = "the network of a classification cannot be exported for ONNX Runtime"
             yield "train.objective", f"{text}; set train.graph=eager, or compiled"
     if train.attention == "sequences":
         text = f"makes different calls for every batch, but {graph} uses one graph for all batches"
         yield "train.attention", f"sequences {text}; set train.attention=auto, or train.graph=eager"
-    if isinstance(train.objective, DistillationConfig) and train.objective.hidden_weight:
+    if train.objective.compares_layers:
         text = "compares hidden states of single layers, which are not available when the network runs as one graph"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
     for i, phase in enumerate(train.phases):

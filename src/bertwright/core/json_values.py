@@ -66,3 +66,8 @@ def _number(digits: str) -> float:
     if not math.isfinite(value := float(digits)):
         raise ValueError(f"the number {digits[:_MAX_DIGITS]} is too large")
     return value
+
+
+def json_number(value: Any) -> Any:
+    """Replace NaN and infinity, which JSON lacks, by null; they are shown as NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

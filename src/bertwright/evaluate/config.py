@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,12 +9,10 @@ from pydantic import Field, field_validator
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
+from bertwright.tasks.pretraining.config import GAP
 
 VERSION = 7
 """Incremented when the code of the stage changes its result."""
-
-GAP = re.compile(r"\[MASK(?:=([^\]]+))?\]")
-"""A gap in a cloze line: [MASK], or [MASK=word] if the word is known."""
 
 
 class EvaluateConfig(Section):

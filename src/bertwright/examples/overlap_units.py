@@ -16,7 +16,7 @@ from bertwright.core.rng import bits, key
 from bertwright.corpus.ngrams import Hashes, run_length
 from bertwright.corpus.words import Kind, are, code_points, kinds_of
 from bertwright.examples.frequencies import token_counts
-from bertwright.vocab.normalization import CONTINUATION, SPECIALS
+from bertwright.vocab.entries import CONTINUATION, SPECIALS
 
 
 class Units(Protocol):

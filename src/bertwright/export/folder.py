@@ -10,8 +10,8 @@ from bertwright.core.files import write_atomic, write_json
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.saved import write_safetensors
+from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK
 from bertwright.vocab.load import read_vocabulary
-from bertwright.vocab.normalization import CLS, MASK, PAD, SEP, UNK
 
 REFUSED = "Load this tokenizer with AutoTokenizer. BertTokenizer would ignore the normalization in tokenizer.json."
 """What `tokenizer_config.json` has in place of settings that only the classes with a normalization of their own read.

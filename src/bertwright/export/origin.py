@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import read_json
-from bertwright.core.markup import Content, Element, address, code, element, p
 from bertwright.examples.config import TextsConfig
+from bertwright.page.markup import Element, address, code, element, p
+from bertwright.page.table import plain_table
 
 MOST_FILES = 20
 """Maximum number of files per phase listed in the card; the examples artifact lists all."""
@@ -108,7 +109,7 @@ def _labelled(examples: Artifact, texts: TextsConfig) -> list[Element]:
             f"{train:,} labelled texts to learn from, {heldout['examples']:,} held out, of which "
             f"{heldout['repeated']:,} also occur among the training texts."
         ),
-        table(rows, ("file", "texts", "SHA-256")),
+        plain_table(rows, ("file", "texts", "SHA-256")),
         p(
             f"Licence of the texts: {texts.licence or 'unknown'}. This card grants no licence for the model; whoever "
             "publishes it must choose one that respects the licences of the texts and of the network it started from."
@@ -125,12 +126,6 @@ def _phase(key: str, told: Mapping[str, Any], examples: Artifact) -> Iterable[El
         f"Phase {key.rpartition('.')[2]}: {told['examples']:,} examples ({told['kind']}); {held[unit]:,} {unit} are "
         f"held out ({where})."
     )
-    yield table([(file["file"], code(file["sha256"])) for file in files[:MOST_FILES]], ("file", "SHA-256"))
+    yield plain_table([(file["file"], code(file["sha256"])) for file in files[:MOST_FILES]], ("file", "SHA-256"))
     if len(files) > MOST_FILES:
         yield p(f"and {len(files) - MOST_FILES:,} more files.")
-
-
-def table(rows: Iterable[Sequence[Content]], head: Sequence[str] = ("", "")) -> Element:
-    """A table of the card."""
-    cells = [element("tr", [element("td", cell) for cell in row]) for row in rows]
-    return element("table", element("tr", [element("th", title) for title in head]), cells)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bertwright.core import rng
-from bertwright.vocab.normalization import CLS, MASK, SEP
+from bertwright.vocab.entries import CLS, MASK, SEP
 from bertwright.vocab.tokenizer import Tokenizer
 
 # Composed and decomposed accents, several scripts, no-break spaces, masks with and without a space before them; letters

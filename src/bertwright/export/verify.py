@@ -22,7 +22,7 @@ from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.vocab.normalization import MASK, SPECIALS
+from bertwright.vocab.entries import MASK, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
 _TOKENS_AT_ONCE = 8192

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,6 +17,32 @@ from bertwright.core.errors import RecipeError
 Network = TypeVar("Network", bound=Section)
 Labels = tuple[str, ...]
 """Names of the classes of a sequence; a single name for regression, none for a network with pre-training heads."""
+
+
+class Headed(Protocol):
+    """The heads of a network's configuration."""
+
+    @property
+    def next_sentence(self) -> bool:
+        """Whether there is a next-sentence head."""
+
+    @property
+    def labels(self) -> Labels:
+        """The classes of a classifier."""
+
+
+class HeadSizes:
+    """What a network predicts, from its configuration; a base of those of all families."""
+
+    @property
+    def predicts_tokens(self: Headed) -> bool:
+        """Whether it has the head for masked tokens, which a classifier lacks."""
+        return not self.labels
+
+    @property
+    def sequence_logits(self: Headed) -> int:
+        """Number of logits for each sequence, of the classifier or the next-sentence head; 0: it has neither."""
+        return 2 if self.next_sentence else len(self.labels)
 
 
 def check_size_or_config(size: str | None, config: Path | None, sizes: Iterable[str]) -> None:

@@ -38,8 +38,8 @@ def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], pre
     lengths_B: NDArray[np.int64] = lengths.astype(np.int64)
     hidden, layers, tokens = network.hidden_size, network.num_hidden_layers, int(lengths_B.sum())
     before, after = network.layer_products
-    classes = 2 if network.next_sentence else len(network.labels)
-    predictions = 0 if network.labels else predictions  # a classifier has no head for them
+    classes = network.sequence_logits
+    predictions = predictions if network.predicts_tokens else 0
     sequences = len(lengths) if classes else 0
     linear = tokens * (layers * before + (layers - 1) * after) + (predictions + sequences) * after
     pairs = 0

@@ -16,7 +16,7 @@ Model: TypeAlias = "PreTrainingModel | SequenceClassifier"
 
 def build_model(config: NetworkConfig, kernel: Kernel = "sequences") -> Model:
     """Build the network of a configuration, with weights drawn from torch's generator."""
-    if not config.labels:
+    if config.predicts_tokens:
         return PreTrainingModel(config, kernel)
     from bertwright.model.classifier import SequenceClassifier
 

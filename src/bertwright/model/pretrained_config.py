@@ -71,7 +71,7 @@ class Pretrained:
         """The task it was trained for, as transformers' classes name it ("SequenceClassification"); "" for
         pre-training."""
         if not self.stock:
-            return "SequenceClassification" if self.network.labels else ""
+            return "" if self.network.predicts_tokens else "SequenceClassification"
         names = read_config_file(self.folder / "config.json").get("architectures")
         found = (_TASK.search(str(name)) for name in names) if isinstance(names, list) else iter(())
         return next((match[1] for match in found if match), "")

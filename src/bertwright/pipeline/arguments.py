@@ -58,7 +58,7 @@ def examples(work: Work) -> dict[str, Any]:
     of `formats.imported.without_corpus.run`."""
     recipe, vocab, imported = work.recipe, work.made["vocab"], work.recipe.train.imported_data()
     shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "context": work.context("examples")}
-    if recipe.labels:
+    if recipe.task.texts:
         return {**shared, "imported": imported, "inputs": work.made}
     if recipe.corpus is None:
         return {**shared, "vocab": vocab, "imported": imported}

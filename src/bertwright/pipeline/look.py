@@ -110,7 +110,7 @@ def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkp
     from bertwright.train.checkpoints.unfinished import standing
 
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
-    network = recipe.model.resolve(int(made["vocab"].counts["entries"]), recipe.next_sentence, recipe.labels)
+    network = recipe.task.network(recipe.model, int(made["vocab"].counts["entries"]), recipe.examples.pairs)
     return standing(
         checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init_from
     )

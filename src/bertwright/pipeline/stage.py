@@ -20,6 +20,7 @@ from bertwright.pipeline import arguments as arguments_of
 from bertwright.pipeline.arguments import Work
 from bertwright.recipe import Recipe
 from bertwright.report import config as report
+from bertwright.tasks.members import task_of
 from bertwright.train import config as train
 from bertwright.train.machine.cpu_isa import bound
 from bertwright.train.machine.thread_policy import settle
@@ -92,8 +93,8 @@ def _examples_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, A
 
 
 def _examples_runs(recipe: Recipe) -> str:
-    if recipe.labels:
-        return "bertwright.examples.labelled.run:run"
+    if makes := task_of(recipe.task).examples_from:
+        return makes
     return "" if recipe.corpus else "bertwright.formats.imported.without_corpus:run"
 
 

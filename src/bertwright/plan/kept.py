@@ -19,7 +19,6 @@ from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.core.files import make_folder, read_json, sha256_of, write_json
 from bertwright.core.processor import default_workers, processor_flags
 from bertwright.core.shapes import Number, Text
-from bertwright.objectives.config import DistillationConfig
 from bertwright.recipe import Recipe
 
 _MOST = 500
@@ -73,14 +72,14 @@ def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
 
 def _teacher(recipe: Recipe) -> list[Any]:
     """What determines the time that a teacher adds: its terms, and its network if that can be read; [] without one."""
-    objective = recipe.train.objective
-    if not isinstance(objective, DistillationConfig):
+    teacher = recipe.task.taught_by
+    if teacher is None:
         return []
     from bertwright.model.pretrained_config import read_pretrained  # reads the folders of other programs
 
-    taught = [objective.model_dump(mode="json")]
+    taught = [recipe.task.model_dump(mode="json")]
     with suppress(BertwrightError):  # `check` and the training report it
-        taught.append(read_pretrained(objective.teacher).network.model_dump(mode="json"))
+        taught.append(read_pretrained(teacher).network.model_dump(mode="json"))
     return taught
 
 

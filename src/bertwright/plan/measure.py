@@ -21,7 +21,6 @@ from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
 from bertwright.model.pretrained_config import read_pretrained
-from bertwright.objectives.config import DistillationConfig
 from bertwright.plan.kept import Measured, key_of, today
 from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
@@ -96,9 +95,11 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
     phase."""
     lengths = lengths_like(work.mean_length, work.examples.longest, sequences)
     masked = np.clip(np.rint(work.predictions * lengths / work.mean_length), 1, lengths - 2).astype(np.int64)
-    masked = np.minimum(masked, 0 if recipe.labels else work.phase.masking.most(work.phase.length))
+    network = recipe.network()
+    masked = np.minimum(masked, work.phase.masking.most(work.phase.length) if network.predicts_tokens else 0)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    random, entries, classes = np.random.default_rng(1), _entries(recipe), len(recipe.labels)
+    random, entries = np.random.default_rng(1), _entries(recipe)
+    classes = 0 if network.predicts_tokens else network.sequence_logits
     labels = random.integers(max(classes, 1), size=sequences)
     return MicroBatch(
         token_ids=random.integers(5, entries, ends[-1]),
@@ -118,10 +119,10 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
 
 def _entries(recipe: Recipe) -> int:
     """The number of ids that every network that reads the batch has a row for."""
-    own, objective = recipe.network().vocab_size, recipe.train.objective
-    if not isinstance(objective, DistillationConfig):
+    own, teacher = recipe.network().vocab_size, recipe.task.taught_by
+    if teacher is None:
         return own
-    return min(own, read_pretrained(objective.teacher).network.vocab_size)
+    return min(own, read_pretrained(teacher).network.vocab_size)
 
 
 def lengths_like(mean: float, longest: int, sequences: int) -> NDArray[np.int64]:

@@ -98,7 +98,7 @@ def micro_batch_seconds(
     size = 2 if low or (device.gpu and train.precision.kind not in ("fp32", "tf32")) else 4
     numbers = kept_numbers(network, round(row), padded) * network.num_hidden_layers * work.mean_length
     # The logits of all entries for each masked token, and their gradients; a classifier has only a few.
-    logits = 0 if network.labels else 2 * work.predictions * network.vocab_size
+    logits = 0 if not network.predicts_tokens else 2 * work.predictions * network.vocab_size
     moved = (numbers + logits) * sequences * size * _TIMES_MOVED * passes / STEP
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
     values = moved / (REACHED * device.bandwidth)

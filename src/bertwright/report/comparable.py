@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertwright.core.markup import Content, b
+from bertwright.page.markup import Content, b
 from bertwright.report.compared import Run
 
 

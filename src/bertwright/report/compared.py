@@ -14,23 +14,17 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
 from bertwright.core.stage_context import STAGE_NAMES
-from bertwright.report.classified import SCORES as CLASSIFIED
-from bertwright.report.facts import (
-    METRICS,
-    SCORES,
-    SENTENCE_ORDER,
-    TAKEN,
-    TAKEN_OF_CLASSES,
-    last_of_classifier,
-    read_metrics,
-)
+from bertwright.report.facts import METRICS, read_metrics
+from bertwright.tasks.members import TASKS, task_of_sealed
+from bertwright.tasks.section import Rows, Score, TaskSection
 
 MOST = 8
 """Maximum number of runs on a page: more colours cannot be told apart."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
 """The numbers that training records, in table order."""
-SCORED = (*SCORES, *SENTENCE_ORDER, *CLASSIFIED)
-"""The scores that are compared, in table order; a run has either those of pre-training or those of a classifier."""
+_SECTIONS = tuple(task.section_type for task in TASKS)
+SCORED: Mapping[str, Score] = {score.key: score for section in _SECTIONS for score in section.compared}
+"""The scores that are compared, by name, in table order; a run has those of its task."""
 MACHINE = ("device", "ranks", "threads", "torch")
 
 
@@ -39,7 +33,7 @@ class Run:
     """One of the compared runs, finished or still training."""
 
     name: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: Rows
     """Rows of metrics.jsonl, in order."""
     settings: Mapping[str, str]
     """Every sealed setting by its dotted key, and the fingerprints of the inputs of each stage."""
@@ -100,7 +94,7 @@ def _read(folder: Path, name: str) -> Run:
     elif train is not None:
         numbers["hours"] = _hours(train)
     made = {**stages, **({"train": train} if train else {})}
-    scores = _scores(stages, rows)
+    scores = _scores(stages, train, rows)
     return Run(
         name=name,
         rows=rows,
@@ -160,30 +154,28 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
         yield key, "" if value is None else str(value)
 
 
-def _scores(stages: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    classifies = any(name in row for row in rows[:1] for name in TAKEN_OF_CLASSES)
-    if "evaluate" in stages:
-        counts = stages["evaluate"].counts
-        known = [name for name in CLASSIFIED if name in counts] if classifies else (*SCORES, *SENTENCE_ORDER)
-        return {name: counts.get(name) for name in known}
-    if classifies:
-        return last_of_classifier(rows)[1]
-    last = _last_scored(rows)
-    scores = dict.fromkeys((*SCORES, *SENTENCE_ORDER))
-    return scores | {name: last.get(f"heldout_{name}") for name in TAKEN if name in scores}
+def _scores(stages: Mapping[str, Artifact], train: Artifact | None, rows: Rows) -> dict[str, Any]:
+    section = _section(train, rows)
+    if "evaluate" not in stages:
+        return section.last(rows)[1]
+    counts = stages["evaluate"].counts
+    return {score.key: counts.get(score.key) for score in section.compared if score.per_token or score.key in counts}
 
 
-def _last_scored(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The last row with held-out scores of masked tokens; empty if there is none."""
-    return next((row for row in reversed(rows) if "heldout_mlm_loss" in row), {})
+def _section(train: Artifact | None, rows: Rows) -> type[TaskSection]:
+    """The section of the run's task; without settings that can be read, the first one that knows the scores."""
+    if train is not None:
+        with suppress(ValueError):  # sealed by another version
+            return task_of_sealed(train.manifest["config"]).section_type
+    return next((section for section in _SECTIONS if section.last(rows)[0]), _SECTIONS[0])
 
 
-def _scored_on(made: Mapping[str, Artifact], rows: Sequence[Mapping[str, Any]]) -> tuple[float, int] | None:
+def _scored_on(made: Mapping[str, Artifact], rows: Rows) -> tuple[float, int] | None:
     with suppress(ArtifactError, KeyError, IndexError):  # sealed by another version, or not scored or saved yet
         if "evaluate" in made:
             evaluate = made["evaluate"].manifest["config"]["evaluate"]
             return evaluate["mask_rate"], evaluate["length"]
-        phase = made["train"].manifest["config"]["train"]["phases"][_last_scored(rows)["phase"]]
+        phase = made["train"].manifest["config"]["train"]["phases"][_SECTIONS[0].last(rows)[0]["phase"]]
         rate = phase["masking"]["rate"]
         # Training scores with the first rate of a schedule.
         return rate[0][1] if isinstance(rate, list) else rate, phase["length"]

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
-from bertwright.core.markup import Content, Element, b, code, div, element, p
 from bertwright.core.numbers import duration, large
-from bertwright.evaluate.shapes import CLASSIFIER_SCORES
-from bertwright.report.chart import Chart, Format, Series, figure
+from bertwright.page.chart import Chart, Format, Series, figure
+from bertwright.page.markup import Content, Element, b, code, div, element, p
+from bertwright.page.table import number, operations, percent, table
 from bertwright.report.comparable import comparable, warnings
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
-from bertwright.report.formatting import number, operations, percent, table
 from bertwright.report.page import Section, document, time_of
 
 PAGE = "comparison.html"
@@ -46,20 +45,6 @@ _CURVES = (
     ("heldout_regression_loss", "Held-out squared error", "squared error", "heldout", "{:.3g}".format),
     ("regression_loss", "Training squared error", "squared error", "train", "{:.3g}".format),
 )
-_BETTER: Mapping[str, Any] = {
-    "mlm_loss": min,
-    "mlm_accuracy": max,
-    "perplexity": min,
-    "nsp_accuracy": max,
-    "sop_accuracy": max,
-}
-"""Which of several token scores is best; baselines have no best."""
-_BETTER_OF_TEXTS: Mapping[str, Any] = {
-    "classification_loss": min,
-    "regression_loss": min,
-    **dict.fromkeys(CLASSIFIER_SCORES, max),
-}
-"""The same for scores of labelled texts, which do not depend on the vocabulary."""
 
 
 def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str, Any]]:
@@ -96,33 +81,17 @@ def _scores(runs: Sequence[Run]) -> Element:
         known = [value for value in values if value is not None]
         if not known:
             continue
-        better = _BETTER_OF_TEXTS.get(name) or (_BETTER.get(name) if comparable(runs) else None)
-        best = better(known) if better and len(set(known)) > 1 else None
+        score = SCORED.get(name)
+        judged = score is not None and (comparable(runs) or not score.per_token)
+        best = score.best(known) if score and score.best and judged and len(set(known)) > 1 else None
         cells = (_cell(name, value) for value in values)
         shown = [b(c) if v is not None and v == best else c for c, v in zip(cells, values, strict=True)]
-        rows.append((_TITLES.get(name, name.replace("_", " ")), *shown))
+        title = score.title if score else _TITLES.get(name, name.replace("_", " "))
+        rows.append((title, *shown))
     return table(("", *(run.name for run in runs)), rows, "compared")
 
 
-_TITLES = {
-    "mlm_loss": "masked-token loss (nats)",
-    "mlm_accuracy": "masked-token accuracy",
-    "unigram_loss": "loss of word frequencies alone (nats)",
-    "most_common_token_accuracy": "accuracy of the commonest token",
-    "nsp_accuracy": "sentence-pair accuracy",
-    "nsp_majority": "accuracy of the commoner label",
-    "sop_accuracy": "sentence-order accuracy",
-    "sop_majority": "accuracy of the commoner order",
-    "classification_loss": "loss of classes (nats)",
-    "regression_loss": "mean squared error",
-    **CLASSIFIER_SCORES,
-    "majority": "accuracy of the commonest class",
-    "majority_f1": "F1 of the commonest class",
-    "frequency_loss": "loss of class frequencies alone (nats)",
-    "constant_loss": "squared error of training's mean",
-    "tflops_done": "operations of the model",
-    "hours": "time over all starts",
-}
+_TITLES = {"tflops_done": "operations of the model", "hours": "time over all starts"}
 
 
 def _cell(name: str, value: Any) -> str:

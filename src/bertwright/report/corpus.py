@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bertwright.core.markup import Content, Element, element, p, small
 from bertwright.core.numbers import size_of
+from bertwright.page.markup import Content, Element, element, p, small
+from bertwright.page.table import bar, definitions, number, percent, table
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import bar, definitions, number, percent, table
 
 # Repeated here because the report reads what stages wrote and imports none of them.
 _LEFT_OUT = {

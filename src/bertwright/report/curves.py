@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from bertwright.report import classified
-from bertwright.report.chart import Chart, Format, Points, Series
+from bertwright.page.chart import Chart, Format, Series
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import percent
-from bertwright.report.terms import further_terms
-
-Rows = Sequence[Mapping[str, Any]]
+from bertwright.tasks.section import Rows, points
 
 
 class _Line(NamedTuple):
@@ -102,14 +98,7 @@ _OF_THE_MACHINE = (
 def curves(facts: Facts) -> list[Chart]:
     """Loss, accuracy, gradient norm and learning rate over the optimizer steps of all phases."""
     rows, scores, boundaries = facts.metrics, facts.scores, _boundaries(facts.metrics)
-    if facts.labels:
-        return [*classified.curves(rows, scores, boundaries), *_single_lines(_OF_TRAINING, rows)]
-    return [
-        _loss(rows, scores["unigram_loss"], boundaries),
-        _accuracy(rows, scores, boundaries),
-        *further_terms(rows, boundaries),
-        *_single_lines(_OF_TRAINING, rows),
-    ]
+    return [*facts.section.curves(rows, scores, boundaries), *_single_lines(_OF_TRAINING, rows)]
 
 
 def machine_curves(facts: Facts) -> list[Chart]:
@@ -125,62 +114,7 @@ def _single_lines(lines: Sequence[_Line], rows: Rows) -> Iterator[Chart]:
     """A chart for each of `lines`, except those whose optional value this training does not have."""
     boundaries = _boundaries(rows)
     for line in lines:
-        points = _points(rows, line.key)
-        if points or line.always:
-            series = [Series(line.title.lower(), points, "train")]
+        drawn = points(rows, line.key)
+        if drawn or line.always:
+            series = [Series(line.title.lower(), drawn, "train")]
             yield Chart(line.title, line.label, line.explanation, series, line.format, line.from_zero, boundaries)
-
-
-def _loss(rows: Rows, unigram: float, boundaries: Sequence[float]) -> Chart:
-    last = float(rows[-1]["total_steps"]) if rows else 1.0
-    return Chart(
-        "Loss of masked tokens",
-        "loss (nats)",
-        "How surprised the model is by the masked tokens. Below the dashed line it uses the context: "
-        "that line is what word frequencies alone achieve on the held-out text." + _not_numbers(rows),
-        [
-            Series("training", _points(rows, "mlm_loss"), "train"),
-            Series("held-out", _points(rows, "heldout_mlm_loss"), "heldout"),
-            Series("word frequencies", [(0.0, unigram), (last, unigram)], "baseline"),
-        ],
-        lambda y: f"{y:.3g}",
-        boundaries=boundaries,
-    )
-
-
-def _accuracy(rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> Chart:
-    last, baseline_accuracy = (float(rows[-1]["total_steps"]) if rows else 1.0), scores["most_common_token_accuracy"]
-    series = [Series("masked tokens", _points(rows, "heldout_mlm_accuracy"), "heldout")]
-    # A run without sentence pairs has no such score; an empty curve would look like a failure.
-    for task, name in (("nsp", "next sentence"), ("sop", "sentence order")):
-        if any(row.get(f"heldout_{task}_accuracy") is not None for row in rows):
-            series.append(Series(name, _points(rows, f"heldout_{task}_accuracy"), "heldout second"))
-    points = [(0.0, baseline_accuracy), (last, baseline_accuracy)]
-    training = Series("masked tokens, in training", _points(rows, "mlm_accuracy"), "train")
-    # Only the stage evaluate takes this score: an unfinished training does not have it.
-    baseline = [] if baseline_accuracy is None else [Series("commonest token", points, "baseline")]
-    return Chart(
-        "Accuracy",
-        "accuracy",
-        "How often the best guess is right on text that training never saw"
-        + (", and in single steps of training, with dropout." if training.points else ".")
-        + (" The dashed line always guesses the commonest token." if baseline else ""),
-        [*([training] if training.points else []), *series, *baseline],
-        percent,
-        from_zero=True,
-        boundaries=boundaries,
-    )
-
-
-def _not_numbers(rows: Rows) -> str:
-    """A sentence saying where there is no loss, "" if nowhere; the curve has gaps there."""
-    steps = [
-        row["total_steps"] for row in rows for name in ("mlm_loss", "heldout_mlm_loss") if row.get(name, 0) is None
-    ]
-    where = f"in {len(steps):,} rows, first at step {steps[0]:,}" if steps else ""
-    return f" It is not a number (NaN), or nothing was predicted, {where}." if steps else ""
-
-
-def _points(rows: Rows, name: str) -> Points:
-    # NaN is null in JSON; leaving it out makes a gap in the curve.
-    return [(float(row["total_steps"]), float(row[name])) for row in rows if row.get(name) is not None]

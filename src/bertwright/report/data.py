@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from bertwright.core.markup import Content, Element, div, p
-from bertwright.core.numbers import counted, large
-from bertwright.report.chart import histogram
+from bertwright.core.numbers import counted
+from bertwright.page.markup import Content, Element, p
+from bertwright.page.table import definitions, number, percent, table
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import definitions, number, percent, table
 
 COLUMNS = ("documents", "sentences", "tokens")
 
@@ -89,55 +88,3 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> Element:
     ]
     head = ("script", "words", "tokens per word", "unknown", "tokens of one character", "entries", "not met")
     return table(head, rows)
-
-
-def _lengths(facts: Facts) -> Iterator[Element]:
-    """A histogram of sequence lengths for each training set, with the share of labels of its pairs."""
-    # For sentence order, a negative pair is two neighbours swapped, not a random second segment.
-    label = "swapped" if facts.plan == "sentence-order" else "random"
-    for name, sequences in facts.counts("examples")["train"]["sequences"].items():
-        explanation = f"{sequences['mean_length']:,.1f} tokens in the mean, special ones counted, over all passes."
-        if sequences["label_share"] is not None:
-            explanation += f" The second segment of {percent(sequences['label_share'])} of the pairs is {label}."
-        yield histogram(f"Lengths of set {name}", sequences["lengths"], int(name.partition("-")[0]), explanation)
-
-
-def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What each phase holds out if there is no corpus to hold documents out of."""
-    for key, held in heldout.get("phases", {}).items():
-        unit = "documents" if "documents" in held else "examples"
-        where = f"a share of {held['share']:g}" if held["share"] else f"{len(held['files']):,} files for testing"
-        yield f"{key}.data, held out", f"{large(held[unit])} {unit}, {where}"
-
-
-def examples(facts: Facts) -> Content:
-    """How much text is trained on and held out, and the sequences built from it."""
-    counts = facts.counts("examples")
-    rows = [
-        (
-            {"train": "training", "heldout": "held out"}[split],
-            # Imported examples carry no counts of documents and sentences.
-            *(number(counts[split][name]) if name in counts[split] else "–" for name in COLUMNS),
-        )
-        for split in ("train", "heldout")
-    ]
-    plans = [
-        (f"sequences of set {name}", f"{large(sum(per_pass))} in {len(per_pass)} passes")
-        for name, per_pass in counts["train"]["rows"].items()
-    ]
-    imported = [
-        (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
-        for key, data in counts.get("imported", {}).items()
-    ]
-    # Imported data has segments that need not be sentences.
-    overlap, segments = counts["heldout_contamination"], "sentences" if "corpus" in facts.stages else "segments"
-    run = overlap.get("run", "13 words")  # earlier artifacts count words in any language
-    return (
-        table(("part", *COLUMNS), rows),
-        definitions([*plans, *imported, *_held_out(counts["heldout"])]),
-        div(_lengths(facts), class_="charts"),
-        p(
-            f"Of {overlap['sentences']:,} held-out {segments} of {run} or more, {overlap['found']:,} "
-            f"({percent(overlap['share'])}) have {run} in a row in common with the training text."
-        ),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,33 +11,15 @@ from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
-from bertwright.evaluate.shapes import PREDICTIONS, untrained
-from bertwright.evaluate.verdict import model_title, verdict
+from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.plan.shapes import PLAN, Plan
+from bertwright.tasks.members import task_of_sealed
+from bertwright.tasks.section import TaskSection
+from bertwright.tasks.title import model_title
 from bertwright.train.shapes import row_type
 
 METRICS = "metrics.jsonl"
 FORECAST = "forecast.json"
-SCORES = (
-    "mlm_loss",
-    "mlm_accuracy",
-    "perplexity",
-    "unigram_loss",
-    "most_common_token_accuracy",
-    "nsp_accuracy",
-    "nsp_majority",
-)
-"""The scores of a summary."""
-SENTENCE_ORDER = ("sop_accuracy", "sop_majority")
-"""Additional scores of a summary if the pair task is sentence order."""
-TAKEN = ("mlm_loss", "mlm_accuracy", "nsp_accuracy", "sop_accuracy", "predictions")
-"""The scores that training takes."""
-TAKEN_OF_CLASSES = {
-    "classification_loss": "classification_loss",
-    "classification_accuracy": "accuracy",
-    "regression_loss": "regression_loss",
-}
-"""The scores that training takes of a classifier: name in the metrics rows -> name of the score."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +67,9 @@ class Facts:
         return list(zip(settings, steps, ends, strict=True))
 
     @property
-    def labels(self) -> Sequence[str]:
-        """The classes of a classifier; empty for pre-training."""
-        return tuple(self.counts("examples").get("labels", ()))
-
-    @property
-    def plan(self) -> str:
-        """The kind of examples: examples.plan."""
-        return str(self.stages["examples"].manifest["config"]["examples"]["plan"])
-
-    @property
-    def pair_task(self) -> str:
-        """Prefix of the pair scores: sop or nsp (older versions also used nsp for sentence order)."""
-        return "sop" if self.scores.get("sop_accuracy") is not None else "nsp"
+    def section(self) -> TaskSection:
+        """How the scores of its task are presented."""
+        return task_of_sealed(self.stages["train"].manifest["config"]).section
 
     @property
     def language(self) -> str:
@@ -110,36 +82,12 @@ class Facts:
     @property
     def model_title(self) -> str:
         """What the model is, in a line."""
-        return model_title(self.stages["train"].manifest, self.language, self.labels)
+        return model_title(self.stages["train"].manifest, self.language)
 
     @property
     def verdict(self) -> str:
         """How good the model is, in a sentence or two."""
-        return verdict(self.scores)
-
-    @property
-    def heldout_unit(self) -> str:
-        """The unit of the held-out set: documents, imported examples, or labelled texts."""
-        if self.labels:
-            return "texts"
-        phases = self.counts("examples")["heldout"].get("phases", {}).values()
-        # With a corpus there are no phases here, and documents are held out.
-        return "documents" if all("documents" in phase for phase in phases) else "examples"
-
-    @property
-    def scored_length(self) -> int:
-        """Maximum length, in tokens, of the held-out sequences that were scored."""
-        if "evaluate" in self.stages:
-            return int(self.stages["evaluate"].manifest["config"]["evaluate"]["length"])
-        return int(self.stages["train"].manifest["config"]["train"]["phases"][self.scores["phase"]]["length"])
-
-    def label_share(self, split: str, length: int) -> float | None:
-        """The share of pairs of this length whose second segment is random (or swapped), over all passes."""
-        sequences = self.counts("examples")[split]["sequences"]
-        own: Mapping[str, Any] = sequences.get(f"{length}") or next(
-            (of_length for name, of_length in sequences.items() if name.startswith(f"{length}-")), {}
-        )
-        return own.get("label_share")
+        return self.section.verdict(self.scores)
 
 
 def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Facts:
@@ -148,6 +96,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
     rows = train.file(METRICS) if METRICS in train.names() else train.path / METRICS  # not sealed while training runs
     metrics = tuple(_rows(rows))
     predictions = read_typed(evaluate.file("predictions.json"), PREDICTIONS) if evaluate else []
+    section = task_of_sealed(train.manifest["config"]).section
     return Facts(
         name=folder.resolve().name,
         title=title,
@@ -155,7 +104,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         metrics=metrics,
         predictions=tuple(dict(line) for line in predictions),
         recipe=_text(folder / "recipe.toml"),
-        scores=evaluate.counts if evaluate else _of_training(metrics, stages),
+        scores=evaluate.counts if evaluate else section.taken(metrics, stages["examples"].counts),
         forecast=_forecast(folder / FORECAST),
     )
 
@@ -170,37 +119,6 @@ def _forecast(path: Path) -> Plan | None:
             f"{path} is damaged: it does not match its checksum. Remove it: the report can be written without it."
         )
     return read_typed(path, PLAN)
-
-
-def _of_training(metrics: tuple[Mapping[str, Any], ...], stages: Mapping[str, Artifact]) -> Mapping[str, Any]:
-    """The last held-out scores taken during training, with the unigram loss of the complete held-out text."""
-    if "labels" in stages["examples"].counts:
-        return _of_classifier(metrics, stages["examples"])
-    row: Mapping[str, Any] = next((row for row in reversed(metrics) if "heldout_mlm_loss" in row), {})
-    # Scores that only the stage evaluate takes are None, so the page need not distinguish the two sources.
-    scores = dict.fromkeys(SCORES) | {name: row.get(f"heldout_{name}") for name in TAKEN}
-    scores["unigram_loss"] = unigram = stages["examples"].counts["heldout"]["unigram_loss"]
-    scores["overlap"] = stages["examples"].counts["heldout_contamination"]
-    scores["untrained"] = bool(row) and untrained(row["heldout_mlm_loss"], unigram)
-    return scores | {"step": row.get("total_steps"), "phase": row.get("phase", 0)}
-
-
-def _of_classifier(metrics: tuple[Mapping[str, Any], ...], examples: Artifact) -> Mapping[str, Any]:
-    """The last held-out loss and accuracy taken during training."""
-    row, scores = last_of_classifier(metrics)
-    heldout = examples.counts["heldout"]
-    baselines = {name: heldout[name] for name in ("majority", "majority_label", "constant_loss") if name in heldout}
-    scored = {"sequences": heldout["examples"], "repeated": heldout["repeated"], **(baselines if scores else {})}
-    return {**scores, **scored, "step": row.get("total_steps"), "phase": row.get("phase", 0)}
-
-
-def last_of_classifier(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """The last row with scores of a classifier and those scores by name; both empty if there is none."""
-    for row in reversed(rows):
-        taken = ((score, row.get(f"heldout_{name}")) for name, score in TAKEN_OF_CLASSES.items())
-        if scores := {score: value for score, value in taken if value is not None}:
-            return row, scores
-    return {}, {}
 
 
 def read_metrics(path: Path) -> tuple[Mapping[str, Any], ...]:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.manifest import read_manifest
-from bertwright.core.markup import Content, b, p
 from bertwright.core.numbers import duration, large
+from bertwright.page.markup import Content, b, p
+from bertwright.page.table import table
 from bertwright.plan.shapes import Plan
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import table
 
 
 class Grade(NamedTuple):

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from bertwright.core.markup import Content, Element, b, div, element, html, p
-from bertwright.report import classified
-from bertwright.report.chart import figure
+from bertwright.page.chart import figure
+from bertwright.page.markup import Content, Element, b, div, element, html, p
 from bertwright.report.corpus import corpus
 from bertwright.report.curves import curves, machine_curves
-from bertwright.report.data import examples, vocabulary
+from bertwright.report.data import vocabulary
 from bertwright.report.facts import Facts
 from bertwright.report.forecast import forecast
 from bertwright.report.provenance import machine, model, stages
@@ -26,7 +25,7 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
-        ("examples", "Examples", classified.examples(facts) if facts.labels else examples(facts)),
+        ("examples", "Examples", facts.section.examples(facts)),
         ("model", "Model and phases", model(facts)),
         ("stages", "Stages", stages(facts, numbers["seconds"])),
         ("machine", "Machine", (machine(facts), div(map(figure, machine_curves(facts)), class_="charts"))),
@@ -69,8 +68,8 @@ def document(title: str, introduction: Content, sections: Sequence[Section], war
 def _texts(facts: Facts) -> Content:
     """What was trained on, and its language if known."""
     language = facts.language
-    if facts.labels:
-        return f"texts labelled with {', '.join(facts.labels)}"
+    if labelled := facts.section.trained_on():
+        return labelled
     if "corpus" not in facts.stages:
         return ("examples made elsewhere", (", in the language ", b(language)) if language else "")
     return ("text in the language ", b(language))

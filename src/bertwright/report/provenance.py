@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bertwright.core.markup import Content, Element, b, code, p, small
 from bertwright.core.numbers import duration, size_of
-from bertwright.evaluate.verdict import start_of
+from bertwright.page.markup import Content, Element, b, code, p, small
+from bertwright.page.table import bar, definitions, number, operations, table
 from bertwright.report.facts import Facts
-from bertwright.report.formatting import bar, definitions, number, operations, table
+from bertwright.tasks.title import start_of
 
 
 def model(facts: Facts) -> Content:

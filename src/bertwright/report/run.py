@@ -14,9 +14,8 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT, Log
-from bertwright.report import classified
 from bertwright.report.config import VERSION, ReportConfig, sections
-from bertwright.report.facts import SCORES, SENTENCE_ORDER, Facts, read_facts
+from bertwright.report.facts import Facts, read_facts
 from bertwright.report.forecast import grades
 from bertwright.report.page import page
 
@@ -95,7 +94,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "model": facts.model_title,
         "verdict": facts.verdict,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
-        **(_of_classifier(facts) if facts.labels else _of_pretraining(facts)),
+        **facts.section.summary(facts.scores),
         "parameters": train["parameters"],
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],
@@ -112,20 +111,6 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},
     }
-
-
-def _of_pretraining(facts: Facts) -> dict[str, Any]:
-    return {
-        **{name: facts.scores[name] for name in SCORES},
-        # Older scores do not have it.
-        "bits_per_character": facts.scores.get("bits_per_character"),
-        **({name: facts.scores.get(name) for name in SENTENCE_ORDER} if facts.pair_task == "sop" else {}),
-        "heldout_overlap": facts.scores.get("overlap", {}).get("share"),
-    }
-
-
-def _of_classifier(facts: Facts) -> dict[str, Any]:
-    return {"labels": list(facts.labels), **{n: facts.scores[n] for n in classified.SUMMARY if n in facts.scores}}
 
 
 def _graded(facts: Facts) -> dict[str, dict[str, float | None]]:

@@ -11,7 +11,8 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData
 from bertwright.model.config import Kernel
-from bertwright.objectives.config import ObjectiveConfig, PreTrainingConfig, texts_of
+from bertwright.tasks.config import TaskConfig
+from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
@@ -78,7 +79,7 @@ class TrainConfig(Section):
 
     phases: tuple[PhaseConfig, ...] = Field(min_length=1)
     """The phases, in order. The optimizer's moments are kept from one phase to the next."""
-    objective: ObjectiveConfig = PreTrainingConfig()
+    objective: TaskConfig = PreTrainingConfig()
     """The training objective."""
     init_from: UserPath | None = known_by_content(None)
     """The network to start from, with the same vocabulary: a finished `train` or `export` folder, a folder that
@@ -275,7 +276,7 @@ class TrainConfig(Section):
     def imported_data(self) -> tuple[ImportedData, ...]:
         """Return the phases whose data is not an examples folder of this project but files in a common format."""
         return tuple(
-            ImportedData(i, p.data, p.length, p.masking, p.quarantine, texts_of(self.objective))
+            ImportedData(i, p.data, p.length, p.masking, p.quarantine, self.objective.texts)
             for i, p in enumerate(self.phases)
             # An examples folder of this project is read unchanged; anything else must be imported first.
             if p.data is not None and not (p.data / MANIFEST).is_file()

@@ -20,7 +20,7 @@ from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import to_device
-from bertwright.objectives.config import DistillationConfig
+from bertwright.tasks.members import task_of
 from bertwright.train.after_step import after_step, end_now, row_is_due, score_late
 from bertwright.train.checkpoints.finalize import finish, finished_before, unseal
 from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
@@ -64,10 +64,7 @@ def run(
     if done := finished(job.out, job.identity):
         finished_before(job, context.log)
         return done
-    if isinstance(job.config.objective, DistillationConfig):
-        from bertwright.objectives.teacher_config import check_teacher
-
-        check_teacher(job.config.objective, job.network, [phase.length for phase in job.config.phases], inputs.vocab)
+    task_of(job.config.objective).check(job.network, [phase.length for phase in job.config.phases], inputs.vocab)
     with started(job, context.log) as (ranks, asked):
         log = context.log if ranks.first else SILENT
         built = build(job, ranks, log)

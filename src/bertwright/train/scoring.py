@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from bertwright.model.batch import PackedBatch
-from bertwright.objectives.objective import judged_by
-from bertwright.objectives.scores import score_sums, scores_of
+from bertwright.tasks.objective import judged_by, score_sums, scores_of
 from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
 from bertwright.train.session import Session
 from bertwright.train.settings.phases import Phase

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.config import Identity
+from bertwright.core.json_values import json_number
 from bertwright.core.log import Log
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.checkpoints import checkpoint as checkpoints
@@ -184,8 +184,3 @@ class Session:
             self.sharded.finish()
         elif self.writer is not None:
             self.writer.wait()
-
-
-def json_number(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON lacks, by null; they are shown as NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

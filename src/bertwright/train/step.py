@@ -18,7 +18,7 @@ from torch import Tensor
 from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.model.dropout import seed_dropout
-from bertwright.objectives.term import Summed
+from bertwright.tasks.terms import Summed
 from bertwright.train.setup.trainee import Trained
 
 

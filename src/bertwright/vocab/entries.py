@@ -16,6 +16,8 @@ from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
 from bertwright.vocab.config import MAX_FILE
 
+PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CONTINUATION = "##"
 FILES = ("vocab.txt", "tokenizer.json")
 """The files of a model folder that hold its entries; the first one that exists is read."""
 _NO_TOKENIZER = "is not a tokenizer.json of the library tokenizers. Give a vocab.txt instead."

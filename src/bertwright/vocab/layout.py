@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normalization import CLS, CONTINUATION, MASK, PAD, SEP, UNK, bert_splitter
+from bertwright.vocab.entries import CLS, CONTINUATION, MASK, PAD, SEP, UNK
+from bertwright.vocab.normalization import bert_splitter
 
 ENTRIES_A_CHARACTER = 30
 """One character is kept per 30 entries, however rare it is: 1,000 of 30,000, the usual alphabet limit of WordPiece

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import MOST_UNKNOWN, VocabConfig
-from bertwright.vocab.entries import entries_of
-from bertwright.vocab.normalization import CONTINUATION, SPECIALS, bert_splitter, normalizer
+from bertwright.vocab.entries import CONTINUATION, SPECIALS, entries_of
+from bertwright.vocab.normalization import bert_splitter, normalizer
 from bertwright.vocab.report import measure
 from bertwright.vocab.split import count_words
 

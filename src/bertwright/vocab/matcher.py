@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.vocab.normalization import CONTINUATION, UNK
+from bertwright.vocab.entries import CONTINUATION, UNK
 from bertwright.vocab.word_table import runs
 
 LONGEST_WORD = 100

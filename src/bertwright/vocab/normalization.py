@@ -11,10 +11,8 @@ from functools import cache
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from bertwright.vocab.entries import CLS, CONTINUATION, SEP, SPECIALS, UNK
 from bertwright.vocab.split import WordSplitter
-
-PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION = "##"
 
 
 def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.entries import CONTINUATION, UNK
 from bertwright.vocab.layout import count_characters
 from bertwright.vocab.matcher import LONGEST_WORD, Matcher
-from bertwright.vocab.normalization import CONTINUATION, UNK
 
 SHOWN_SHARE = 1e-4
 _SHOWN_CHARACTERS = 10

@@ -17,8 +17,8 @@ from itertools import islice
 
 from bertwright.core.errors import MissingExtraError, RecipeError, of_memory
 from bertwright.vocab.config import SentencePieceConfig, VocabConfig
+from bertwright.vocab.entries import CONTINUATION
 from bertwright.vocab.layout import first_entries, special_entries
-from bertwright.vocab.normalization import CONTINUATION
 
 BOUNDARY = "▁"
 # Constant, because the unigram trainer's sums depend on the number of threads; independent of the number of processors.

@@ -19,8 +19,8 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, of_memory
+from bertwright.vocab.entries import CONTINUATION, SPECIALS
 from bertwright.vocab.matcher import Matcher
-from bertwright.vocab.normalization import CONTINUATION, SPECIALS
 from bertwright.vocab.split import WordSplitter
 from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, text_of
 

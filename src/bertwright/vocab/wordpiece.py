@@ -19,8 +19,8 @@ from itertools import chain, islice, repeat
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
+from bertwright.vocab.entries import CONTINUATION, UNK
 from bertwright.vocab.layout import first_entries
-from bertwright.vocab.normalization import CONTINUATION, UNK
 
 _WORDS_AT_ONCE = 10_000
 # The environment variable that the library reads before each of its parallel loops.

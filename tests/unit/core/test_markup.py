@@ -3,7 +3,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from bertwright.core.markup import address, b, code, element, html, markdown, p, small
+from bertwright.page.markup import address, b, code, element, html, markdown, p, small
 
 EVIL = "<script>\"'&*_`[x](y)"
 

@@ -18,12 +18,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json, write_atomic
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
-from bertwright.evaluate.baselines import baselines, majority
-from bertwright.evaluate.characters import bits_per_character, entry_lengths
 from bertwright.evaluate.config import EvaluateConfig, Inputs
-from bertwright.evaluate.predictions import readable
 from bertwright.evaluate.run import identity, run
-from bertwright.evaluate.shapes import untrained
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import token_counts
 from bertwright.examples.heldout_loader import heldout_batches
@@ -33,6 +29,9 @@ from bertwright.examples.store import Store
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
+from bertwright.tasks.pretraining.predictions import readable
+from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths, majority
+from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab
 

@@ -12,11 +12,11 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT
-from bertwright.core.markup import markdown
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card
 from bertwright.export.config import Inputs
 from bertwright.export.origin import MOST_FILES, origin_of
+from bertwright.page.markup import markdown
 
 COUNTS = {
     "vocab": {"fertility": 1.5, "lower_case": False, "strip_accents": False},

@@ -19,7 +19,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normalization import MASK, SEP, SPECIALS, UNK
+from bertwright.vocab.entries import MASK, SEP, SPECIALS, UNK
 from bertwright.vocab.run import run as make_vocab
 from bertwright.vocab.tokenizer import load_tokenizer
 

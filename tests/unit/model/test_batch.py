@@ -12,7 +12,7 @@ from bertwright.model.batch import host_tensors, packed, packed_sequences
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.term import cross_entropy_sum
+from bertwright.tasks.terms import cross_entropy_sum
 
 
 def test_a_drawn_batch_becomes_tensors_of_the_same_types_and_values(tiny: BertConfig, make_batch: MakeBatch) -> None:

@@ -9,7 +9,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.term import cross_entropy_sum
+from bertwright.tasks.terms import cross_entropy_sum
 
 
 def loss_and_gradients(model: PreTrainingModel, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:

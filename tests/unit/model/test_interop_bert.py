@@ -8,7 +8,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.interop.bert import NAMES, hf_config
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import model_from
-from bertwright.objectives.term import cross_entropy_sum
+from bertwright.tasks.terms import cross_entropy_sum
 
 
 @pytest.mark.parametrize("next_sentence", [True, False])

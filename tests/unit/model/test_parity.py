@@ -13,7 +13,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.interop.bert import NAMES, hf_config
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.term import cross_entropy_sum
+from bertwright.tasks.terms import cross_entropy_sum
 
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 

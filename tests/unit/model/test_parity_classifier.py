@@ -17,7 +17,7 @@ from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
-from bertwright.objectives.classification import Classification
+from bertwright.tasks.classification.objective import Classification
 
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 

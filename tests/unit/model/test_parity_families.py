@@ -18,7 +18,7 @@ from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.term import cross_entropy_sum
+from bertwright.tasks.terms import cross_entropy_sum
 
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 

@@ -13,7 +13,7 @@ from tests.reference.unions import sections_of
 from bertwright.model.config import Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
-from bertwright.objectives.pretraining import PreTraining
+from bertwright.tasks.pretraining.objective import PreTraining
 
 LENGTHS = [9, 5, 130, 5, 40]
 FAMILIES = pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.files import write_atomic
 from bertwright.core.log import SILENT
-from bertwright.core.markup import Content, element
+from bertwright.page.markup import Content, element
 
 CORPUS = {
     "pages": 5200,

@@ -4,8 +4,8 @@ import pytest
 from tests.unit.report.conftest import written
 
 from bertwright.core.numbers import duration, large
-from bertwright.report.chart import Chart, Series, figure, thinned, ticks
-from bertwright.report.formatting import number, percent
+from bertwright.page.chart import Chart, Series, figure, thinned, ticks
+from bertwright.page.table import number, percent
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from tests.unit.report.test_report import Page
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.page.table import percent
 from bertwright.report.compared import Run, differing, read_runs
 from bertwright.report.comparison import comparison, write_comparison
-from bertwright.report.formatting import percent
 
 Make = Callable[..., Path]
 SCORES = {"mlm_loss": 2.5, "mlm_accuracy": 0.4, "perplexity": 12.2, "unigram_loss": 5.9}

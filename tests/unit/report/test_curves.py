@@ -10,7 +10,7 @@ import pytest
 from tests.unit.report.conftest import written
 from tests.unit.report.test_facts import facts
 
-from bertwright.report.chart import Chart, figure, histogram
+from bertwright.page.chart import Chart, figure, histogram
 from bertwright.report.curves import curves, machine_curves
 from bertwright.report.facts import Facts
 

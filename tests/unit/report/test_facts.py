@@ -8,7 +8,8 @@ import pytest
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.report.facts import SCORES, Facts, read_facts
+from bertwright.report.facts import Facts, read_facts
+from bertwright.tasks.pretraining.section import SUMMARY, label_share, scored_length
 
 Make = Callable[..., Path]
 STAGES = ("corpus", "vocab", "examples", "train", "evaluate", "export")
@@ -22,6 +23,15 @@ def opened(folder: Path, *names: str) -> dict[str, Artifact]:
 def counted(artifact: Artifact, **counts: object) -> Artifact:
     """The artifact with other counts in its manifest."""
     return Artifact(artifact.path, {**artifact.manifest, "counts": {**artifact.counts, **counts}})
+
+
+def classifying(train: Artifact, *labels: str) -> Artifact:
+    """The training as if its task were to tell these classes apart."""
+    config = train.manifest["config"]
+    objective = {"kind": "classification", "labels": list(labels)}
+    return Artifact(
+        train.path, {**train.manifest, "config": {**config, "train": {**config["train"], "objective": objective}}}
+    )
 
 
 def facts(folder: Path, *names: str, title: str = "") -> Facts:
@@ -68,10 +78,10 @@ def test_before_the_evaluation_the_scores_are_the_last_that_training_took(run_fo
     rows = [row for row in under_way.metrics if "heldout_mlm_loss" in row]
     assert under_way.scores["mlm_loss"] == rows[-1]["heldout_mlm_loss"] and under_way.scores["step"] == 900
     assert under_way.scores["unigram_loss"] == 5.91, "of the examples: training does not count words"
-    assert under_way.scores["most_common_token_accuracy"] is None and set(SCORES) <= set(under_way.scores)
+    assert under_way.scores["most_common_token_accuracy"] is None and set(SUMMARY) <= set(under_way.scores)
     assert under_way.predictions == () and len(finished.predictions) == 2
     assert finished.scores["mlm_loss"] == 2.31 and finished.scores["unigram_loss"] == 5.9
-    assert (under_way.scored_length, finished.scored_length) == (64, 64)
+    assert (scored_length(under_way), scored_length(finished)) == (64, 64)
 
 
 def test_a_training_that_was_never_scored_has_no_scores_yet(run_folder: Make) -> None:
@@ -82,7 +92,7 @@ def test_a_training_that_was_never_scored_has_no_scores_yet(run_folder: Make) ->
     artifacts = opened(folder, "corpus", "vocab", "examples")
     unscored = read_facts(folder, {**artifacts, "train": Artifact(train.path, {**train.manifest, "files": {}})}, "")
     assert unscored.scores["mlm_loss"] is None and unscored.scores["step"] is None
-    assert len(unscored.metrics) == 5 and unscored.scored_length == 64, "of the first phase"
+    assert len(unscored.metrics) == 5 and scored_length(unscored) == 64, "of the first phase"
 
 
 def test_the_share_of_a_label_is_found_by_length_whatever_the_set_is_called(run_folder: Make) -> None:
@@ -91,7 +101,7 @@ def test_the_share_of_a_label_is_found_by_length_whatever_the_set_is_called(run_
     sequences = {"128-2": {"label_share": 0.4}, "64-1": {"label_share": None}, "512": {"label_share": 0.5}}
     artifacts["examples"] = counted(artifacts["examples"], train={"sequences": sequences})
     run = read_facts(folder, artifacts, "")
-    assert [run.label_share("train", length) for length in (512, 128, 64, 1, 12)] == [0.5, 0.4, None, None, None]
+    assert [label_share(run, "train", length) for length in (512, 128, 64, 1, 12)] == [0.5, 0.4, None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +117,10 @@ def test_what_is_held_out_is_called_what_it_is(phases: dict[str, object], unit: 
     artifacts = opened(folder)
     held_out = {**artifacts["examples"].counts["heldout"], "phases": phases}
     artifacts["examples"] = counted(artifacts["examples"], heldout=held_out)
-    assert read_facts(folder, artifacts, "").heldout_unit == unit
-    artifacts["examples"] = counted(artifacts["examples"], labels=["a", "b"])
-    assert read_facts(folder, artifacts, "").heldout_unit == "texts"
+    examples = artifacts["examples"].counts
+    assert read_facts(folder, artifacts, "").section.unit(examples) == unit
+    artifacts["train"] = classifying(artifacts["train"], "a", "b")
+    assert read_facts(folder, artifacts, "").section.unit(examples) == "texts"
 
 
 def test_the_language_is_that_of_the_corpus_or_the_export_or_not_known(run_folder: Make) -> None:

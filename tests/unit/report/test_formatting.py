@@ -3,9 +3,9 @@
 import pytest
 from tests.unit.report.conftest import written
 
-from bertwright.core.markup import b
 from bertwright.core.numbers import duration, large
-from bertwright.report.formatting import bar, definitions, number, operations, percent, table
+from bertwright.page.markup import b
+from bertwright.page.table import bar, definitions, number, operations, percent, table
 
 EVIL = "<script>\"'&"
 

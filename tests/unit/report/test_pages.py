@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from tests.unit.report.conftest import written as fragment
-from tests.unit.report.test_facts import FINISHED_TRAINING, counted, opened
+from tests.unit.report.test_facts import FINISHED_TRAINING, classifying, counted, opened
 from tests.unit.report.test_report import Page
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import read_json
-from bertwright.report import classified
 from bertwright.report.config import ReportConfig
 from bertwright.report.facts import read_facts
 from bertwright.report.run import run, write_page
@@ -123,7 +122,8 @@ def test_names_of_others_are_escaped_once(run_folder: Make) -> None:
     assert "of the text; not R&D" in written(folder, artifacts)
     part = {"examples": 2, "tokens": 9, "classes": [1, 1], "files": ["R&D.tsv"], "repeated": 0, "sequences": {}}
     artifacts["examples"] = counted(artifacts["examples"], labels=["R&D", "B&B"], train=part, heldout=part)
-    shown = Page(fragment(classified.examples(read_facts(folder, artifacts, "")))).text
+    artifacts["train"] = classifying(artifacts["train"], "R&D", "B&B")
+    shown = Page(fragment((facts := read_facts(folder, artifacts, "")).section.examples(facts))).text
     assert "R&D.tsv" in shown and "tokensR&DB&B" in shown
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.report.conftest import written
+from tests.unit.report.test_facts import classifying
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
@@ -241,9 +242,7 @@ def test_without_predictions_the_page_says_why(run_folder: Make) -> None:
     seal(folder / "evaluate", Identity("evaluate", 1, config, {}), evaluate.counts, 1.0)
     assert "None of the held-out sentences that were tried is suitable" in report(folder).text
     made = read_facts(folder, {name: open_artifact(folder / name) for name in STAGES}, "")
-    examples = made.stages["examples"]
-    numbers = {**examples.manifest, "counts": {**examples.counts, "labels": ["similarity"]}}
-    regression = replace(made, stages={**made.stages, "examples": Artifact(examples.path, numbers)})
+    regression = replace(made, stages={**made.stages, "train": classifying(made.stages["train"], "similarity")})
     assert "The model predicts a number for each text" in written(predictions(regression))
 
 

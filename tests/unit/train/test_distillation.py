@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import Prepared
 from tests.reference.teachers import write_stock
-from tests.unit.objectives.test_distillation import bert, network
+from tests.unit.tasks.test_distillation import bert, network
 from tests.unit.train.conftest import PHASES, trains_into
 from tests.unit.train.test_run import Notes, flip_a_bit, metric_lines, same, weights
 

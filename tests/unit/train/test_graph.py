@@ -25,7 +25,7 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
-from bertwright.objectives.pretraining import PreTraining
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.graph import packages
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.graph.graph import run_as

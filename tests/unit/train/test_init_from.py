@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.conftest import Prepared
 from tests.reference.teachers import write_stock
-from tests.unit.objectives.test_distillation import bert, distilbert, modern, network
+from tests.unit.tasks.test_distillation import bert, distilbert, modern, network
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 

@@ -24,8 +24,8 @@ from bertwright.core.stage_context import StageContext
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
-from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig
 from bertwright.train.memory.held_tensors import Sharing

@@ -23,8 +23,8 @@ from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel
 from bertwright.model.device import torch_settings
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.scores import score
+from bertwright.tasks.objective import score
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.precision import precision as precisions
 from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp16Config, Fp32Config, Tf32Config
 from bertwright.train.precision.loss_scale import LossScale, scale_after, scale_from

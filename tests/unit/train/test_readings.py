@@ -22,10 +22,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from bertwright.model.config import Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
-from bertwright.objectives.config import DistillationConfig
-from bertwright.objectives.distillation import Distillation
-from bertwright.objectives.pretraining import PreTraining
 from bertwright.optim.config import AdamWConfig, OptimConfig
+from bertwright.tasks.distillation.config import DistillationConfig
+from bertwright.tasks.distillation.objective import Distillation
+from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
 from bertwright.train.precision.low_copy import LowCopy

@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.objectives.pretraining import PreTraining
-from bertwright.objectives.term import Term
 from bertwright.optim.config import AdamWConfig
+from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.terms import Term
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision

@@ -12,7 +12,8 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.errors import ArtifactError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
-from bertwright.vocab.normalization import SPECIALS, bert_splitter, build_tokenizer
+from bertwright.vocab.entries import SPECIALS
+from bertwright.vocab.normalization import bert_splitter, build_tokenizer
 from bertwright.vocab.split import count_words
 from bertwright.vocab.tokenizer import Tokenizer
 from bertwright.vocab.word_table import APART, ASCII_APART

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from bertwright.vocab.entries import CONTINUATION
 from bertwright.vocab.load import unreachable
-from bertwright.vocab.normalization import CONTINUATION, normalizer
+from bertwright.vocab.normalization import normalizer
 
 ODD = [
     *["a", "A", "##b", "##B", "0", "-", "##", "é", "É", "e\u0301", "İ", "ß", "Σ", "\u0301", "##\u0301", "ﬁ"],

@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
 from bertwright.model.activations import Activations
-from bertwright.model.choice import Labels, check_heads
+from bertwright.model.choice import HeadSizes, Labels, check_heads
 from bertwright.model.initializer import Normal
 from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
 
 
-class BertConfig(Section):
+class BertConfig(HeadSizes, Section):
     """The complete configuration of a BERT network. Field names are those of Google's bert_config.json."""
 
     family: ClassVar = "bert"

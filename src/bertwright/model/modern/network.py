@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
 from bertwright.model.activations import Activations
-from bertwright.model.choice import Labels, check_heads
+from bertwright.model.choice import HeadSizes, Labels, check_heads
 from bertwright.model.initializer import TruncatedNormal
 from bertwright.model.tensor_shapes import TensorShapes, elements, embeddings, linear, masked_token_head, norm
 
 
-class ModernConfig(Section):
+class ModernConfig(HeadSizes, Section):
     """The complete configuration of a ModernBERT network. Field names are those of its authors' config.json."""
 
     family: ClassVar = "modern"

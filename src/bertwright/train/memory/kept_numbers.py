@@ -80,7 +80,7 @@ def pass_numbers(
         # The layer is recomputed after the logits are freed; its gradients are as wide as the tensors they belong to.
         layer += size * (network.intermediate_size + 2 * hidden) * read.tokens
         return embedded + layers * hidden * read.tokens + max(layer, logits)
-    shown = predictions + read.sequences * (network.next_sentence or bool(network.labels))
+    shown = predictions + read.sequences * bool(network.sequence_logits)
     unread = max(0.0, read.tokens - shown)
     kept = layers * layer - size * unread * _read_numbers(network)
     return embedded + kept + 5 * hidden * shown + logits
@@ -95,12 +95,14 @@ def scoring_bytes(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> flo
 def _logits(network: NetworkConfig, predictions: float, read: Pass) -> float:
     """Return the numbers of the logits: two vocabulary-sized rows per prediction; for a classifier, two rows of class
     scores per sequence."""
-    return 2 * predictions * network.vocab_size + 2 * read.sequences * len(network.labels)
+    return 2 * predictions * network.vocab_size + 2 * read.sequences * (
+        0 if network.predicts_tokens else network.sequence_logits
+    )
 
 
 def predictions_of(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> float:
     """Return the maximum number of masked tokens in a pass; 0 for a classifier."""
-    if network.labels:
+    if not network.predicts_tokens:
         return 0.0
     # Each token is drawn independently: the expected count is the rate, not the bound of a fixed count.
     if phase.masking.count == "bernoulli":

@@ -22,8 +22,8 @@ from bertwright.core.errors import BertwrightError
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.model.batch import PackedBatch
-from bertwright.objectives.objective import Objective
-from bertwright.objectives.term import Counted, Summed
+from bertwright.tasks.objective import Objective
+from bertwright.tasks.terms import Counted, Summed
 from bertwright.train.engine.engine import Engine, Root
 from bertwright.train.setup.trainee import Trained
 

@@ -98,7 +98,7 @@ def _products(model: Model, rows: int, predictions: int) -> Iterator[Shape]:
     any."""
     encoder = model.get_submodule(model.config.family)
     yield from ((rows, m.in_features, m.out_features) for m in encoder.modules() if isinstance(m, nn.Linear))
-    if not model.config.labels:
+    if model.config.predicts_tokens:
         yield predictions, model.config.hidden_size, model.config.vocab_size
 
 

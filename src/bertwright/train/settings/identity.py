@@ -20,7 +20,6 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
-from bertwright.objectives.config import DistillationConfig, labels_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig
 
@@ -41,7 +40,7 @@ class Settings:
         read by `model.config.network_of`, is included."""
         # A file is identified by its content. The vocabulary is a separate input, so 1 entry stands for any number.
         network = (
-            {"network": self.model.resolve(1, next_sentence, labels_of(self.train.objective))}
+            {"network": self.train.objective.network(self.model, 1, next_sentence)}
             if self.model.config is not None
             else {}
         )
@@ -72,8 +71,8 @@ def identity(settings: Settings, next_sentence: bool, inputs: Mapping[str, str],
     named = {f"train.phases.{i}.data": phase.data for i, phase in enumerate(config.phases)} | {
         "train.init_from": config.init_from
     }
-    if isinstance(config.objective, DistillationConfig):
-        named["train.objective.teacher"] = config.objective.teacher
+    if config.objective.taught_by is not None:
+        named["train.objective.teacher"] = config.objective.taught_by
     fingerprints = {key: _fingerprint(path, key, out) for key, path in named.items() if path is not None}
     imported = {f"{data.key}.data" for data in config.imported_data()}
     if missing := [key for key, value in fingerprints.items() if value is None and key not in imported]:

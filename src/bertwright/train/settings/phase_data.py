@@ -16,7 +16,7 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
-from bertwright.objectives.config import ClassificationConfig
+from bertwright.tasks.members import task_of
 from bertwright.train.config import TrainConfig
 from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH
 from bertwright.train.settings.phase_config import PhaseConfig
@@ -27,10 +27,8 @@ def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, example
 
     Raises `ArtifactError` if they contain documents that the run holds out.
     """
-    if isinstance(config.objective, ClassificationConfig):
-        from bertwright.examples.labelled.loader import open_labelled
-
-        return open_labelled(examples, settings, vocab)
+    if config.objective.texts:
+        return task_of(config.objective).loader(examples, settings, vocab)
     if own := [data for data in config.imported_data() if data.phase == index]:
         # Imported only for data in other formats, to load few modules otherwise.
         from bertwright.examples.imported import open_imported
@@ -59,10 +57,8 @@ def heldout_of(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> l
     """Return the run's held-out batches, also for a phase with its own data: all phases are scored on the same
     documents."""
     length, masking, most = phase.length, phase.masking, config.heldout_sequences
-    if isinstance(config.objective, ClassificationConfig):
-        from bertwright.examples.labelled.loader import heldout_labelled
-
-        return list(heldout_labelled(examples, length, HELDOUT_MICRO_BATCH, most))
+    if config.objective.texts:
+        return list(task_of(config.objective).heldout(examples, length, HELDOUT_MICRO_BATCH, most))
     # Always the rate of the first step, even if a schedule changes it: scores of all steps use the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))

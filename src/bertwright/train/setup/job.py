@@ -10,7 +10,6 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
 from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
-from bertwright.objectives.config import labels_of
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.monitor.expected import Bands
@@ -54,7 +53,7 @@ def job_of(
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
     return Job(
         config=config,
-        network=settings.model.resolve(int(inputs.vocab.counts["entries"]), pairs, labels_of(config.objective)),
+        network=config.objective.network(settings.model, int(inputs.vocab.counts["entries"]), pairs),
         optim=settings.optim,
         vocab=inputs.vocab,
         phases=resolve_phases(config, inputs.examples, inputs.vocab),

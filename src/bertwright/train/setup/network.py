@@ -10,7 +10,7 @@ import torch
 from bertwright.core.errors import RecipeError
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.model import Model, build_model
-from bertwright.objectives.objective import build_objective
+from bertwright.tasks.members import task_of
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
 from bertwright.train.memory.rank_memory import chosen_kernel
@@ -45,7 +45,7 @@ class Network:
         """Return the network with its engine, for the recipe's objective; `pair_task`: name of the loss term for
         pairs."""
         computing = self.low.network if self.low else self.model
-        objective = build_objective(self.config.objective, computing, pair_task)
+        objective = task_of(self.config.objective).build(computing, pair_task)
         return Trained(self.model, objective, engine, ranks, self.precision, self.low, self.config.graph, self.exported)
 
 

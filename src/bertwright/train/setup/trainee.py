@@ -11,7 +11,7 @@ from torch import nn
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows, with_room
 from bertwright.model.batch import PackedBatch, host_tensors, to_device
-from bertwright.objectives.objective import Objective
+from bertwright.tasks.objective import Objective
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.precision.precision import Precision

@@ -1,1 +1,0 @@
-"""Training objectives: losses by name, as sums over a batch."""

@@ -1,0 +1,1 @@
+"""Elements, tables and charts of pages and model cards."""

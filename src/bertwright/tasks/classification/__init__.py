@@ -1,0 +1,1 @@
+"""A class or a number for each text or pair of texts."""

@@ -1,0 +1,242 @@
+"""The presentation of a classifier: its scores beside those of a constant answer, its curves and its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from bertwright.core.numbers import large
+from bertwright.examples.labelled.tasks import LabelledTexts
+from bertwright.page.chart import Chart, Series, histogram
+from bertwright.page.markup import Content, Element, code, div, p
+from bertwright.page.table import NAN, definitions, number, percent, plain_table, table
+from bertwright.tasks.classification.verdict import (
+    BASELINES,
+    CLASSIFIER_SCORES,
+    listed,
+    one_answer,
+    short,
+    verdict_on_classes,
+    verdict_on_numbers,
+)
+from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
+
+_TAKEN = {
+    "classification_loss": "classification_loss",
+    "classification_accuracy": "accuracy",
+    "regression_loss": "regression_loss",
+}
+"""The scores that training takes: name in the metrics rows -> name of the score."""
+
+
+class ClassificationSection(TaskSection):
+    """See `TaskSection`; `texts` are those of the task."""
+
+    compared: ClassVar[Sequence[Score]] = (
+        Score("classification_loss", "loss of classes (nats)", min),
+        Score("regression_loss", "mean squared error", min),
+        *(Score(key, title, max) for key, title in CLASSIFIER_SCORES.items()),
+        Score("majority", "accuracy of the commonest class"),
+        Score("majority_f1", "F1 of the commonest class"),
+        Score("frequency_loss", "loss of class frequencies alone (nats)"),
+        Score("constant_loss", "squared error of training's mean"),
+    )
+    pipeline: ClassVar[str] = "text-classification"
+    answered: ClassVar[tuple[str, str]] = ("text", "class")
+
+    def __init__(self, texts: LabelledTexts) -> None:
+        self._texts, self._labels = texts, texts.labels
+
+    def unit(self, examples: Mapping[str, Any]) -> str:
+        """As `TaskSection.unit`."""
+        return "texts"
+
+    def name(self, network: str, counts: Mapping[str, Any]) -> str:
+        """As `TaskSection.name`."""
+        one = len(self._labels) == 1
+        what = f"predicts “{short(self._labels[0])}”" if one else f"tells {listed(self._labels)} apart"
+        return f"{network} that {what}, {'fine-tuned' if counts.get('init') else 'trained'}"
+
+    def trained_on(self) -> str:
+        """As `TaskSection.trained_on`."""
+        return f"texts labelled with {', '.join(self._labels)}"
+
+    def verdict(self, scores: Mapping[str, Any]) -> str:
+        """As `TaskSection.verdict`."""
+        if "regression_loss" in scores:
+            return " ".join(verdict_on_numbers(scores))
+        if "classification_loss" in scores or "accuracy" in scores:
+            return " ".join(verdict_on_classes(scores))
+        return "It has not been scored yet."
+
+    @classmethod
+    def last(cls, rows: Rows) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        """As `TaskSection.last`."""
+        for row in reversed(rows):
+            taken = ((score, row.get(f"heldout_{name}")) for name, score in _TAKEN.items())
+            if scores := {score: value for score, value in taken if value is not None}:
+                return row, scores
+        return {}, {}
+
+    def taken(self, rows: Rows, examples: Mapping[str, Any]) -> dict[str, Any]:
+        """As `TaskSection.taken`, with the baselines that the examples have."""
+        row, scores = self.last(rows)
+        heldout = examples["heldout"]
+        baselines = {name: heldout[name] for name in ("majority", "majority_label", "constant_loss") if name in heldout}
+        scored = {"sequences": heldout["examples"], "repeated": heldout["repeated"], **(baselines if scores else {})}
+        return {**scores, **scored, "step": row.get("total_steps"), "phase": row.get("phase", 0)}
+
+    def summary(self, scores: Mapping[str, Any]) -> dict[str, Any]:
+        """As `TaskSection.summary`, with the classes."""
+        names = (*(score.key for score in self.compared), "majority_label", "answered", "repeated")
+        return {"labels": list(self._labels), **{name: scores[name] for name in names if name in scores}}
+
+    def cards(self, run: Run) -> list[tuple[str, str, str]]:
+        """As `TaskSection.cards`."""
+        scores = run.scores
+        found = [(name, *_card(key, scores)) for key, name in CLASSIFIER_SCORES.items() if key in scores]
+        if "regression_loss" in scores:
+            loss, constant = (scores.get(name) for name in ("regression_loss", "constant_loss"))
+            note = "" if constant is None else f"always training's mean: {constant:.3f}"
+            found.append(("mean squared error", NAN if loss is None else f"{loss:.3f}", note))
+        return found
+
+    def scored(self, run: Run) -> str:
+        """As `TaskSection.scored`."""
+        return f"Scores are of {run.scores['sequences']:,} held-out texts, which training never saw."
+
+    def curves(self, rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> list[Chart]:
+        """As `TaskSection.curves`, with the scores of a constant answer."""
+        term = "regression" if any("regression_loss" in row for row in rows) else "classification"
+        label = "squared error" if term == "regression" else "loss (nats)"
+        about = "How far the numbers are from the labels." if term == "regression" else "How surprised the model is."
+        loss = Chart("Loss", label, about, (), "{:.3g}".format, boundaries=boundaries)
+        charts = [_drawn(loss, rows, f"{term}_loss", scores.get(BASELINES[f"{term}_loss"]))]
+        if term == "classification":
+            about = "How often the likeliest class is the right one."
+            accuracy = Chart("Accuracy", "accuracy", about, (), percent, boundaries=boundaries)
+            charts.append(_drawn(accuracy, rows, f"{term}_accuracy", scores.get("majority")))
+        return charts
+
+    def examples(self, run: Run) -> Content:
+        """As `TaskSection.examples`: how many texts of each class there are, and how long they are."""
+        return _examples(run.counts("examples"))
+
+    def about_answers(self) -> str:
+        """As `TaskSection.about_answers`."""
+        return (
+            "Held-out texts with their class and the probabilities that the model gives to the classes; the right "
+            "class is in bold."
+        )
+
+    def no_answers(self, settings: Mapping[str, Any]) -> str:
+        """As `TaskSection.no_answers`."""
+        if len(self._labels) == 1:
+            return "The model predicts a number for each text, so it guesses no words and no classes."
+        return "None were requested (evaluate.samples)."
+
+    @property
+    def purpose(self) -> str:
+        """As `TaskSection.purpose`."""
+        does = "predict this number for" if len(self._labels) == 1 else "classify"
+        return f"To {does} texts like those that it was trained on."
+
+    @property
+    def limit(self) -> str:
+        """As `TaskSection.limit`."""
+        if len(self._labels) == 1:
+            return ""
+        return "It answers one of its classes to every text, also to a text that belongs to none of them."
+
+    def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
+        """As `TaskSection.holds`."""
+        if len(self._labels) == 1:
+            return "The folder holds the encoder with a head that predicts a number, ", code(self._labels[0]), "."
+        named = [(", " if index else "", code(label)) for index, label in enumerate(self._labels)]
+        return "The folder holds the encoder with a classifier of sequences: ", named, "."
+
+    def program(self, texts: Sequence[str]) -> list[str]:
+        """As `TaskSection.program`."""
+        text, pairs = next(iter(texts), "a text"), self._texts.pairs
+        first, _, second = text.partition(" | ") if pairs else (text, "", "")
+        given = f"{{'text': {first!r}, 'text_pair': {second!r}}}" if pairs else f"[{first!r}]"
+        # Without it, some versions apply a sigmoid to a number.
+        given += ', function_to_apply="none"' if len(self._labels) == 1 else ""
+        return [f"print(model({given}, truncation=True))"]
+
+    def score_table(self, architecture: str, scores: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[Element]:
+        """As `TaskSection.score_table`."""
+        losses = {"classification_loss": "loss (nats)", "regression_loss": "mean squared error"}
+        rows = []
+        for name, title in {**CLASSIFIER_SCORES, **losses}.items():
+            if name in scores:
+                value, baseline = scores[name], scores.get(BASELINES.get(name, ""), 0.0)
+                rows.append((title, "undefined" if value is None else f"{value:.4f}", f"{baseline:.4f}"))
+        yield p(f"{scores['sequences']:,} texts that training never saw. The baseline is a constant answer.")
+        yield plain_table(rows, ("score", "model", "baseline"))
+        if answered := scores.get("answered"):
+            yield p("How often each class was answered:")
+            yield plain_table([(code(label), f"{count:,}") for label, count in answered.items()], ("class", "texts"))
+
+
+def _card(key: str, scores: Mapping[str, Any]) -> tuple[str, str]:
+    """A score and its note: what a constant answer scores, or why the score is undefined."""
+    value, baseline = scores[key], scores.get(BASELINES.get(key, ""))
+    if key in ("accuracy", "f1"):
+        # Scores taken during training have no baseline of F1.
+        note = "" if baseline is None else f"always “{scores['majority_label']}”: {percent(baseline)}"
+        if key == "accuracy" and scores.get("repeated"):
+            note += f"; {scores['repeated']:,} of the texts also occur in training"
+        return percent(value), note
+    if value is not None:
+        return f"{value:.3f}", "of a constant answer: 0"
+    if one_answer(scores):
+        return "undefined", "no second class is predicted" if "answered" in scores else "one answer to every text"
+    return (
+        (NAN, "") if scores.get("accuracy", scores.get("regression_loss")) is None else ("undefined", "one label only")
+    )
+
+
+def _drawn(chart: Chart, rows: Rows, key: str, baseline: float | None) -> Chart:
+    """The chart with the curves of a score and, as a dashed line, the score of a constant answer."""
+    last = float(rows[-1]["total_steps"]) if rows else 1.0
+    series = [
+        Series("training", points(rows, key), "train"),
+        Series("held-out", points(rows, f"heldout_{key}"), "heldout"),
+        Series("constant answer", [] if baseline is None else [(0.0, baseline), (last, baseline)], "baseline"),
+    ]
+    return replace(chart, series=[each for each in series if each.points])
+
+
+def _examples(counts: Mapping[str, Any]) -> Content:
+    """How many texts of each class are trained on and held out, and how long they are."""
+    parts = {"train": "training", "heldout": "held out"}
+    classes = [name for name in counts["labels"] if len(counts["labels"]) > 1]
+    rows = [
+        (
+            name,
+            number(counts[split]["examples"]),
+            number(counts[split]["tokens"]),
+            *map(number, counts[split]["classes"]),
+        )
+        for split, name in parts.items()
+    ]
+    files = counts["heldout"]["files"]
+    where = ", ".join(files) if files else "a share of the training file, selected by a hash of each text"
+    repeated = counts["heldout"]["repeated"]
+    lengths = [
+        histogram(
+            f"Lengths, cut to {name}",
+            sequences["lengths"],
+            int(name),
+            f"{sequences['mean_length']:,.1f} tokens in the mean, special ones counted.",
+        )
+        for name, sequences in counts["train"]["sequences"].items()
+    ]
+    return (
+        table(("part", "texts", "tokens", *classes), rows),
+        definitions([("held out", where)]),
+        div(lengths, class_="charts"),
+        p(f"Of the held-out texts, {large(repeated)} also occur word for word among the training texts."),
+    )

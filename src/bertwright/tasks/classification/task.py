@@ -1,0 +1,61 @@
+"""What is done for classification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from bertwright.core.artifact import Artifact
+from bertwright.tasks.classification.config import ClassificationConfig
+from bertwright.tasks.classification.section import ClassificationSection
+from bertwright.tasks.section import TaskSection
+from bertwright.tasks.task import Evaluation, HeldOut, Scoring
+
+if TYPE_CHECKING:
+    from bertwright.examples.batch import MicroBatch
+    from bertwright.examples.loader import Loader, LoaderSettings
+    from bertwright.model.config import NetworkConfig
+    from bertwright.model.model import Model
+    from bertwright.tasks.objective import Objective
+
+
+class ClassificationTask:
+    """See `Task`."""
+
+    examples_from: ClassVar[str] = "bertwright.examples.labelled.run:run"
+    section_type: ClassVar[type[TaskSection]] = ClassificationSection
+
+    def __init__(self, settings: ClassificationConfig) -> None:
+        self._settings = settings
+
+    @property
+    def section(self) -> TaskSection:
+        """As `Task.section`."""
+        return ClassificationSection(self._settings.texts)
+
+    def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
+        """As `Task.check`: it names nothing that could not fit."""
+
+    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
+        """As `Task.loader`."""
+        from bertwright.examples.labelled.loader import open_labelled
+
+        return open_labelled(examples, settings, vocab)
+
+    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
+        """As `Task.heldout`."""
+        from bertwright.examples.labelled.loader import heldout_labelled
+
+        return heldout_labelled(examples, length, micro_batch, most)
+
+    def build(self, model: Model, pair_task: str) -> Objective:
+        """As `Task.build`."""
+        from bertwright.tasks.classification.objective import Classification
+
+        return Classification(len(model.config.labels))
+
+    def evaluate(self, model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
+        """As `Task.evaluate`: scores of classes or numbers, with those of a constant answer."""
+        from bertwright.tasks.classification.scores import evaluate
+
+        return evaluate(model, heldout, settings)

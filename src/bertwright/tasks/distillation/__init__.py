@@ -1,0 +1,1 @@
+"""Pre-training with a teacher, whose predictions and hidden states the network learns to match."""

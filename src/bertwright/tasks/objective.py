@@ -1,0 +1,87 @@
+"""The interface of objectives, and the scores of a network by one: the loss and the accuracy of every term."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from bertwright.model.batch import PackedBatch
+from bertwright.tasks.terms import Counted, Summed
+
+
+class Objective(Protocol):
+    """A training objective. The loss of a step is the sum of the means of its terms, each times its share."""
+
+    @property
+    def counted(self) -> Mapping[str, Counted]:
+        """The terms by name, in the order in which they are added, and what each is averaged over.
+
+        Checkpoints are compared by the first one.
+        """
+
+    def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
+        """The terms of a batch by name, as in `counted`, from one forward pass."""
+
+
+def judged_by(objective: Objective) -> str:
+    """The name of the held-out score that checkpoints are compared by; lower is better."""
+    return f"{next(iter(objective.counted))}_loss"
+
+
+Scores = dict[str, float | None]
+
+
+def score(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> Scores:
+    """The scores over all batches; see `scores_of`."""
+    return scores_of(objective, score_sums(objective, model, batches))
+
+
+# Not inference mode: an engine that shards weights allocates memory in its first forward pass that backward passes use.
+@torch.no_grad()
+def score_sums(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> list[Tensor]:
+    """For each batch [terms, 3]: sums of the losses, of the weights of correct predictions, and of all weights.
+
+    The tensors are float64, on the CPU. The model is scored without dropout, and its mode is restored afterwards.
+    """
+    # Scoring also happens during training, which must continue with dropout.
+    was_training, sums = model.training, list[Tensor]()
+    model.eval()
+    try:
+        for batch in batches:
+            terms = objective.terms(model, batch)
+            sums.append(torch.stack([_sums(terms[name]) for name in objective.counted]).cpu())
+    finally:
+        model.train(was_training)
+    return sums
+
+
+def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
+    """`TERM_loss` (nats) and `TERM_accuracy` over all batches, and the counts they are averaged over, by kind.
+
+    Terms without a notion of accuracy have none. A mean over nothing is None. The sums of the batches, [terms, 3] each,
+    are added in order.
+    """
+    names = objective.counted
+    # Added in batch order, whichever rank scored them, so that scores do not depend on the number of ranks.
+    total = sum(sums, torch.zeros(len(names), 3, dtype=torch.float64)).tolist()
+    scores: Scores = {}
+    for name, (loss, right, weight) in zip(names, total, strict=True):
+        scores[f"{name}_loss"] = _mean(loss, weight)
+        if not math.isnan(right):
+            scores[f"{name}_accuracy"] = _mean(right, weight)
+    return scores | {names[name]: int(weight) for name, (_, _, weight) in zip(names, total, strict=True)}
+
+
+def _sums(term: Summed) -> Tensor:
+    """The sums of one term, [3], float64; the number of correct predictions is NaN for a term without accuracy."""
+    loss = term.loss_sum.double()
+    right = torch.full_like(loss, math.nan) if term.right_sum is None else term.right_sum.double()
+    return torch.stack([loss, right, term.weight_sum.double()])
+
+
+def _mean(total: float, count: float) -> float | None:
+    return total / count if count else None

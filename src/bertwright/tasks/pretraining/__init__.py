@@ -1,0 +1,1 @@
+"""Masked-language modelling, with sentence pairs if the examples are pairs."""

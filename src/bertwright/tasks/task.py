@@ -1,0 +1,137 @@
+"""The protocol of tasks: the examples, the network, the objective and the scores of one, and how they are presented.
+
+A task is a folder: `config.py` has its recipe section, a member of the union in `tasks.config`, and `task.py` what is
+done for it, listed in `tasks.members`. Neither imports torch before it is needed: recipes are checked, and reports
+written, without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.config import Section
+from bertwright.core.log import Log
+from bertwright.examples.labelled.tasks import LabelledTexts
+from bertwright.tasks.section import TaskSection
+
+if TYPE_CHECKING:
+    from bertwright.examples.batch import MicroBatch
+    from bertwright.examples.loader import Loader, LoaderSettings
+    from bertwright.model.config import ModelConfig, NetworkConfig
+    from bertwright.model.model import Model
+    from bertwright.tasks.objective import Objective
+
+
+class TaskSettings(Section):
+    """The base of the tasks' recipe sections: what their settings tell without torch. Here what holds for
+    pre-training."""
+
+    @property
+    def texts(self) -> LabelledTexts | None:
+        """How to read the labelled texts that the network learns from; None: it learns from running text."""
+        return None
+
+    @property
+    def taught_by(self) -> Path | None:
+        """The folder of a network that it learns from, if any."""
+        return None
+
+    @property
+    def compares_layers(self) -> bool:
+        """Whether it reads the hidden states of single layers, which a compiled network does not show."""
+        return False
+
+    def next_sentence(self, pairs: bool) -> bool:
+        """Whether the labels of pairs are learned; `pairs`: whether examples are pairs of segments."""
+        return pairs
+
+    def network(self, model: ModelConfig, entries: int, pairs: bool) -> NetworkConfig:
+        """The network of `model` with the heads that the task needs, for a vocabulary of `entries`."""
+        return model.resolve(entries, self.next_sentence(pairs))
+
+
+class Task(Protocol):
+    """What is done for a task; each member of the union has one, made of its settings (`tasks.members`)."""
+
+    examples_from: ClassVar[str]
+    """The function that makes the examples from files of labelled texts, as "module:function"; "": the stage's own."""
+    section_type: ClassVar[type[TaskSection]]
+    """The class of `section`."""
+
+    @property
+    def section(self) -> TaskSection:
+        """How its scores are presented."""
+
+    def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
+        """Raise `RecipeError` or `ArtifactError` if what the settings name does not fit the network, the lengths of the
+        phases, or the vocabulary."""
+
+    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
+        """The training batches of a phase, if the task has `texts`."""
+
+    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
+        """At most `most` held-out examples of up to `length` tokens, if the task has `texts`."""
+
+    def build(self, model: Model, pair_task: str) -> Objective:
+        """The objective for training `model`; `pair_task` names the task of pair labels (`examples.config.PAIRS`)."""
+
+    def evaluate(self, model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
+        """Score a trained `model` on held-out examples."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What a model is scored on."""
+
+    examples: Artifact
+    vocab: Artifact
+    length: int
+    """Maximum length of a sequence, in tokens."""
+    log: Log
+
+    def verified(self, *prefixes: str) -> Artifact:
+        """The examples, whose files with these prefixes were compared with what was sealed (`ArtifactError`)."""
+        for name in (name for prefix in prefixes for name in self.examples.names(prefix)):
+            self.examples.file(name)
+        return self.examples
+
+
+class Scoring(Protocol):
+    """The settings of the stage `evaluate` that a task reads."""
+
+    @property
+    def batch(self) -> int:
+        """Sequences a forward pass."""
+
+    @property
+    def max_sequences(self) -> int:
+        """Maximum number of sequences to score; 0: all."""
+
+    @property
+    def mask_rate(self) -> float:
+        """Share of the tokens to mask."""
+
+    @property
+    def samples(self) -> int:
+        """Number of held-out texts to show answers to."""
+
+    @property
+    def cloze(self) -> tuple[str, ...]:
+        """Lines with a mask to fill in."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of scoring."""
+
+    scores: dict[str, Any]
+    """Scores with their baselines, by name; None where a score is undefined. `untrained` says that they show no
+    learning."""
+    answers: list[dict[str, Any]]
+    """Texts with the model's answers (`evaluate.shapes.PREDICTIONS`)."""
+    summary: str
+    """The headline scores, for the log."""

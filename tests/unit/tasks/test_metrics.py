@@ -1,0 +1,86 @@
+"""Scores of classifiers beside restatements of their definitions, one loop over the examples each, in float64."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from bertwright.tasks.classification.scores import of_classes, of_numbers
+
+
+def f1_of(guessed: list[int], right: list[int], label: int) -> float:
+    hits = sum(g == r == label for g, r in zip(guessed, right, strict=True))
+    wrong = sum((g == label) != (r == label) for g, r in zip(guessed, right, strict=True))
+    return 2 * hits / (2 * hits + wrong) if hits or wrong else 0.0
+
+
+def phi(guessed: list[int], right: list[int]) -> float:
+    """Matthews' correlation of two classes: Pearson's of the two columns of 0 and 1."""
+    return float(np.corrcoef(guessed, right)[0, 1])
+
+
+def matthews_of_many(guessed: list[int], right: list[int], classes: int) -> float:
+    """Gorodkin 2004: covariances of the indicators, summed over the classes."""
+    g, r = (np.eye(classes)[values] for values in (guessed, right))
+
+    def covariance(x: np.ndarray, y: np.ndarray) -> float:
+        return float(sum(((x[:, k] - x[:, k].mean()) * (y[:, k] - y[:, k].mean())).sum() for k in range(classes)))
+
+    return covariance(g, r) / math.sqrt(covariance(g, g) * covariance(r, r))
+
+
+def rank(values: list[float]) -> list[float]:
+    return [sum(v < x for v in values) + (sum(v == x for v in values) + 1) / 2 for x in values]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_two_classes(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    right = random.integers(0, 2, 40)
+    guessed = np.where(random.random(40) < 0.7, right, 1 - right)
+    found = of_classes(guessed, right, 2)
+    assert found["accuracy"] == pytest.approx(sum(guessed == right) / 40, rel=1e-12)
+    assert found["f1"] == pytest.approx(f1_of(guessed.tolist(), right.tolist(), 1), rel=1e-12)
+    assert found["matthews"] == pytest.approx(phi(guessed.tolist(), right.tolist()), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_three_classes(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    right, guessed = random.integers(0, 3, 50), random.integers(0, 3, 50)
+    found, lists = of_classes(guessed, right, 3), (guessed.tolist(), right.tolist())
+    assert found["f1"] == pytest.approx(sum(f1_of(*lists, label) for label in range(3)) / 3, rel=1e-12)
+    assert found["matthews"] == pytest.approx(matthews_of_many(*lists, 3), rel=1e-9)
+
+
+def test_of_numbers_with_ties() -> None:
+    x, y = [0.1, 2.0, 2.0, 3.5, -1.0, 0.1], [1.0, 2.5, 2.0, 5.0, 0.0, 1.0]
+    found = of_numbers(np.array(x), np.array(y))
+    assert found["pearson"] == pytest.approx(float(np.corrcoef(x, y)[0, 1]), rel=1e-12)
+    assert found["spearman"] == pytest.approx(float(np.corrcoef(rank(x), rank(y))[0, 1]), rel=1e-12)
+    assert all(a <= b for a, b in pairwise(sorted(rank(x))))
+
+
+def test_a_constant_has_no_correlation() -> None:
+    assert of_classes(np.array([1, 1]), np.array([0, 1]), 2)["matthews"] is None
+    none = {"pearson": None, "spearman": None}
+    assert of_numbers(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == none
+    # Seven times 0.1 has not the mean 0.1.
+    assert of_numbers(np.full(7, 0.1), np.arange(7.0)) == none == of_numbers(np.arange(7.0), np.full(7, 0.1))
+
+
+def test_scores_of_a_table_by_hand() -> None:
+    """Right 0 0 0 1 1, guessed 0 0 1 1 0: of class 1 there is one hit, one false alarm and one miss."""
+    found = of_classes(np.array([0, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1]), 2)
+    assert found["accuracy"] == pytest.approx(3 / 5) and found["f1"] == pytest.approx(2 / (2 + 1 + 1))
+    # (true positives x true negatives - false positives x false negatives) / root of the product of the four sums
+    assert found["matthews"] == pytest.approx((1 * 2 - 1 * 1) / math.sqrt(2 * 2 * 3 * 3))
+
+
+def test_a_class_that_nobody_names_counts_for_nothing_and_a_missed_one_as_0() -> None:
+    two = of_classes(np.array([0, 0, 1]), np.array([0, 0, 1]), 4)
+    assert two["f1"] == 1.0 and two["accuracy"] == 1.0, "classes 2 and 3 are neither there nor guessed"
+    missed = of_classes(np.array([0, 0, 0]), np.array([0, 0, 2]), 3)
+    assert missed["f1"] == pytest.approx((2 * 2 / (2 * 2 + 1) + 0) / 2)
+    assert of_classes(np.array([0, 0]), np.array([0, 0]), 2)["f1"] == 0.0, "as in GLUE: there is no class 1"
