@@ -36,4 +36,6 @@ def task_of(settings: TaskConfig) -> Task:
 
 def task_of_sealed(sections: Mapping[str, Any]) -> Task:
     """The task of a training, from the `sections` in the manifest of its artifact or checkpoint."""
-    return task_of(_SETTINGS.validate_python(sections.get("train", {}).get("objective", {"kind": "pretraining"})))
+    objective = sections.get("train", {}).get("objective", {})
+    # Manifests omit defaults, of which pre-training is one.
+    return task_of(_SETTINGS.validate_python({"kind": "pretraining", **objective}))
