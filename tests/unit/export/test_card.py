@@ -48,7 +48,7 @@ EXPORTED = {
 }
 
 
-def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
+def card(tmp_path: Path, changed: Mapping[str, Any] = {}, task: Mapping[str, Any] = {}, **source: str) -> str:
     size = {"kept": 3, "sentences": 12, "words": 72}
     leak = {"sentences": 9, "found": 1, "short": 4, "short_found": 2}
     corpus = {**size, "sources": [{**size, **source}], "contamination": {"x/<b>qa.txt": leak}}
@@ -59,7 +59,7 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, **source: str) -> str:
                 "stage": name,
                 "fingerprint": "f",
                 "counts": {**counts, **changed.get(name, {})},
-                "config": {"corpus": {"language": "hu"}, "train": {"objective": {}}},
+                "config": {"corpus": {"language": "hu"}, "train": {"objective": dict(task)}},
             },
         )
         for name, counts in {**COUNTS, "corpus": corpus}.items()
@@ -111,8 +111,8 @@ def test_what_training_started_from_is_named_with_what_was_not_taken(tmp_path: P
 
 def test_a_model_that_predicts_a_number_is_not_called_a_classifier(tmp_path: Path) -> None:
     scores = {"regression_loss": 1.0, "constant_loss": 2.0, "pearson": 0.8, "sequences": 100}
-    changed = {"train": {"network": {"labels": ["stars"]}}, "evaluate": scores}
-    text = card(tmp_path, changed, name="huwiki", base="", licence="CC BY-SA 4.0")
+    task = {"kind": "classification", "labels": ["stars"]}
+    text = card(tmp_path, {"evaluate": scores}, task, name="huwiki", base="", licence="CC BY-SA 4.0")
     assert "The folder holds the encoder with a head that predicts a number, `stars`." in text
     assert "To predict this number for texts like those that it was trained on." in text
     assert "classif" not in text.replace("text-classification", "") and "prejudices" not in text
