@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,10 +106,16 @@ class Cluster:
                     f"job {number} is {job['JobState']} ({job['Reason']}), not {states}\n{self.said()}"
                 )
             # Slurm waits two minutes, in which the nodes end what is left of the start before: it has ended sooner.
-            if job["JobState"] == "PENDING" and job["Reason"] == "BeginTime" and not processes_of(number):
-                time.sleep(5)  # for the servers of its steps, which are not found by the job's variables
+            old = (*processes_of(number), *step_servers_of(number))
+            if job["JobState"] == "PENDING" and job["Reason"] == "BeginTime" and not old:
                 subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], env=self.environment)
             time.sleep(0.5)
+
+    def is_calling(self) -> bool:
+        """Whether the controller still sends something to a node, or will again: to end a job, for example."""
+        found = [line.split() for line in self.call("sdiag").splitlines() if line.startswith("Agent ")]
+        assert found
+        return any(words[-1] != "0" for words in found)
 
     def said(self) -> str:
         """The ends of the logs of the controller and of the nodes."""
@@ -188,6 +194,16 @@ def processes_of(job: str) -> dict[int, list[bytes]]:
             continue
         if f"SLURM_JOB_ID={job}".encode() in words:
             found[int(folder.name)] = words
+    return found
+
+
+def step_servers_of(job: str) -> list[int]:
+    """The servers of a job's steps on all nodes (slurmstepd), which end what is left of a step, and then themselves."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if (folder / "cmdline").read_bytes().startswith(f"slurmstepd: [{job}.".encode()):
+                found.append(int(folder.name))
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import gone
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import Cluster, step_servers_of
 from tests.slurm.launched import RECIPE, STEPS, Launched, resume
 
 from bertwright.core.files import sha256
@@ -68,6 +68,14 @@ def wait_until_told(slurm: Cluster, ranks: Mapping[str, Sequence[int]]) -> None:
         assert time.monotonic() < until, slurm.said()
         time.sleep(0.2)
     resume(every)
+
+
+def wait_for_servers(slurm: Cluster, job: str) -> None:
+    """Wait until no server of an earlier step of the job runs on any node, and the controller calls none."""
+    until = time.monotonic() + 400  # Slurm kills what does not end after KillWait
+    while (left := step_servers_of(job)) or slurm.is_calling():
+        assert time.monotonic() < until, f"{left}\n{slurm.said()}"
+        time.sleep(0.2)
 
 
 def test_the_chain_runs_from_the_sources_to_the_report(undisturbed: Launched) -> None:
@@ -129,11 +137,11 @@ def test_a_lost_node_starts_the_training_again(prepared: Launched, undisturbed: 
     slurm.call("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=lost")
     slurm.servers["n2"].wait()
     resume(ranks["n1"])
-    # No node is back at once: Slurm still ends there what it had started, and would end the new start with it.
+    # No node is back before the servers of its steps are gone, and the controller has given up to end the job there:
+    # either would end the new start.
     slurm.wait(train, "PENDING")
-    time.sleep(5)
-    slurm.node("n2")
-    slurm.call("scontrol", "update", "NodeName=n2", "State=RESUME")
+    wait_for_servers(slurm, train)
+    slurm.node("n2")  # it is up again once it has registered (ReturnToService=2)
     assert int(prepared.ended(train)["Restarts"]) >= 1
     assert prepared.weights() == undisturbed.weights()
 
