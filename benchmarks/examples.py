@@ -23,8 +23,7 @@ import numpy as np
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.stage_context import StageContext
-from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet

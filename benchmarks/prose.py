@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.filter import DocumentFilter
-from bertwright.corpus.filter_config import FilterConfig
 from cleaners.pages import has_pages, read_wiki, sentences_of
 
 LABELS = Path(__file__).with_suffix(".toml")

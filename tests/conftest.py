@@ -107,8 +107,7 @@ def small_text(documents: int = 240) -> str:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """A corpus of 240 documents, a vocabulary and examples for lengths 16 and 32 (the latter in two shares)."""
     from bertwright.core.stage_context import StageContext
-    from bertwright.corpus.config import CorpusConfig
-    from bertwright.corpus.filter_config import FilterConfig
+    from bertwright.corpus.config import CorpusConfig, FilterConfig
     from bertwright.corpus.run import run as corpus_run
     from bertwright.examples.config import ExamplesConfig, PlanSet
     from bertwright.examples.inputs import Inputs

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.filter import DocumentFilter
-from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.sources.dump import Page
 
 from .holes import Call, calls, output, squeeze

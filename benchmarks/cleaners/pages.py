@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from bertwright.corpus.article import Paragraph
-from bertwright.corpus.references import references_in
-from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_page
-from bertwright.corpus.sources.header import parse_header
+from bertwright.corpus.citation_filter import detect_references
+from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.clean import paragraphs
 from bertwright.corpus.wikitext.definitions import Definitions, plain_definition
@@ -83,7 +82,7 @@ def our_text(page: Page, wiki: Wiki) -> str:
 def sentences_of(page: Page, wiki: Wiki, language: str) -> list[str]:
     """The page's sentences as the filter gets them."""
     split, found = splitter(language), _paragraphs(page, wiki)
-    kept = (each.text for each, cited in zip(found, references_in(found), strict=True) if not cited)
+    kept = (each.text for each, cited in zip(found, detect_references(found), strict=True) if not cited)
     return [sentence for text in kept for sentence in split(text)]
 
 

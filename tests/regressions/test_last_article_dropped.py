@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.run import run
 from bertwright.corpus.text import read_documents, shard_names
 

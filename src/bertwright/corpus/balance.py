@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bertwright.corpus.decide import tally, tally_bytes
+from bertwright.corpus.decisions import tally, tally_bytes
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.parts import Parts
 

@@ -20,8 +20,7 @@ from bertwright.core.files import read_text, sha256, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
-from bertwright.corpus.hash_set import HashSet
-from bertwright.corpus.ngrams import Hashes, run_length, run_name, runs, words
+from bertwright.corpus.ngrams import Hashes, HashSet, run_length, run_name, runs, words
 from bertwright.corpus.part import read_array, write_array
 from bertwright.corpus.text import documents_in
 

@@ -14,8 +14,7 @@ from bertwright.core.files import write_atomic
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.sources.dump import PageSplitter, parse_page
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.job import Piece
+from bertwright.corpus.sources.file import File, Piece
 from bertwright.corpus.sources.pieces import between, read, spooled
 from bertwright.corpus.sources.wiki import BOUNDARY, page_bounds, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition

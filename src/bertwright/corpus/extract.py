@@ -9,15 +9,15 @@ from functools import partial
 from typing import Any
 
 from bertwright.core.done import is_done, mark_done
-from bertwright.corpus.article import Article, Paragraph
+from bertwright.corpus.citation_filter import detect_references
+from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
-from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
 from bertwright.corpus.program import split_paragraphs
-from bertwright.corpus.references import references_in
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.format import Article, Paragraph
 from bertwright.corpus.sources.known import documents
 from bertwright.corpus.split import splitter
 
@@ -25,7 +25,7 @@ from bertwright.corpus.split import splitter
 _BATCH = 2**20
 
 
-def extract(job: Job) -> tuple[int, int]:
+def extract(job: ExtractJob) -> tuple[int, int]:
     """Build the part of `job.piece` unless it exists.
 
     Returns the number of bytes of the file that the piece covers, and the number of documents read by this call.
@@ -44,7 +44,9 @@ def extract(job: Job) -> tuple[int, int]:
     return job.piece.progress, counts["documents"]
 
 
-def _extract(job: Job, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]) -> None:
+def _extract(
+    job: ExtractJob, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]
+) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
     for article, split in _split(_ruled(documents(job, counts, state), job.config.filter, counts), _splitter(job)):
         sentences, headings, starts = _sentences(article.paragraphs, split)
@@ -73,7 +75,7 @@ def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[st
     for article in articles:
         before, after = article.paragraphs, article.paragraphs
         if references:
-            after = [_empty(p) if cited else p for p, cited in zip(before, references_in(before), strict=True)]
+            after = [_empty(p) if cited else p for p, cited in zip(before, detect_references(before), strict=True)]
             if removed := sum(bool(p.text) for p in before) - sum(bool(p.text) for p in after):
                 counts["removed.reference"] += removed
         if rules.active:
@@ -138,7 +140,7 @@ def _sentences(
     return sentences, headings, starts
 
 
-def _splitter(job: Job) -> Callable[[list[str]], Iterable[list[str]]]:
+def _splitter(job: ExtractJob) -> Callable[[list[str]], Iterable[list[str]]]:
     """The function that splits paragraphs into lists of sentences."""
     if job.whole_lines:
         # A line that a rule removed has no sentences: an empty sentence would split its document in two.

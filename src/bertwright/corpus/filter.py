@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.measures import ByAlphabet, ByScript
 

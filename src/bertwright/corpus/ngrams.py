@@ -1,4 +1,4 @@
-"""Hashes of runs of words (n-grams), used to find near-duplicates and leaked evaluation text.
+"""Hashes of runs of words (n-grams), which find near-duplicates and leaked evaluation text, and sets of such hashes.
 
 Words are separated by spaces; case, punctuation and symbols are removed and every number becomes 0, as in datatrove's
 comparison of texts: texts of one template that differ only in numbers are equal. In languages written without spaces
@@ -131,3 +131,26 @@ def _written_as(character: str) -> int:
     if category == "Nd":
         return _DIGIT
     return _MARK if category[0] in "PSC" else ord(folded)
+
+
+_TABLE_BITS = 22
+
+
+class HashSet:
+    """The set of hashes [N] to search texts for."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self.hashes = np.unique(hashes)
+        self._table = np.zeros(2**_TABLE_BITS, bool)  # filters out most hashes that are not in the set
+        self._table[self._places(self.hashes)] = True
+
+    def intersection(self, hashes: Hashes) -> Hashes:
+        """[F] the hashes of the set that are among `hashes` [N], sorted and unique."""
+        likely = hashes[self._table[self._places(hashes)]]
+        places = np.searchsorted(self.hashes, likely)
+        # `searchsorted` returns the length for a value above the last one.
+        return np.unique(likely[self.hashes[np.minimum(places, len(self.hashes) - 1)] == likely])
+
+    @staticmethod
+    def _places(hashes: Hashes) -> Hashes:
+        return hashes >> np.uint64(64 - _TABLE_BITS)

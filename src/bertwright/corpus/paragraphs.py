@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from bertwright.core.errors import RecipeError
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import FilterConfig
 
 # Time limit for one pattern in one paragraph, in seconds; a millisecond is usual.
 _LONGEST_SEARCH = 20

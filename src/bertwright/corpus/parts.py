@@ -17,9 +17,8 @@ from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.definitions import gather_definitions
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.header import Header
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import Source
 from bertwright.corpus.sources.wiki import read_header
@@ -100,7 +99,9 @@ class Extraction:
                 yield file, piece
                 first = piece.index + 1
 
-    def _jobs(self, pieces: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None) -> Iterator[Job]:
+    def _jobs(
+        self, pieces: Iterable[tuple[File, Piece]], names: list[str], definitions: Path | None
+    ) -> Iterator[ExtractJob]:
         """This rank's jobs among the pieces; appends the names of the parts of all ranks to `names`."""
         # Cached: all pieces of a file share its header, and reading it decodes the beginning of the file.
         header_of = functools.cache(_header)
@@ -108,7 +109,7 @@ class Extraction:
             names.append(piece.name)
             if self.share.owns(self.number + piece.index):
                 header, config, source = header_of(file), self.config, self.source.config
-                yield Job(piece, file, header, config, source, self.folder, definitions, self.table)
+                yield ExtractJob(piece, file, header, config, source, self.folder, definitions, self.table)
 
 
 def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:

@@ -21,9 +21,10 @@ from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import balance, count
+from bertwright.corpus.check_source_language import compare_language
 from bertwright.corpus.config import VERSION, CorpusConfig, sections
 from bertwright.corpus.contamination import check_files, text_hash
-from bertwright.corpus.decide import DecidePart, decide_part, set_aside
+from bertwright.corpus.decisions import DecidePart, decide_part, list_dropped
 from bertwright.corpus.dedup.find import find_repetitions
 from bertwright.corpus.dedup.outcome import DrawPart, draw_part
 from bertwright.corpus.dropped import FOLDER as DROPPED
@@ -31,7 +32,6 @@ from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier
-from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.parts import Extraction, Parts, gather
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
@@ -146,7 +146,7 @@ def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: Wor
     planned = plan(parts, config.shard_bytes, config.shards, shards)
     tasks = [partial(write_shard, shard) for shard in planned]
     if config.filter.keep_dropped:  # one long task, so it starts first
-        tasks.insert(0, partial(gather_dropped, parts, draft / DROPPED, set_aside))
+        tasks.insert(0, partial(gather_dropped, parts, draft / DROPPED, list_dropped))
     executor.map(call, tasks, "corpus")
     for line in balance(counts):
         log.say(line)

@@ -3,7 +3,7 @@
 In any language a full stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") does not end a sentence, a number ("3.") or punctuation
 alone is not a sentence, no sentence begins with a lower-case letter, and a quotation mark after a space belongs to the
 text that follows it. `sentences.toml` lists the languages that differ, and how each treats ordinal numbers, Roman
-numerals, initials and abbreviations (`joining`). Full-width stops have separate rules (`fullwidth`).
+numerals, initials and abbreviations (`sentence_join_rules`). Full-width stops have separate rules (`fullwidth`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import accumulate, pairwise
 
 import sentencex
 
-from bertwright.corpus.characters import is_small
-from bertwright.corpus.joining import OPENING, ORDINAL, STOPS, Joining, joinings
+from bertwright.corpus.sentence_join_rules import OPENING, ORDINAL, STOPS, JoinRules, join_rules
+from bertwright.corpus.words import is_small
 
 _HYPHENS = ("-", "\u2010", "\u2011")
 # A number, or the second initial of a name ("J.-P. Sartre"); the era of "av. J.-C." ends many sentences.
@@ -47,8 +47,8 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     sentence of more than 4,096 characters may be cut at a space.
     """
     base = "en" if language == "simple" else language.split("-")[0]
-    joining = joinings().get(base, Joining())
-    own_ends = _BEFORE_DIGIT if joining.digits else joining.ends
+    rules = join_rules().get(base, JoinRules())
+    own_ends = _BEFORE_DIGIT if rules.digits else rules.ends
 
     def split(paragraph: str) -> list[str]:
         single = paragraph.isprintable() and "  " not in paragraph  # then its only white space is single ' '
@@ -56,7 +56,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
         if not text:
             return []
         pieces = _pieces(base, text)
-        cuts = _cuts(joining, pieces) if len(pieces) > 1 else []
+        cuts = _cuts(rules, pieces) if len(pieces) > 1 else []
         if own_ends:
             cuts = sorted({*cuts, *(stop.end() for stop in own_ends.finditer(text))})
         if _may_be_full_width(text):
@@ -69,13 +69,13 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     return split
 
 
-def _cuts(joining: Joining, pieces: list[str]) -> list[int]:
+def _cuts(rules: JoinRules, pieces: list[str]) -> list[int]:
     """The ends of the pieces that are not joined with the next one, except the last."""
     _move_opening_quotes(pieces)
     cuts, end = list[int](), 0
     for left, right in pairwise(pieces):
         end += len(left)
-        if not _joins(joining, left, right):
+        if not _joins(rules, left, right):
             cuts.append(end)
     return cuts
 
@@ -110,7 +110,7 @@ def _full_width_cuts(text: str, cuts: list[int]) -> list[int]:
     return set_ends(text, cuts) if is_full_width(text) else cuts
 
 
-def _joins(joining: Joining, left: str, right: str) -> bool:
+def _joins(rules: JoinRules, left: str, right: str) -> bool:
     if left.endswith(STOPS):  # with no space after it: inside a token, unless the author forgot the space
         # "J.-C." and "2.5" are one token each.
         if is_small(right[0]) or right[0].isdigit() or (right[0] in _HYPHENS and right[1:2].isalpha()):
@@ -119,14 +119,14 @@ def _joins(joining: Joining, left: str, right: str) -> bool:
             return True
     end = left.rstrip()
     # A pattern anchored at the end is tried at every position before it, so check the last character first.
-    marked = joining.names and end.endswith(("!", "?"))
+    marked = rules.names and end.endswith(("!", "?"))
     if marked and (_IN_NAME.search(left) or (end == left and _NAME_GOES_ON.match(right))):
         return True
     left = end.lstrip()
-    if not joining.stops and left.endswith(".") and _OWN_STOP.search(left):
+    if not rules.stops and left.endswith(".") and _OWN_STOP.search(left):
         return True
     # Of sentencex's wrong cuts in Hungarian 89 % follow an ordinal number: "2010. | augusztus".
-    return _ALONE.fullmatch(left) is not None or joining.joins(left, right)
+    return _ALONE.fullmatch(left) is not None or rules.joins(left, right)
 
 
 def _is_part_of_token(start: str) -> bool:

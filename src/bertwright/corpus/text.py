@@ -9,7 +9,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import naming
 from bertwright.corpus.errors import MAX_DOCUMENT
-from bertwright.corpus.zstd import zstandard
+from bertwright.corpus.sources.compression import zstandard
 
 SHARDS = "shards/"
 TEXT, FACTS = ".txt.zst", ".jsonl.zst"

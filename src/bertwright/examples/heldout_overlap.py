@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import bits, key
-from bertwright.corpus.hash_set import HashSet
-from bertwright.corpus.ngrams import RUN, run_name, runs
+from bertwright.corpus.ngrams import RUN, HashSet, run_name, runs
 from bertwright.examples.overlap_units import Units, units_of
 from bertwright.examples.store import Split, map_file
 

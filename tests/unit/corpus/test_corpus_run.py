@@ -17,10 +17,9 @@ import zstandard
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.corpus.config import CorpusConfig, DeduplicateConfig
+from bertwright.corpus.check_source_language import compare_language
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.dropped import read_dropped
-from bertwright.corpus.filter_config import FilterConfig
-from bertwright.corpus.own_language import compare_language
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.text import FACTS, TEXT, read_documents, sentences, shard_names

@@ -10,9 +10,8 @@ from bertwright.core.done import mark_done, read_done
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, WikitextConfig
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
 from bertwright.corpus.definitions import gather_definitions
-from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.run import run
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.pieces import read

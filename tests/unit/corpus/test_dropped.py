@@ -7,9 +7,8 @@ import pytest
 
 from bertwright.core.artifact import Artifact
 from bertwright.corpus import dropped
-from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line, gather_dropped, read_dropped
-from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.run import run
 
 

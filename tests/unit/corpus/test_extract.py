@@ -10,8 +10,7 @@ import pytest
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError
 from bertwright.corpus import extract
-from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, SplitConfig
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, SplitConfig
 from bertwright.corpus.run import run
 from bertwright.corpus.text import read_documents, shard_names
 

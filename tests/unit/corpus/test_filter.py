@@ -9,8 +9,8 @@ from tests.reference.document_filter import HUNGARIAN, first_failure
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.alphabet import letters, shortest_word
+from bertwright.corpus.config import TURKUNLP, FilterConfig
 from bertwright.corpus.filter import REASONS, DocumentFilter
-from bertwright.corpus.filter_config import TURKUNLP, FilterConfig
 from bertwright.corpus.measures import ByScript, word_pattern
 
 SENTENCES = [

@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from bertwright.core.errors import RecipeError
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 
 

@@ -7,10 +7,9 @@ import pytest
 import zstandard
 
 from bertwright.core.errors import DataError
-from bertwright.corpus.decide import DecidePart, decide_part
-from bertwright.corpus.dedup.ids import Dropped, ids_of
+from bertwright.corpus.decisions import DecidePart, decide_part
+from bertwright.corpus.dedup.id_files import Dropped, ids_of, write_columns
 from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome
-from bertwright.corpus.dedup.runs import write_columns
 from bertwright.corpus.shards import Shard, plan, write_shard
 from bertwright.corpus.text import documents_in
 

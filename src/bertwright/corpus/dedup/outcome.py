@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import key, uniform
-from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.id_files import Dropped
 from bertwright.corpus.part import DOCUMENTS, is_written, map_array, read_array, write_array
 
 COPIES, OUTCOMES = ".copies.npy", ".outcomes.npy"

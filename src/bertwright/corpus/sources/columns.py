@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import MissingExtraError
-from bertwright.corpus.article import Article
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.format import Article
 from bertwright.corpus.sources.records import document
 
 FACTS = ("id", "title", "url", "revision", "revid")
@@ -29,7 +29,7 @@ def arrow(path: Path) -> Any:
     return pyarrow
 
 
-def wanted(job: Job, schema: Any) -> list[str]:
+def wanted(job: ExtractJob, schema: Any) -> list[str]:
     """The columns to read. Raises `SourceError` where the text column is missing or does not hold strings."""
     types, name = arrow(job.file.path).types, job.source.text
     if name not in schema.names:
@@ -47,7 +47,9 @@ def wanted(job: Job, schema: Any) -> list[str]:
     return [name, *(fact for fact in FACTS if fact in schema.names and fact != name)]
 
 
-def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def rows(
+    job: ExtractJob, tables: Iterable[Any], first: int, counts: Counter[str], state: dict[str, Any]
+) -> Iterator[Article]:
     """Yield one document per row of the record batches; the first batch begins with row `first` of the file."""
     number = first
     for table in tables:
@@ -63,7 +65,7 @@ def rows(job: Job, tables: Iterable[Any], first: int, counts: Counter[str], stat
     state["ended"], state["lost_bytes"] = True, 0
 
 
-def _values(job: Job, table: Any, name: str, first: int) -> list[Any]:
+def _values(job: ExtractJob, table: Any, name: str, first: int) -> list[Any]:
     """A column of a record batch that begins with row `first`. Raises `SourceError` where a text is not UTF-8."""
     # Without validation pyarrow follows the offsets of a damaged file wherever they lead.
     column = table.column(name)

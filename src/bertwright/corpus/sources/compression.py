@@ -1,4 +1,8 @@
-"""Streaming decompression of bz2, gz, xz and zstd files in blocks of bounded size, including files of many streams."""
+"""The package zstandard, loaded where there is zstd data: machines that train on data made elsewhere need not have
+it.
+
+Streaming decompression of bz2, gz, xz and zstd files in blocks of bounded size, including files of many streams.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from bertwright.core.errors import of_missing
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.zstd import zstandard
+
+
+def zstandard() -> Any:
+    """The package. Raises `MissingExtraError` if it is not installed."""
+    try:
+        import zstandard
+    except ModuleNotFoundError as error:
+        if (missing := of_missing(error)) is None:
+            raise
+        raise missing from error
+    return zstandard
+
 
 Compression = Literal["plain", "bz2", "gz", "xz", "zst"]
 MAGIC: dict[Compression, bytes] = {

@@ -12,13 +12,11 @@ from typing import Any
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.columns import arrow, damaged_table, groups, rows, wanted
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
+from bertwright.corpus.sources.format import Article, SourceFormat
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 
@@ -62,7 +60,7 @@ def splits(
         yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(runs) - 1)
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents of the record batches of the piece; earlier batches are skipped without being read."""
     with _batches(job.file.path) as (schema, stream):
         wanted(job, schema)

@@ -12,8 +12,8 @@ from typing import Literal
 from bertwright.corpus.config import SourceKind
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import MAGIC, Compression
+from bertwright.corpus.sources.dump import no_export, refuse_fragments, root_element
 from bertwright.corpus.sources.file import File, Reader
-from bertwright.corpus.sources.fragments import no_export, refuse_fragments, root_element
 from bertwright.corpus.sources.known import FORMATS, format_of
 
 _FOREIGN = {b"7z\xbc\xaf\x27\x1c": "7z", b"PK\x03\x04": "zip", b"ARROW1": "Arrow (random access)"}

@@ -1,4 +1,4 @@
-"""MediaWiki XML exports: splitting them into header and pages, and parsing pages (`header` parses headers).
+"""MediaWiki XML exports: their header, the pages they are split into, and files that are almost an export.
 
 In an export every "<" of a text is written "&lt;", so `<page>` and `</page>` can only be the tags themselves: pages
 are found in the byte stream by searching for the tags, and expat parses each page separately. Errors thus have an
@@ -8,12 +8,14 @@ mediawiki.org/xml/export-0.11).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 from xml.parsers import expat
 
-from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
+from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged, too_long
 
 PAGE, PAGE_END, END = b"<page>", b"</page>", b"</mediawiki>"
 _MAX_DEPTH = 32
@@ -126,3 +128,146 @@ def parse_page(data: bytes) -> Page:
     except (expat.ExpatError, ValueError) as error:
         raise ValueError(f"{error} (in the page {handler.page.title!r})") from error
     return handler.page
+
+
+_WIKIMEDIA = re.compile(r"//[^/]*\.(wiki(?:pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of an export, which describes its wiki; every field may be missing ("")."""
+
+    name: str = ""
+    """The wiki's name, e.g. "Wikipedia"."""
+    database: str = ""
+    """Its short name, e.g. "huwiki"."""
+    base: str = ""
+    """The address of its main page."""
+    language: str = ""
+    """Its content language (`xml:lang`)."""
+    namespaces: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The wiki's own name of each namespace."""
+
+    @property
+    def licence(self) -> str:
+        """CC BY-SA for Wikimedia wikis (3.0 until June 2023, then 4.0), but CC BY for Wikinews; unknown for others,
+        because exports do not say."""
+        wiki = _WIKIMEDIA.search(self.base)
+        return "unknown" if wiki is None else "CC BY" if wiki[1] == "wikinews" else "CC BY-SA"
+
+    def url(self, title: str) -> str:
+        """The URL of a page, built as MediaWiki builds it; "" if the wiki's address is unknown."""
+        path = quote(title.replace(" ", "_"), safe="/:@!$*,;()")
+        return f"{self.base.rsplit('/', 1)[0]}/{path}" if self.base else ""
+
+
+def parse_header(data: bytes, path: Path) -> Header:
+    """Parse the data before the first page. Raises `SourceError` for a document type or malformed XML."""
+    elements: list[str] = []
+    facts: dict[str, str] = {}
+    names: dict[int, tuple[str, ...]] = {}
+    key = text = ""
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal key, text
+        elements.append(name)
+        key, text = attributes.get("key", ""), ""
+        if name == "mediawiki":
+            facts["language"] = attributes.get("xml:lang", "")
+
+    def characters(value: str) -> None:
+        nonlocal text
+        text += value
+
+    def end(name: str) -> None:
+        elements.pop()
+        if name == "namespace" and text:
+            names[int(key)] = (text,)
+        elif elements[-1:] == ["siteinfo"]:
+            facts[name] = text.strip()
+
+    def doctype(*_: object) -> None:
+        raise SourceError(
+            f"{path} declares a document type. MediaWiki exports never do, so such files are not accepted. Give an "
+            "unchanged export."
+        )
+
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, doctype
+    try:
+        parser.Parse(data.removeprefix(b"\xef\xbb\xbf").lstrip(), False)
+    except (expat.ExpatError, ValueError) as error:
+        raise damaged(path, data, 0, error) from error
+    name, database, base, language = (facts.get(key, "") for key in ("sitename", "dbname", "base", "language"))
+    return Header(name, database, base, language, names)
+
+
+_PARTS = {"page", "revision", "siteinfo", "namespaces", "contributor", "title", "text", "pages"}
+"""Elements below the root of an export, with which a fragment of one may begin."""
+# Linear time, here and below: no pattern matches past a place where it could begin again, so each is visited once.
+_INSIDE = re.compile(rb"</?(?:page|revision|timestamp|contributor|siteinfo)>|<text [^<>]*?xml:space=")
+_INDEX = re.compile(rb"(?:\d{3,}:\d+:[^\n]+\n){3}")
+# Possessive, here and below: white space, or a file crafted to look like XML, must take only linear time.
+_ROOT = re.compile(rb"(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|\s++)*+<([A-Za-z!][^\s>/]*)", re.DOTALL)
+_SQL = re.compile(rb"\s*+(?:--[^\n]*+\n\s*+|/\*[^\n]*+\n\s*+)*+(?:DROP TABLE|CREATE TABLE|INSERT INTO) ")
+_OTHER_ROOTS = {
+    "feed": "it is a file of abstracts; use the dump named pages-articles",
+    "api": "it is a response of the wiki's API; use Special:Export or the dump named pages-articles",
+    "rss": "it is a news feed; use the dump named pages-articles",
+}
+_MARKS = tuple(map(re.compile, (rb"\[\[[^\[\]\n]++\]\]", rb"\{\{[^{}]++\}\}", rb"'''", rb"(?m)^==+[^=\n]+==+\s*$")))
+
+
+def root_element(head: bytes) -> str:
+    """The name of the first element, or of the declaration ("!DOCTYPE") before it; "" if there is neither."""
+    root = _ROOT.match(head)
+    return root.group(1).decode(errors="replace") if root else ""
+
+
+def no_export(path: Path, root: str) -> SourceError:
+    """The error for XML whose root element is `root`, not <mediawiki>; `root` is "" if it begins with no element."""
+    if root in _PARTS:
+        return _piece(path, f"it begins with <{root}>")
+    if not root:
+        return _piece(path, "it does not begin with an element")
+    remedy = _OTHER_ROOTS.get(root, "use the dump named pages-articles")
+    return SourceError(f"{path} is not a MediaWiki export: its root element is <{root}>, not <mediawiki>; {remedy}.")
+
+
+def refuse_fragments(path: Path, head: bytes) -> None:
+    """Raise `SourceError` if a file that would pass as plain text is a fragment of a dump or belongs to one."""
+    if _INSIDE.search(head):
+        raise _piece(path, "it has tags of an export, but no <mediawiki> before them")
+    if _INDEX.match(head):
+        raise SourceError(
+            f"{path} is the index of a multistream dump, which holds only titles. Give the file next to it with a "
+            "name that ends in multistream.xml.bz2."
+        )
+    if _SQL.match(head):
+        raise SourceError(
+            f"{path} is a table of a database (SQL), which holds no articles. Use the dump named pages-articles."
+        )
+    if sum(bool(mark.search(head)) for mark in _MARKS) >= 3:
+        raise SourceError(
+            f"{path} looks like wikitext, and wikitext is only read inside an export. Export the pages with "
+            'Special:Export, or, to keep the markup in the text, set corpus.source.format = "text".'
+        )
+
+
+def no_pages(path: Path, *, whole: bool) -> SourceError:
+    """The error for an export without a complete page; `whole` tells whether it has its closing tag."""
+    if whole:
+        return SourceError(
+            f"{path} contains no complete page: the export ends after its head. Name pages when you export, or give "
+            "the file of the dump that contains pages."
+        )
+    return SourceError(f"{path} contains no complete page. Download it again.")
+
+
+def _piece(path: Path, reason: str) -> SourceError:
+    return SourceError(
+        f"{path} is not a MediaWiki export but may be a part of one: {reason}, not <mediawiki>. Put the head of the "
+        "dump (from <mediawiki> to </siteinfo>) before its first whole <page> and </mediawiki> after its last; "
+        '<mediawiki xml:lang="…"> alone is enough if the head is lost.'
+    )

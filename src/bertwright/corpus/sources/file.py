@@ -1,7 +1,7 @@
-"""A file of a source, and a reader of its bytes as UTF-8 for any supported compression and encoding.
+"""A file of a source, a reader of its bytes as UTF-8 for any supported compression and encoding, and its pieces.
 
 A truncated file (an interrupted download) is read as far as it goes and marked `cut`; a file damaged in the middle is
-an error.
+an error. A worker gets a piece of a file, and everything needed to extract its articles (`ExtractJob`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bertwright.core.files import naming
-from bertwright.corpus.config import SourceKind
+from bertwright.corpus.config import CorpusConfig, SourceConfig, SourceKind
 from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
+from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.wikitext.templates import Table
 
 BLOCK = 2**20
 # Computed at every start: reading an entire dump of 25 GB would take half a minute (decision 0009).
@@ -100,3 +102,62 @@ def sampled_hash(path: Path, count: int = 64) -> str:
                 handle.seek(i * (size - width) // (count - 1))
                 digest.update(handle.read(width))
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A range of complete documents of a file."""
+
+    source: int
+    index: int
+    """Index of the piece among the pieces of all files of the source."""
+    start: int
+    """Where it begins: the offset in the file, or in the decoded bytes for a spooled piece; in a table the number of
+    the first row (Parquet) or record batch (Arrow)."""
+    stop: int
+    progress: int
+    """Bytes of the file on disk that it covers."""
+    last: bool
+    """Whether it is the last piece of the file."""
+    cut: bool = False
+    """Whether the compressed data are truncated at its end."""
+    spool: Path | None = None
+    """The file of decoded bytes, where the file could only be decoded from its beginning."""
+
+    copy: Path | None = None
+    """The file of decoded bytes that the search for templates saved, so that they are not decoded twice."""
+
+    @property
+    def name(self) -> str:
+        """The name of its part, which is unique within the stage and sorts in source order."""
+        return f"{self.source:04d}-{self.index:06d}"
+
+
+@dataclass(frozen=True)
+class ExtractJob:
+    """A piece and everything needed to process it."""
+
+    piece: Piece
+    file: File
+    header: Header
+    """The header of the file, if it is a dump."""
+    config: CorpusConfig
+    source: SourceConfig
+    parts: Path
+    definitions: Path | None = None
+    """The file of templates that the dumps of the source define, if they are to be expanded."""
+    table: Table | None = None
+    """The user's own templates."""
+
+    @property
+    def whole_lines(self) -> bool:
+        """Whether each paragraph already is one sentence."""
+        return self.source.lines == "sentences"
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The source and licence of its documents, for their side-car lines."""
+        return {
+            "source": self.source.name or self.header.database or self.file.format,
+            "licence": self.source.licence or self.header.licence,
+        }

@@ -1,18 +1,40 @@
-"""The interface of a source format: how its files are detected, split and read, and which keys apply to it."""
+"""The interface of a source format: how its files are detected, split and read, and which keys apply to it.
+
+Every format yields articles of plain paragraphs, which are not yet split into sentences.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig, SourceKind
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
+
+
+# Not a dataclass: there is one for every line of a dump, and a frozen one takes three times as long to make.
+class Paragraph(NamedTuple):
+    """A paragraph or list item of an article."""
+
+    text: str
+    """Plain text: one line, NFC, no markup, never empty."""
+
+    heading: str | None = None
+    """The title of the section that this paragraph opens; None where it continues a section."""
+
+
+@dataclass(frozen=True)
+class Article:
+    """A page of a wiki, or a document of another source."""
+
+    facts: Mapping[str, Any]
+    """The content of its side-car line: id, title, revision, url, source, licence."""
+    paragraphs: list[Paragraph]
+
 
 Key = Literal["lines", "text"]
 """Keys of a source that apply only to some formats."""
@@ -33,7 +55,7 @@ class Splits(Protocol):
 class Documents(Protocol):
     """Reads a piece."""
 
-    def __call__(self, job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+    def __call__(self, job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
         """Yield the documents of the piece in order, independently of how the file is split.
 
         What was read is added to `counts`. Afterwards `state` has the name of the last document (`last`), whether the

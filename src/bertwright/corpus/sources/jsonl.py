@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
+from bertwright.corpus.sources.format import Article, SourceFormat
 from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, document, line_number, records
 
@@ -34,7 +32,7 @@ def splits(
     return text_pieces(file, BOUNDARY, number, first, folder, share)
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield one document per line; an invalid last line without a newline was truncated and is skipped."""
     torn, whole = -1, dict[str, Any]()  # the offset of a truncated line, and the state before it
     for offset, line in records(job, BOUNDARY, counts, state):
@@ -52,7 +50,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
         state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
 
 
-def _text(job: Job, offset: int, record: Any) -> str:
+def _text(job: ExtractJob, offset: int, record: Any) -> str:
     key = job.source.text
     if not isinstance(record, dict):
         raise _wrong(job, offset, f"is not a JSON object but {str(record)[:40]!r}")
@@ -64,7 +62,7 @@ def _text(job: Job, offset: int, record: Any) -> str:
     return record[key] or ""
 
 
-def _wrong(job: Job, offset: int, what: str, key: str = "") -> SourceError:
+def _wrong(job: ExtractJob, offset: int, what: str, key: str = "") -> SourceError:
     remedy = (
         "Name the key that holds the text in corpus.source.text"
         if key

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceKind
 from bertwright.corpus.sources import datasets, jsonl, parquet, text, wiki, wikiextractor
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.format import Article, SourceFormat
 
 FORMATS: tuple[SourceFormat, ...] = (
     parquet.FORMAT,
@@ -30,7 +29,7 @@ def format_of(kind: SourceKind) -> SourceFormat:
     return _FORMATS[kind]
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents of the piece, read by its format; only the last piece reports that a file is truncated."""
     yield from format_of(job.file.format).documents(job, counts, state)
     # Pieces before the last end where the next begins, not at the end of the file.

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.sources.columns import PIECE_BYTES, arrow, damaged_table, groups, rows, wanted
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
+from bertwright.corpus.sources.format import Article, SourceFormat
 
 # Rows in memory at a time.
 _ROWS = 256
@@ -42,7 +40,7 @@ def splits(
         yield Piece(number, first + i, rows[start], rows[stop], progress, last=last)
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents in the rows of the piece."""
     with _opened(job.file.path) as table:
         columns = wanted(job, table.schema_arrow)

@@ -19,9 +19,8 @@ from bertwright.core.done import is_done
 from bertwright.core.files import naming, write_atomic
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
-from bertwright.corpus.sources.file import BLOCK, File, Reader
-from bertwright.corpus.sources.job import Piece
-from bertwright.corpus.zstd import zstandard
+from bertwright.corpus.sources.compression import zstandard
+from bertwright.corpus.sources.file import BLOCK, File, Piece, Reader
 
 PLAIN_BYTES = 8 * 2**20
 BZ2_BYTES = 2**18

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.json_values import without_surrogates
-from bertwright.corpus.article import Article, Paragraph
-from bertwright.corpus.characters import composed
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
-from bertwright.corpus.sources.file import File, Reader
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.file import ExtractJob, File, Reader
+from bertwright.corpus.sources.format import Article, Paragraph
 from bertwright.corpus.sources.pieces import read
+from bertwright.corpus.words import composed
 
 LINE = re.compile(rb"\n")
 # A boundary is white space after a mark of at most this many bytes.
@@ -95,7 +94,7 @@ class RecordSplitter:
 
 
 def records(
-    job: Job, boundary: re.Pattern[bytes], counts: Counter[str], state: dict[str, Any]
+    job: ExtractJob, boundary: re.Pattern[bytes], counts: Counter[str], state: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
     """Yield the records of a piece; afterwards `counts` and `state` describe what was read and how it ended."""
     splitter = RecordSplitter(job.file.path, job.piece.start, boundary, cut=job.piece.cut)
@@ -124,7 +123,7 @@ def plain_lines(text: str) -> list[str]:
     return [line for line in _LINE_END.split(plain) if line.strip()]
 
 
-def document(job: Job, text: str, given: dict[str, Any], place: int) -> Article:
+def document(job: ExtractJob, text: str, given: dict[str, Any], place: int) -> Article:
     """The article of a record with its own metadata in `given`, of which only strings and integers are used.
 
     A first line that only repeats the title is not a sentence and is left out. Documents of WikiExtractor, recognised

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article, Paragraph
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
+from bertwright.corpus.sources.format import Article, Paragraph, SourceFormat
 from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import LINE, plain_lines, records
 
@@ -39,7 +37,7 @@ def splits(
     return text_pieces(file, BOUNDARIES[config.lines], number, first, folder, share)
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents of the piece; plain text has no metadata, so their ids are their byte offsets."""
     facts = {"title": "", "revision": 0, "url": "", **job.origin}
     for offset, text in records(job, BOUNDARIES[job.source.lines], counts, state):

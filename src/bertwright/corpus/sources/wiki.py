@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
-from bertwright.corpus.sources.dump import END, PAGE, Page, PageSplitter, parse_page
-from bertwright.corpus.sources.file import File, Reader
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.fragments import no_pages, root_element
-from bertwright.corpus.sources.header import Header, parse_header
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.dump import (
+    END,
+    PAGE,
+    Header,
+    Page,
+    PageSplitter,
+    no_pages,
+    parse_header,
+    parse_page,
+    root_element,
+)
+from bertwright.corpus.sources.file import ExtractJob, File, Piece, Reader
+from bertwright.corpus.sources.format import Article, SourceFormat
 from bertwright.corpus.sources.pieces import between, bounds, read, spooled
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.definitions import read_definitions
@@ -62,7 +68,7 @@ def read_header(file: File) -> Header:
     raise no_pages(file.path, whole=END in head)
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the articles among the pages of the piece; other pages are only counted, by kind."""
     site = Site(job.header.language or job.config.language, job.header.namespaces)
     definitions = read_definitions(job.definitions) if job.definitions else None
@@ -78,7 +84,7 @@ def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator
         )
 
 
-def _kind(page: Page, site: Site, job: Job) -> str:
+def _kind(page: Page, site: Site, job: ExtractJob) -> str:
     namespace = page.namespace
     if namespace is None:
         prefix, colon, _ = page.title.partition(":")
@@ -93,7 +99,7 @@ def _kind(page: Page, site: Site, job: Job) -> str:
     return "article"
 
 
-def _pages(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Page]:
+def _pages(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Page]:
     """Yield the pages of the piece; afterwards `state` has the last page and whether the export ends after it."""
     path, piece = job.file.path, job.piece
     splitting = PageSplitter(path, first=piece.start == 0)

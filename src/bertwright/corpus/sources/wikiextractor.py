@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.format import SourceFormat
-from bertwright.corpus.sources.job import Job, Piece
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
+from bertwright.corpus.sources.format import Article, SourceFormat
 from bertwright.corpus.sources.pieces import text_pieces
 from bertwright.corpus.sources.records import document, line_number, records
 
@@ -40,7 +38,7 @@ def splits(
     return text_pieces(file, BOUNDARY, number, first, folder, share)
 
 
-def documents(job: Job, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield one document per `<doc>`; one without `</doc>` was truncated and is skipped."""
     torn, whole = -1, dict[str, Any]()  # the offset of a truncated document, and the state before it
     for offset, record in records(job, BOUNDARY, counts, state):

@@ -1,22 +1,21 @@
 """Converts one article's wikitext to plain paragraphs, in time linear in its length.
 
 The steps: cut opaque regions (`regions`); resolve links, templates, tables and variants (`scan`, `links`); remove
-inline markup (`tags`, `quotes`) and split the text into lines (this module); clean up characters and punctuation
-(`polish`). The text of a template is looked up in a table (`templates`, `patterns`) and in the dump itself
-(`definitions`), or inferred from the form of its call (`unknown`, `place`).
+inline markup (`inline_marks`) and split the text into lines (this module); clean up characters and punctuation
+(`polish`). The text of a template is looked up in a table (`templates`) and in the dump itself (`definitions`), or
+inferred from the form of its call (`unknown_calls`).
 """
 
 import re
 
-from bertwright.corpus.article import Paragraph
 from bertwright.corpus.config import WikitextConfig
+from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
+from bertwright.corpus.wikitext.inline_marks import text_of_tag, without_quotes
 from bertwright.corpus.wikitext.polish import polish
-from bertwright.corpus.wikitext.quotes import without_quotes
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
-from bertwright.corpus.wikitext.tags import text_of_tag
 from bertwright.corpus.wikitext.templates import Table, template_key, templates_of
 
 _DEFAULT = WikitextConfig()
@@ -55,7 +54,7 @@ def paragraphs(
     A heading is attached to the paragraph that opens its section and is never a paragraph itself. Tables, references,
     galleries, files with their captions, categories and templates are dropped, except templates that stand for words
     in a sentence: those in the tables (see `templates`; `table` is the user's own), then those in `definitions`, then
-    calls of one of five forms (`unknown`). Malformed markup degrades to text; no input raises an exception.
+    calls of one of five forms (`unknown_calls`). Malformed markup degrades to text; no input raises an exception.
     """
     expander = Expander(definitions) if definitions else None
     page = Page(site, templates_of(site.language, table), title, expander)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
-from bertwright.corpus.wikitext.place import decided
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
-from bertwright.corpus.wikitext.unknown import LONGEST, marked, may_print
+from bertwright.corpus.wikitext.unknown_calls import LONGEST, decided, marked, may_print
 
 # Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#/])([^\[\]{}|:%\n]++)(?<!\s)\]\]")

@@ -10,8 +10,8 @@ from tests.reference import near_copies
 from tests.reference.near_copies import resemblance
 
 from bertwright.core.tasks import Pool
-from bertwright.corpus.dedup import compare, near, runs
-from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup import id_files, near
+from bertwright.corpus.dedup.id_files import Dropped
 from bertwright.corpus.dedup.minhash import SignPart, read_signatures, sign_part, signatures_of, write_signatures
 from bertwright.corpus.dedup.near import find_near
 from bertwright.corpus.dedup.outcome import COPIES
@@ -67,11 +67,11 @@ def test_the_cut_into_parts_and_tasks_leaves_no_trace(
     for bucket, run, pairs, cuts in (
         (2**20, 2**15, 2**14, [24]), (100, 5, 3, [3, 3, 10, 24]), (10, 1, 5, [1, 24])
     ):  # fmt: skip
-        for module in ("runs", "near"):
+        for module in ("id_files", "near"):
             monkeypatch.setattr(f"bertwright.corpus.dedup.{module}.BUCKET", bucket)
-        monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", run)
-        monkeypatch.setattr("bertwright.corpus.dedup.compare._AT_ONCE", pairs)
-        monkeypatch.setattr("bertwright.corpus.dedup.compare._GATHERED", pairs)
+        monkeypatch.setattr("bertwright.corpus.dedup.id_files.RUN", run)
+        monkeypatch.setattr("bertwright.corpus.dedup.near._AT_ONCE", pairs)
+        monkeypatch.setattr("bertwright.corpus.dedup.near._GATHERED", pairs)
         folder = tmp_path / str(len(results))
         folder.mkdir()
         starts = [0, *cuts[:-1]]
@@ -90,9 +90,9 @@ def test_the_drop_list_is_that_of_the_rule_restated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, run: int
 ) -> None:
     """400 documents, most of them like others by 0.4 to 1, where the order of comparing would show."""
-    for module in ("runs", "near"):
+    for module in ("id_files", "near"):
         monkeypatch.setattr(f"bertwright.corpus.dedup.{module}.BUCKET", bucket)
-    monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", run)
+    monkeypatch.setattr("bertwright.corpus.dedup.id_files.RUN", run)
     draw = np.random.default_rng(3)
     rows = draw.integers(2**32 - 1, size=(12, 32, 4), dtype=np.uint32)[draw.integers(12, size=400)]
     other = draw.random(rows.shape) < draw.uniform(0, 0.45, size=(400, 1, 1))
@@ -129,13 +129,13 @@ def test_the_cost_is_linear_where_thousands_of_stubs_share_a_template(
     stub = "Galda község Kemő vármegyében fekszik a Tar folyó mellett és {} lakosa él benne a legutóbbi számlálás óta"
     part = write_part(tmp_path / "0", [[[stub.format(10 + i)]] for i in range(1500)])
     compared: list[int] = []
-    signatures = compare._signatures
+    signatures = near._signatures
 
-    def counted(parts: tuple[Path, ...], ids: compare.Ids) -> object:
+    def counted(parts: tuple[Path, ...], ids: near.Ids) -> object:
         compared.append(len(ids))
         return signatures(parts, ids)
 
-    monkeypatch.setattr(compare, "_signatures", counted)
+    monkeypatch.setattr(near, "_signatures", counted)
     assert dropped((part,), tmp_path).rows(0).tolist() == list(range(1, 1500))
     assert 0 < sum(compared) <= 2 * 1500  # all are in one group in every band, and a pair is compared once
 
@@ -144,8 +144,8 @@ def test_twice_as_many_documents_are_twice_as_much_to_read_and_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted in bytes and in files, of parts of 100 documents and tasks of 400; half of the documents are alike."""
-    monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", 1600)
-    for module in ("runs", "near"):
+    monkeypatch.setattr("bertwright.corpus.dedup.id_files.RUN", 1600)
+    for module in ("id_files", "near"):
         monkeypatch.setattr(f"bertwright.corpus.dedup.{module}.BUCKET", 400)
     small, large = (_work(monkeypatch, tmp_path / str(n), 100 * n) for n in (16, 32))
     assert small["dropped"] > 700 and large["dropped"] / small["dropped"] == pytest.approx(2, rel=0.1)
@@ -166,13 +166,13 @@ def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict
         rows[other] = draw.integers(2**32 - 1, size=int(other.sum()))
         _write_signed(part, rows)
     with monkeypatch.context() as patched:
-        write, read_sorted = runs.write_columns, runs.read_sorted
+        write, read_sorted = id_files.write_columns, id_files.read_sorted
 
-        def written(path: Path, *arrays: runs.Columns) -> None:
+        def written(path: Path, *arrays: id_files.Columns) -> None:
             work["bytes written"] += arrays[-1].nbytes  # without the fences, which are few where tasks are large
             write(path, *arrays)
 
-        def rows(*task: object) -> runs.Columns:
+        def rows(*task: object) -> id_files.Columns:
             found = read_sorted(*task)  # type: ignore[arg-type]
             work["rows copied"] += found.shape[1]
             return found
@@ -187,10 +187,10 @@ def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict
             work["signatures read"] += 100
             return signatures_of(part)
 
-        for module in (runs, compare):
+        for module in (id_files, near):
             patched.setattr(module, "write_columns", written)
             patched.setattr(module, "read_sorted", rows)
-        patched.setattr(compare, "read_signatures", read)
+        patched.setattr(near, "read_signatures", read)
         patched.setattr(near, "signatures_of", all_of)
         with Pool(1) as here:
             found = find_near(parts, 0.65, folder, here)

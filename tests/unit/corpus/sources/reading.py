@@ -6,10 +6,10 @@ from typing import Any
 
 from bertwright.core.log import SILENT
 from bertwright.core.work_split import SINGLE
-from bertwright.corpus.article import Article
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.sources.header import Header
-from bertwright.corpus.sources.job import Job
+from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.format import Article
 from bertwright.corpus.sources.known import documents, format_of
 from bertwright.corpus.sources.source import open_source
 
@@ -30,7 +30,7 @@ class Read:
                 self.names.append(piece.name)
                 self.states.append({})
                 counts: Counter[str] = Counter()
-                job = Job(piece, file, Header(), config, config.source[0], folder)
+                job = ExtractJob(piece, file, Header(), config, config.source[0], folder)
                 self.articles += documents(job, counts, self.states[-1])
                 self.counts += counts
 

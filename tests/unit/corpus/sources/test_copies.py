@@ -15,9 +15,8 @@ from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT
 from bertwright.core.redact import redact_credentials
 from bertwright.core.remote import fetch
-from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.filter_config import FilterConfig
 from bertwright.corpus.run import identity, run
 
 LINES = {name: json.dumps({"text": f"{name}. szöveg."}) + "\n" for name in "abc"}

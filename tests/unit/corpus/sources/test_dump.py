@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.dump import PageSplitter, parse_page
-from bertwright.corpus.sources.header import Header, parse_header
+from bertwright.corpus.sources.dump import Header, PageSplitter, parse_header, parse_page
 
 PATH = Path("x.xml")
 HEADER = b"""<mediawiki xml:lang="hu"><siteinfo><sitename>Wikip\xc3\xa9dia</sitename><dbname>huwiki</dbname>

@@ -11,8 +11,7 @@ from bertwright.core.work_split import SINGLE
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.detect import examine
-from bertwright.corpus.sources.file import File
-from bertwright.corpus.sources.job import Piece
+from bertwright.corpus.sources.file import File, Piece
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.pieces import read
 

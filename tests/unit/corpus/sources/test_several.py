@@ -13,8 +13,7 @@ import pytest
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256_of
-from bertwright.corpus.config import CorpusConfig, DeduplicateConfig
-from bertwright.corpus.filter_config import FilterConfig
+from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.text import sentences
 

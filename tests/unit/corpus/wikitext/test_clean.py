@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.corpus.article import Paragraph
 from bertwright.corpus.config import WikitextConfig
+from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site

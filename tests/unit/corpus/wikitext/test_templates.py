@@ -7,8 +7,7 @@ import pytest
 
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
-from bertwright.corpus.wikitext.patterns import Field, Pattern
-from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
+from bertwright.corpus.wikitext.templates import Field, Pattern, Table, read_table, templates_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tests.clock import calls
 
 from bertwright.corpus.wikitext.clean import paragraphs
 from bertwright.corpus.wikitext.site import Site
-from bertwright.corpus.wikitext.unknown import is_language
+from bertwright.corpus.wikitext.unknown_calls import is_language
 
 SITE = Site("ltg", {6: ("Fails",), 10: ("Taiss",)})
 

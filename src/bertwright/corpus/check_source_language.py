@@ -15,9 +15,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.language import Identifier
-from bertwright.corpus.sources.dump import PageSplitter, parse_page
+from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
 from bertwright.corpus.sources.file import File, Reader
-from bertwright.corpus.sources.header import Header
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.wiki import read_header
 from bertwright.corpus.wikis import wikis

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from bertwright.corpus.characters import is_small
+from bertwright.corpus.words import is_small
 
 OPENING = "(„\"»«“'[—–- "
 STOPS = (".", "\u2024")  # the second is the Armenian semicolon
@@ -20,7 +20,7 @@ _ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:
 
 # Not a `Section`: reading its fields takes five times as long, and every cut reads many of them.
 @dataclass(frozen=True, slots=True)
-class Joining:
+class JoinRules:
     """The rules by which two pieces that sentencex separated are one sentence; `sentences.toml` explains the fields."""
 
     small: bool = False
@@ -65,21 +65,21 @@ class Joining:
 
 
 @cache
-def joinings() -> dict[str, Joining]:
+def join_rules() -> dict[str, JoinRules]:
     """The rules of each language that has any, by its code without a variant."""
     text = resources.files(__package__).joinpath("sentences.toml").read_text(encoding="utf-8")
-    return {language: _joining(**entry) for language, entry in tomllib.loads(text).items()}
+    return {language: _rules_of(**entry) for language, entry in tomllib.loads(text).items()}
 
 
-def _joining(
+def _rules_of(
     before: Iterable[str] = (),
     after: Iterable[str] = (),
     eras: Iterable[str] = (),
     abbreviations: Iterable[str] = (),
     ends: str = "",
     **rules: bool,
-) -> Joining:
-    return Joining(
+) -> JoinRules:
+    return JoinRules(
         **rules,
         before=tuple(before),
         after=frozenset(after),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertwright.corpus.article import Paragraph
-from bertwright.corpus.references import references_in
+from bertwright.corpus.citation_filter import detect_references
+from bertwright.corpus.sources.format import Paragraph
 
 PROSE = [
     "The city was founded in 1237 and had 3,669,491 inhabitants in 2019, more than any other city of the country.",
@@ -20,7 +20,7 @@ PROSE = [
 
 
 def found(*paragraphs: tuple[str, str | None]) -> list[bool]:
-    return list(references_in([Paragraph(text, heading) for text, heading in paragraphs]))
+    return list(detect_references([Paragraph(text, heading) for text, heading in paragraphs]))
 
 
 @pytest.mark.parametrize(

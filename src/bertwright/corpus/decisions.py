@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.id_files import Dropped
 from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome, copies, of_kept_documents
 from bertwright.corpus.dropped import dropped_line
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, read_array, unpacked, write_array
@@ -102,7 +102,7 @@ def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
     return counts
 
 
-def set_aside(part: Path) -> Iterator[tuple[int, bytes]]:
+def list_dropped(part: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the row, and the line for `dropped/`, of each document that extraction kept and the corpus does not."""
     outcomes = read_array(part.with_suffix(DECISIONS))["outcome"]
     if not outcomes.any():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bertwright.core.tasks import Pool
-from bertwright.corpus.dedup.exact import Compared, find_copies
-from bertwright.corpus.dedup.ids import Dropped
+from bertwright.corpus.dedup.find import Compared, find_copies
+from bertwright.corpus.dedup.id_files import Dropped
 from bertwright.corpus.dedup.outcome import COPIES, OUTCOMES, Outcome
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, PARAGRAPH, PARAGRAPHS
 
@@ -37,8 +37,8 @@ def found(paths: tuple[Path, ...], compared: Compared, folder: Path) -> Dropped:
 def test_all_but_the_first_of_each_hash_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, run: int
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.dedup.runs.BUCKET", bucket)
-    monkeypatch.setattr("bertwright.corpus.dedup.runs.RUN", run)
+    monkeypatch.setattr("bertwright.corpus.dedup.id_files.BUCKET", bucket)
+    monkeypatch.setattr("bertwright.corpus.dedup.id_files.RUN", run)
     paths, hashes = write_parts(tmp_path, 3, [40, 0, 25, 60], 70)
     dropped = found(paths, Compared(DOCUMENTS), tmp_path)
     assert len(list(tmp_path.glob("copies-*.u64"))) >= 125 // bucket

@@ -11,7 +11,15 @@ import pytest
 
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import DeduplicateConfig
-from bertwright.corpus.decide import DECISIONS, KEPT_PARAGRAPHS, DecidePart, decide_part, set_aside, tally, tally_bytes
+from bertwright.corpus.decisions import (
+    DECISIONS,
+    KEPT_PARAGRAPHS,
+    DecidePart,
+    decide_part,
+    list_dropped,
+    tally,
+    tally_bytes,
+)
 from bertwright.corpus.dedup.find import find_repetitions
 from bertwright.corpus.dedup.outcome import Outcome, copies
 from bertwright.corpus.part import DOCUMENTS
@@ -156,7 +164,7 @@ def test_what_is_not_kept_can_be_set_aside(tmp_path: Path, write_part: WritePart
     a, b = paragraph("a"), paragraph("b")
     part = write_part(tmp_path / "0", [[a], [a], [b, a]])
     decisions((part,), tmp_path)
-    ((row, line),) = set_aside(part)
+    ((row, line),) = list_dropped(part)
     assert row == 1
     assert json.loads(line) == {"reason": "duplicate", "id": 1, "headings": [], "paragraphs": [0], "text": "\n".join(a)}
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import compress, pairwise, repeat
 
-from bertwright.corpus.article import Paragraph
+from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.words import count_tokens
 
 _YEAR = r"(?:1[4-9]|20)\d\d[a-z]?"
@@ -86,16 +86,16 @@ _NAMES = re.compile(
 """Names of sections of sources."""
 
 
-def references_in(paragraphs: list[Paragraph]) -> Iterator[bool]:
+def detect_references(paragraphs: list[Paragraph]) -> Iterator[bool]:
     """Yield for each paragraph of an article, in order, whether it is a reference."""
     for section in _sections(paragraphs):
         weights = [_weight(paragraph.text) for paragraph in section]
         if not any(weights):
             yield from repeat(False, len(section))
             continue
-        told = _is_listed if _are_sources(section, weights) else _is_citation
+        is_reference = _is_listed if _are_sources(section, weights) else _is_citation
         for paragraph, weight in zip(section, weights, strict=True):
-            yield told(paragraph.text, weight)
+            yield is_reference(paragraph.text, weight)
 
 
 def _sections(paragraphs: list[Paragraph]) -> Iterator[list[Paragraph]]:

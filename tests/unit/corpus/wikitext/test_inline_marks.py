@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertwright.corpus.wikitext.quotes import without_quotes
+from bertwright.corpus.wikitext.inline_marks import without_quotes
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertwright.corpus.dedup import runs
-from bertwright.corpus.dedup.ids import Dropped, Gather, fences, gather, ids_of, of_part, parts_and_rows
-from bertwright.corpus.dedup.runs import (
+from bertwright.corpus.dedup import id_files
+from bertwright.corpus.dedup.id_files import (
+    Dropped,
+    Gather,
     bucket,
+    fences,
+    gather,
     groups,
+    ids_of,
+    of_part,
+    parts_and_rows,
     prefix_bits,
     read_columns,
     read_sorted,
@@ -24,7 +30,7 @@ from bertwright.corpus.dedup.runs import (
 def test_groups_are_neighbours_of_bounded_size_and_leave_none_out(
     sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "RUN", 10)
+    monkeypatch.setattr(id_files, "RUN", 10)
     cut = groups(sizes)
     assert [part for group in cut for part in group] == list(range(len(sizes)))
     assert all(len(group) == 1 or sum(sizes[part] for part in group) <= 10 for group in cut)
@@ -33,7 +39,7 @@ def test_groups_are_neighbours_of_bounded_size_and_leave_none_out(
 
 @pytest.mark.parametrize(("rows", "bits"), [(0, 0), (1, 0), (8, 0), (9, 1), (16, 1), (17, 2), (33, 3), (1000, 7)])
 def test_buckets_are_as_many_as_keep_them_small(rows: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "BUCKET", 8)
+    monkeypatch.setattr(id_files, "BUCKET", 8)
     assert prefix_bits(rows) == bits and rows <= 8 * 2**bits
 
 
