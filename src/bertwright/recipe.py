@@ -38,7 +38,7 @@ from bertwright.recipe_file import Written, write_values
 from bertwright.report.config import ReportConfig
 from bertwright.tasks.config import TaskConfig
 from bertwright.train.config import TrainConfig
-from bertwright.train.settings.unreachable_settings import unreached
+from bertwright.train.settings.unreachable_settings import unreachable_settings
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import entries_of
 
@@ -143,7 +143,7 @@ class Recipe(Section):
         """Raise one `RecipeError` with every contradiction between sections, or with the number of training `ranks`,
         before any work starts. Checks that read the files of the keys in `unread` are left out."""
         mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given, unread), *unfixed(self.train, self.model)]
-        mistakes += [*in_parts(self.train, self.optim), *unreached(self.train)]
+        mistakes += [*in_parts(self.train, self.optim), *unreachable_settings(self.train)]
         mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]
         if given and not self.task.texts:
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)

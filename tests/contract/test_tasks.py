@@ -65,7 +65,7 @@ def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Bu
         counts = StepCounts(len(batch.labels), sequences, len(batch.token_ids), sequences)
         for name, what in objective.counted.items():
             assert float(terms[name].weight_sum) == getattr(counts, what)
-            right = terms[name].right_sum
+            right = terms[name].correct_sum
             assert right is None or 0 <= float(right) <= getattr(counts, what)
             assert terms[name].share >= 0
             assert terms[name].loss_sum.shape == () and float(terms[name].loss_sum.detach()) > 0

@@ -92,9 +92,9 @@ def test_another_version_is_named(small_recipe: Path, small_examples: Copy, tmp_
 
 def another_code(package: Path) -> None:
     from bertwright.train.ranks import agreement
-    from bertwright.train.ranks.agreement import own_code
+    from bertwright.train.ranks.agreement import source_hashes
 
-    agreement.own_code = partial(own_code, package)
+    agreement.source_hashes = partial(source_hashes, package)
 
 
 def test_other_code_of_the_same_version_is_named_by_its_files(

@@ -31,7 +31,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
 SETTINGS = LoaderSettings(
@@ -56,7 +56,7 @@ def test_the_original_calls_learning_by_heart_a_success(prepared: Prepared) -> N
     batch, (predictions, pairs, *_) = [packed(b) for b in drawn.step(0)], drawn.counts(0)
     objective, totals = PreTraining(next_sentence=True), {"mlm": predictions, "nsp": pairs}
     engine = Single(model, AdamWConfig(weight_decay=0.01))
-    trained = Trained(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
+    trained = Trainee(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     losses = [train_step(trained, batch, totals, StepSettings(5e-3, 0)).losses["mlm"] for _ in range(STEPS)]
     heldout = score(objective, model, map(packed, heldout_batches(prepared.examples, 32, 5, 0.15, 16)))["mlm_loss"]
     assert heldout is not None and original(losses) < 0.1 < 3 < heldout

@@ -26,7 +26,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
 GLOBAL_BATCH = 32
@@ -71,7 +71,7 @@ def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.T
 def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
     predictions, pairs, *_ = drawn.counts(0)
     objective, engine = PreTraining(next_sentence=True), Single(model, AdamWConfig(max_grad_norm=0.0))
-    trained = Trained(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
+    trained = Trainee(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))
     batches, totals = [packed(batch) for batch in drawn.step(0)], {"mlm": predictions, "nsp": pairs}
     result = train_step(trained, batches, totals, StepSettings(0.0, 0))
     return result.losses["mlm"], gradient(model)

@@ -22,11 +22,11 @@ from bertwright.optim.config import AdamWConfig
 from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.micro_batch import prefetch
-from bertwright.train.monitor.throughput import Meter, build_meter
+from bertwright.train.monitor.throughput import Throughput, measure_throughput
 from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
 
@@ -38,7 +38,7 @@ def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
     # As in a run, a thread draws the next batch while a step computes. There is no last step.
     ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
 
-    def step(meter: Meter) -> Step:
+    def step(meter: Throughput) -> Step:
         # Waiting for the batch counts, as it does for the peer, whose clock runs from the end of one step to the next.
         began, used = time.perf_counter(), time.process_time()
         (micro_batches, counts), _ = next(ahead)
@@ -54,7 +54,7 @@ def ours(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
 
     def block(number: int) -> list[Step]:
         with _settings(training):
-            meter = build_meter(
+            meter = measure_throughput(
                 cast(PreTrainingModel, trained.model), trained.precision, loader.settings, trained.ranks
             )
             return [step(meter) for _ in range(number)]
@@ -67,7 +67,7 @@ def _settings(training: Training) -> AbstractContextManager[None]:
     return torch_settings(training.threads, keep_kernels=training.precision == "bf16")
 
 
-def _trained(workload: Workload, training: Training) -> Trained:
+def _trained(workload: Workload, training: Training) -> Trainee:
     torch.manual_seed(1)
     dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
     network = BertModelConfig(size=workload.size, **dropped).resolve(VOCABULARY.size, workload.pairs)
@@ -75,4 +75,4 @@ def _trained(workload: Workload, training: Training) -> Trained:
     precision = build_precision(Bf16Config() if training.precision == "bf16" else Fp32Config(), torch.device("cpu"))
     # The Trainer's default optimizer and limit of the norm, so that both sides do the same work.
     engine = Single(model, AdamWConfig(max_grad_norm=1.0))
-    return Trained(model, PreTraining(workload.pairs), engine, Ranks(), precision)
+    return Trainee(model, PreTraining(workload.pairs), engine, Ranks(), precision)

@@ -22,8 +22,8 @@ from bertwright.recipe import Recipe
 from bertwright.report import config as report
 from bertwright.tasks.members import task_of
 from bertwright.train import config as train
-from bertwright.train.machine.cpu_isa import bound
-from bertwright.train.machine.thread_policy import settle
+from bertwright.train.machine.cpu_isa import limit_isa
+from bertwright.train.machine.thread_policy import set_thread_policy
 from bertwright.vocab import config as vocab
 
 
@@ -77,8 +77,8 @@ class Stage:
 
 
 def _before_torch(work: Work) -> None:
-    bound(work.recipe.train, work.log)
-    settle(work.recipe.train, work.log)
+    limit_isa(work.recipe.train, work.log)
+    set_thread_policy(work.recipe.train, work.log)
 
 
 def _corpus_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, Any]:

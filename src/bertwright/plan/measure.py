@@ -26,7 +26,7 @@ from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.network import build_network
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.setup.training_environment import torch_set_for, training_device
 from bertwright.train.step import StepSettings, train_step
 
@@ -49,12 +49,12 @@ def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: flo
         }
 
 
-def _trained(recipe: Recipe) -> Trained:
+def _trained(recipe: Recipe) -> Trainee:
     network = build_network(recipe.network(), recipe.train, training_device(recipe.train.device))
-    return network.trained(Single(network.model, recipe.optim), Ranks(), PAIRS.get(recipe.examples.plan, "nsp"))
+    return network.trainee(Single(network.model, recipe.optim), Ranks(), PAIRS.get(recipe.examples.plan, "nsp"))
 
 
-def _measured(trained: Trained, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
+def _measured(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
     """Time steps of one and of two micro-batches: the difference is one micro-batch, the rest is the update."""
     batch = synthetic(recipe, work, sequences)
     room = Room(sequences, work.phase.length, work.phase.masking.most(work.phase.length))
@@ -71,7 +71,7 @@ def _measured(trained: Trained, recipe: Recipe, work: PhaseWork, sequences: int,
     return Measured(each, max(one - each, 0.0), today())
 
 
-def _step(trained: Trained, batch: MicroBatch, room: Room, number: int) -> float:
+def _step(trained: Trainee, batch: MicroBatch, room: Room, number: int) -> float:
     """Seconds of a step of `number` equal micro-batches."""
     batches: list[PackedBatch] = [trained.read(batch, room) for _ in range(number)]
     totals = {term: number * getattr(batch.counts, _COUNTED[what]) for term, what in trained.objective.counted.items()}

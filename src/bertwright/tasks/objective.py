@@ -79,7 +79,7 @@ def scores_of(objective: Objective, sums: Iterable[Tensor]) -> Scores:
 def _sums(term: Summed) -> Tensor:
     """The sums of one term, [3], float64; the number of correct predictions is NaN for a term without accuracy."""
     loss = term.loss_sum.double()
-    right = torch.full_like(loss, math.nan) if term.right_sum is None else term.right_sum.double()
+    right = torch.full_like(loss, math.nan) if term.correct_sum is None else term.correct_sum.double()
     return torch.stack([loss, right, term.weight_sum.double()])
 
 

@@ -43,7 +43,7 @@ class Summed(Protocol):
         """Σ weight · loss, in nats unless the term says otherwise: a scalar, differentiable once."""
 
     @property
-    def right_sum(self) -> Tensor | None:
+    def correct_sum(self) -> Tensor | None:
         """Σ weight of the correct predictions: a scalar; None for a term without a notion of accuracy."""
 
     @property
@@ -70,7 +70,7 @@ class Term:
         return cross_entropy_sum(self.logits, self.labels, self.weights)
 
     @property
-    def right_sum(self) -> Tensor:
+    def correct_sum(self) -> Tensor:
         """Σ weight of the predictions whose top class is the correct one: a scalar."""
         return ((self.logits.argmax(-1) == self.labels) * self.weights).sum()
 

@@ -10,8 +10,7 @@ from typing import Any
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.train.guard import refuse_no_update
-from bertwright.train.monitor.expected import OUTSIDE, outside
-from bertwright.train.monitor.step_stats import Window, digits_of, full_times, heldout_values, time_left, whole_sum
+from bertwright.train.monitor.step_stats import StepStats, digits_of, full_times, heldout_values, time_left, whole_sum
 from bertwright.train.scoring import ScoringStopped, score_heldout
 from bertwright.train.session import Session
 from bertwright.train.settings.phases import ACCURACY, Phase
@@ -19,16 +18,16 @@ from bertwright.train.state import State
 
 
 def after_step(
-    session: Session, phase: Phase, state: State, window: Window, micro_batches: list[MicroBatch]
-) -> tuple[State, Window]:
+    session: Session, phase: Phase, state: State, stats: StepStats, micro_batches: list[MicroBatch]
+) -> tuple[State, StepStats]:
     """Score, log and save when due. The row is written before the checkpoint, so no checkpoint lacks its row."""
-    ranks, step, began = session.trained.ranks, state.data_step, time.perf_counter()
-    session.check_written()
+    ranks, step, began = session.trainee.ranks, state.data_step, time.perf_counter()
+    session.checkpoints.check_written()
     state = replace(state, phase_end=phase.over(step, state.phase_seconds))
     # A signal reaches ranks at different steps, or only one rank; all must stop after the same step.
-    asked = session.asked
-    notice, stop = ranks.any_of(asked.to_save(), asked.to_stop())
-    scored = state.phase_end or window.part_ends or phase.due(phase.evaluate_every, step)
+    requests = session.requests
+    notice, stop = ranks.any_of(requests.to_save(), requests.to_stop())
+    scored = state.phase_end or stats.part_ends or phase.due(phase.evaluate_every, step)
     scores: Mapping[str, float | None] = {}
     if scored:
         try:
@@ -39,32 +38,32 @@ def after_step(
     refuse_no_update(session, phase, state)
     if not state.unscored:
         _say_schedule_cut(session, phase, state)
-    due = state.phase_end or window.part_ends or phase.due(phase.checkpoint_every, step)
+    due = state.phase_end or stats.part_ends or phase.due(phase.checkpoint_every, step)
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
     if save or row_is_due(phase, step):  # on all ranks, because the hash is an all-reduce
-        flops, batch = whole_sum(ranks, window.flops), digits_of(ranks, micro_batches)
+        flops, batch = whole_sum(ranks, stats.flops), digits_of(ranks, micro_batches)
         state = replace(state, flops=None if state.flops is None else state.flops + flops)
-        row = window.row(phase, state, scores) | session.meter.row(flops, window.seconds)
-        _record(session, phase, state, window, row | {"batch": batch, "saved": save})
-        window = Window()
+        row = stats.row(phase, state, scores) | session.monitor.throughput.row(flops, stats.seconds)
+        _record(session, phase, state, stats, row | {"batch": batch, "saved": save})
+        stats = StepStats()
     if save:
         saving = time.perf_counter()
-        session.save(replace(state, due=due), wait=stop or notice or state.phase_end)
-        session.forecast.saving = time.perf_counter() - saving
+        session.checkpoints.save(replace(state, due=due), wait=stop or notice or state.phase_end)
+        session.monitor.forecast.saving = time.perf_counter() - saving
     # Scoring and saving do not count towards the next step's time, or throughput would drop after each of them.
-    window.began = time.perf_counter()
-    state = replace(state, other_seconds=state.other_seconds + window.began - began)
+    stats.began = time.perf_counter()
+    state = replace(state, other_seconds=state.other_seconds + stats.began - began)
     if stop and (state.unscored or not state.phase_end):
         raise _interrupted(session, phase, step)
-    return state, window
+    return state, stats
 
 
 def _interrupted(session: Session, phase: Phase, step: int) -> Interrupted:
     """Return the error that ends a training that was asked to stop; all ranks must call this together."""
-    ranks = session.trained.ranks
+    ranks = session.trainee.ranks
     ranks.barrier()  # if a rank exits early, the launcher kills the others while rank 0 is still writing
-    by = "a signal" if ranks.any(session.asked.signalled()) else "a notice that the cloud reclaims a machine"
+    by = "a signal" if ranks.any(session.requests.signalled()) else "a notice that the cloud reclaims a machine"
     return Interrupted(
         f"stopped by {by} after step {step:,} of {phase.steps:,}; everything is saved. Run the same command again to "
         "continue."
@@ -83,20 +82,16 @@ def score_late(session: Session, phase: Phase, state: State) -> State:
     refuse_no_update(session, phase, state)
     _say_schedule_cut(session, phase, state)
     state = replace(state, unscored=False, due=state.due or state.phase_end)
-    session.complete(state.total_steps, heldout_values(scores))
-    session.save(state, wait=True)
+    session.monitor.complete(state.total_steps, heldout_values(scores))
+    session.checkpoints.save(state, wait=True)
     return replace(state, other_seconds=state.other_seconds + time.perf_counter() - began)
 
 
-def _record(session: Session, phase: Phase, state: State, window: Window, row: dict[str, Any]) -> None:
+def _record(session: Session, phase: Phase, state: State, stats: StepStats, row: dict[str, Any]) -> None:
     """Write the metrics row with the remaining time, and log when the loss or the time is outside its expected band."""
-    if left := outside(session.expected, row, window.steps):
-        session.log.say(f"train: {left}")
-        row[OUTSIDE] = left
-    seconds = full_times(phase, state, window)
-    if left := session.expected_time.outside(phase, seconds):
-        session.log.say(f"train: {left}")
-    session.record(row | time_left(session.forecast, phase, state, seconds))
+    seconds = full_times(phase, state, stats)
+    session.monitor.check_expected(row, stats.steps, phase, seconds)
+    session.monitor.record(row | time_left(session.monitor.forecast, phase, state, seconds))
 
 
 def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
@@ -105,7 +100,7 @@ def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
     if phase.target_accuracy is not None and (reached or state.phase_end):
         found = f"{100 * state.heldout.get(ACCURACY, 0.0):.2f} %"
         what = f"reached its target of {100 * phase.target_accuracy:g} %" if reached else "did not reach its target"
-        session.log.say(
+        session.monitor.log.say(
             f"train: phase {phase.index} ends after step {state.data_step:,} of {phase.steps:,}: held-out accuracy of "
             f"masked tokens {what} ({found})"
         )
@@ -119,7 +114,7 @@ def _say_schedule_cut(session: Session, phase: Phase, state: State) -> None:
         return
     stopped, planned = (phase.rate(max(done - 1, 0), 0.0) for done in (state.optimizer_step, state.data_step))
     if stopped != planned:
-        session.log.say(
+        session.monitor.log.say(
             f"train: phase {phase.index} ends after {state.data_step:,} steps with {state.optimizer_step:,} updates, "
             f"because {missing:,} were dropped or undone. The learning rate follows the updates, so it stops at "
             f"{stopped:.2g} instead of {planned:.2g}"
@@ -143,6 +138,6 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     _say_schedule_cut(session, phase, state)
     state, scores = score_heldout(session, phase, state)
     if not scored_before:
-        session.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})
-    session.save(replace(state, due=True), wait=True)
+        session.monitor.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})
+    session.checkpoints.save(replace(state, due=True), wait=True)
     return replace(state, other_seconds=state.other_seconds + time.perf_counter() - began)

@@ -41,7 +41,7 @@ def _limit(factor: float, window: int, before: Sequence[float]) -> float:
     return factor * statistics.median(before) if factor and len(before) >= window else math.inf
 
 
-def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
+def record_update(guard: GuardConfig, state: State, result: StepResult) -> State:
     """Return the state with an applied update's norm and loss added to the history that later updates are judged by,
     unless it had nothing to predict."""
     if not result.applied or result.empty:
@@ -52,7 +52,7 @@ def noted(guard: GuardConfig, state: State, result: StepResult) -> State:
     return replace(state, norms=norms, losses=losses)
 
 
-def go_back(session: Session, phase: Phase, state: State) -> State:
+def roll_back(session: Session, phase: Phase, state: State) -> State:
     """Return the state to continue with after too many dropped updates: an earlier checkpoint's, but at the current
     batch.
 
@@ -60,26 +60,26 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
     more), or if there is no such checkpoint.
     """
     guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
-    ranks = session.trained.ranks
-    session.wait_written()
+    ranks = session.trainee.ranks
+    session.checkpoints.wait_written()
     ranks.barrier()  # rank 0 may still be writing the checkpoint that the others look for
-    checkpoint = newest_sound(session.folder, session.log) if gone_back < guard.returns else None
+    checkpoint = newest_sound(session.checkpoints.folder, session.monitor.log) if gone_back < guard.returns else None
     # Also if this rank found none: a rank that stops while others go back would leave them waiting.
     assert_equal(ranks, checkpoint.path.name if checkpoint else "none", "the checkpoint to go back to")
     if checkpoint is None:
         raise _stopped(session, phase, state, gone_back)
     before, weights, moments = load(checkpoint)
-    trained = session.trained
-    trained.engine.load(moments, weights)
-    if session.averaging:
-        session.averaging.load(load_average(checkpoint), trained.model.state_dict())
+    trainee = session.trainee
+    trainee.engine.load(moments, weights)
+    if session.trainee.averaging:
+        session.trainee.averaging.load(load_average(checkpoint), trainee.model.state_dict())
     left_out, applied, same_phase = _since(before, state), before.optimizer_step, before.phase == phase.index
     if not same_phase:  # the hand-overs since then are repeated
-        if any(each.restart_bias_correction for each in session.forecast.phases[before.phase + 1 : phase.index + 1]):
-            trained.engine.restart_steps()
+        if any(each.restart_bias_correction for each in session.phases[before.phase + 1 : phase.index + 1]):
+            trainee.engine.restart_steps()
         applied = 0
     last = f". Phase {phase.index} ends here, with the weights of that checkpoint, because these are its last batches"
-    session.log.say(
+    session.monitor.log.say(
         f"train: {state.skipped_in_a_row} updates in a row were dropped: training returns to {checkpoint.path.name} "
         f"and skips the batches {_said(left_out)}{last if phase.over(state.data_step, state.phase_seconds) else ''}"
     )
@@ -88,7 +88,7 @@ def go_back(session: Session, phase: Phase, state: State) -> State:
         optimizer_step=applied,
         norms=before.norms if same_phase else (),
         losses=before.losses if same_phase else (),
-        scale=scale_from(trained.precision.config, before.scale),
+        scale=scale_from(trainee.precision.config, before.scale),
         skipped_in_a_row=0,
         left_out=(*state.left_out, *left_out),
     )
@@ -102,7 +102,7 @@ def refuse_no_update(session: Session, phase: Phase, state: State) -> None:
     if not state.phase_end or state.optimizer_step:
         return
     # Bad updates are counted over the ends of phases: the next one may go back, or recover.
-    if state.skipped_in_a_row and phase.index + 1 < len(session.forecast.phases):
+    if state.skipped_in_a_row and phase.index + 1 < len(session.phases):
         return
     scale = state.scale
     if scale is None or state.skipped_in_a_row:  # overflows that lowered the scale are not counted there
@@ -161,11 +161,11 @@ def _tell(session: Session, phase: Phase, state: State, why: str) -> None:
 
     Without a checkpoint there is no page yet; only the row is written. Ranks without metrics write nothing.
     """
-    if session.metrics is None:
+    if session.monitor.metrics is None:
         return
     place = {"phase": phase.index, "step": state.data_step, "steps": phase.steps, "total_steps": state.total_steps}
     # A separate row, which is cut with the others after the checkpoint when training resumes from there.
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    session.metrics.write({"time": now, **place, "saved": False, "stopped": why})
-    for newest in sorted(session.folder.glob("step-*"))[-1:]:
-        session.saved(newest)
+    session.monitor.metrics.write({"time": now, **place, "saved": False, "stopped": why})
+    for newest in sorted(session.checkpoints.folder.glob("step-*"))[-1:]:
+        session.checkpoints.saved(newest)

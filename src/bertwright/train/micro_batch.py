@@ -23,7 +23,7 @@ from bertwright.examples.loader import Loader, StepCounts
 from bertwright.model.batch import PackedBatch
 from bertwright.train.monitor.session_record import micro_batching_of
 from bertwright.train.settings.phases import Phase
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.state import State
 
 
@@ -39,9 +39,9 @@ class Drawn(NamedTuple):
 class BatchSource:
     """Provides a rank's share of each step of a phase, in smaller micro-batches once memory has run out."""
 
-    def __init__(self, phase: Phase, trained: Trained, log: Log) -> None:
-        self.phase, self.ranks, self.log = phase, trained.ranks, log
-        self._to_compute, self._prepare = trained.to_compute, trained.prepare
+    def __init__(self, phase: Phase, trainee: Trainee, log: Log) -> None:
+        self.phase, self.ranks, self.log = phase, trainee.ranks, log
+        self._to_compute, self._prepare = trainee.to_compute, trainee.prepare
 
     def fetch(self, step: int) -> tuple[Drawn, StepCounts]:
         """Return the rank's share of `step`, and its counts of the next step; called on another thread."""
@@ -70,7 +70,7 @@ class BatchSource:
             "phase"
         )
 
-    def noted(self, state: State) -> State:
+    def record_update(self, state: State) -> State:
         """Return the state with the current size recorded, so that a resumed run uses it."""
         *earlier, last = state.sessions
         sizes, index = list(last["micro_batches"]), self.phase.index

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +22,12 @@ from bertwright.examples.loader import StepCounts
 from bertwright.model.batch import to_device
 from bertwright.tasks.members import task_of
 from bertwright.train.after_step import after_step, end_now, row_is_due, score_late
-from bertwright.train.checkpoints.finalize import finish, finished_before, unseal
-from bertwright.train.guard import go_back, loss_limit, norm_limit, noted
+from bertwright.train.checkpoints.finalize import finalize, handle_finished, reopen
+from bertwright.train.guard import loss_limit, norm_limit, record_update, roll_back
 from bertwright.train.micro_batch import BatchSource, Drawn, prefetch
 from bertwright.train.monitor.expected import Bands
 from bertwright.train.monitor.session_record import trained_in
-from bertwright.train.monitor.step_stats import Window
+from bertwright.train.monitor.step_stats import StepStats
 from bertwright.train.precision.loss_scale import is_lower, scale_after
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.scoring import choose_weights
@@ -37,7 +37,7 @@ from bertwright.train.settings.phases import Phase
 from bertwright.train.setup.build import build, say_baseline
 from bertwright.train.setup.job import job_of
 from bertwright.train.setup.open_session import mirrored, open_session
-from bertwright.train.setup.training_environment import started
+from bertwright.train.setup.training_environment import training_environment
 from bertwright.train.state import State
 from bertwright.train.step import MicroBatchTooLargeError, StepResult, StepSettings, train_step
 
@@ -62,38 +62,38 @@ def run(
     """
     job = job_of(settings, inputs, context.out, scored_after, saved, step_bands)
     if done := finished(job.out, job.identity):
-        finished_before(job, context.log)
+        handle_finished(job, context.log)
         return done
     task_of(job.config.objective).check(job.network, [phase.length for phase in job.config.phases], inputs.vocab)
-    with started(job, context.log) as (ranks, asked):
+    with training_environment(job, context.log) as (ranks, requests):
         log = context.log if ranks.first else SILENT
-        built = build(job, ranks, log)
+        job, trainee, state = build(job, ranks, log)
         if ranks.first:
-            unseal(job)
-        with mirrored(job, built, log) as job:
+            reopen(job)
+        with mirrored(job, ranks, log) as job:
             say_baseline(inputs.examples.counts["heldout"], log)
-            with open_session(job, built, asked, log) as session:
-                state = train(session, built.phases, built.state)
+            with open_session(job, trainee, state, requests, log) as session:
+                state = train(session, state)
                 chosen = choose_weights(session, job.phases[-1], state, job.config.averaging)
             # On all ranks, although only rank 0 writes: a sharded engine has to collect the parts.
-            weights, _ = built.trained.engine.gather()
+            weights, _ = trainee.engine.gather()
             if ranks.first:
                 log.say(f"train: {trained_in(state)}")
-                finish(job, weights, chosen)
+                finalize(job, weights, chosen)
         # If a rank exited early, the launcher would kill rank 0 while it is still writing.
         ranks.barrier()
     # The others do not look: on another machine, a mounted storage may show late what rank 0 has written.
     return open_artifact(job.out, "train") if ranks.first else None
 
 
-def train(session: Session, phases: Sequence[Phase], state: State) -> State:
+def train(session: Session, state: State) -> State:
     """Train from `state` to the end of the last phase."""
-    for phase in phases[state.phase :]:
+    for phase in session.phases[state.phase :]:
         if state.phase < phase.index:
             # NVIDIA's hand-over: the moments are kept, the bias correction restarts with the phase.
             if phase.restart_bias_correction:
-                session.trained.engine.restart_steps()
-            ended = phases[state.phase]
+                session.trainee.engine.restart_steps()
+            ended = session.phases[state.phase]
             state = state.handed_over(phase.index, state.data_step < ended.steps, ended.target_accuracy)
         if state.unscored:
             state = score_late(session, phase, state)
@@ -107,29 +107,29 @@ def train(session: Session, phases: Sequence[Phase], state: State) -> State:
 
 def train_phase(session: Session, phase: Phase, state: State) -> State:
     """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
-    trained, loader = session.trained, phase.loader
-    ranks, source = trained.ranks, BatchSource(phase, trained, session.log)
+    trainee, loader = session.trainee, phase.loader
+    ranks, source = trainee.ranks, BatchSource(phase, trainee, session.monitor.log)
     # Each fetch also returns the counts of the next step, so that their all-reduce runs one step ahead.
     ahead = prefetch(source.fetch, state.data_step, phase.steps)
     # The first step has no predecessor to fetch its counts.
     pending = ranks.all_reduce_async(loader.counts(state.data_step, ranks.rank, ranks.world))
-    window, name = Window(began=time.perf_counter()), f"phase {phase.index}"
-    session.progress(name, state.data_step, phase.steps, "steps")
+    stats, name = StepStats(began=time.perf_counter()), f"phase {phase.index}"
+    session.monitor.progress(name, state.data_step, phase.steps, "steps")
     for (drawn, next_counts), waited in ahead:
         counts = StepCounts(*pending.result())
         pending = ranks.all_reduce_async(next_counts)
         # Based on applied updates, not on batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        with session.profiled(waited) as taken:
-            result = _step(replace(session, trained=taken), source, state, (drawn, counts), rate)
-        if session.averaging:  # before the step's time is taken, because it is part of it
-            session.averaging.after(trained.model.state_dict(), state.total_steps + 1, result.applied)
-        window.rate, window.flops = rate, window.flops + session.meter.flops(drawn.micro_batches)
-        seconds = _agreed(ranks, phase, window.add(result, counts.tokens, waited))
-        window.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
+        with session.monitor.profiled(trainee, waited) as taken:
+            result = _step(replace(session, trainee=taken), source, state, (drawn, counts), rate)
+        if session.trainee.averaging:  # before the step's time is taken, because it is part of it
+            session.trainee.averaging.after(trainee.model.state_dict(), state.total_steps + 1, result.applied)
+        stats.rate, stats.flops = rate, stats.flops + session.monitor.throughput.flops(drawn.micro_batches)
+        seconds = _agreed(ranks, phase, stats.add(result, counts.tokens, waited))
+        stats.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         state = _advanced(session, source, state, result, counts, seconds)
-        session.progress(name, state.data_step, phase.steps, "steps")
-        state, window = after_step(session, phase, state, window, drawn.micro_batches)
+        session.monitor.progress(name, state.data_step, phase.steps, "steps")
+        state, stats = after_step(session, phase, state, stats, drawn.micro_batches)
         if state.phase_end:  # before its last step, if its time is used up
             break
     ahead.close()
@@ -142,8 +142,8 @@ def _step(
 ) -> StepResult:
     """Train one step on a global batch, of which this rank has drawn its share; retry with smaller micro-batches if
     memory runs out."""
-    trained, phase, (drawn, counts) = session.trained, source.phase, batch
-    totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
+    trainee, phase, (drawn, counts) = session.trainee, source.phase, batch
+    totals = {term: getattr(counts, what) for term, what in trainee.objective.counted.items()}
     settings = StepSettings(
         rate,
         # Derived from the step instead of a generator's state: a resumed run draws the same dropout with nothing saved.
@@ -154,13 +154,13 @@ def _step(
         accuracy=row_is_due(phase, state.data_step + 1),
         may_run_out=phase.finds_micro_batch,
     )
-    device = trained.precision.device
+    device = trainee.precision.device
     while True:
         prepared = source.current(state.data_step, drawn).prepared
         try:
-            with trained.ranks.on_device(device):
+            with trainee.ranks.on_device(device):
                 # Each batch is moved to the device when needed, so that memory does not grow with accumulation.
-                return train_step(trained, (to_device(batch, device) for batch in prepared), totals, settings)
+                return train_step(trainee, (to_device(batch, device) for batch in prepared), totals, settings)
         except MicroBatchTooLargeError:
             # Do not halve here: until this block is left, the exception references the tensors that fill the memory.
             if not source.can_halve(state.data_step):
@@ -172,14 +172,14 @@ def _advanced(
     session: Session, source: BatchSource, state: State, result: StepResult, counts: StepCounts, seconds: float
 ) -> State:
     """Return the state after a step that took `seconds`, with the loss scale and the guard updated."""
-    trained, phase = session.trained, source.phase
-    scale = scale_after(trained.precision.config, state.scale, math.isfinite(result.grad_norm))
+    trainee, phase = session.trainee, source.phase
+    scale = scale_after(trainee.precision.config, state.scale, math.isfinite(result.grad_norm))
     sequences = phase.loader.settings.batches.at(state.data_step)
     # If the loss is finite and the scale can be lowered, it was too high, which says nothing about the weights.
     overflowed = math.isfinite(result.loss) and is_lower(scale, state.scale)
     state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale, overflowed)
-    state = noted(session.guard, source.noted(state), result)
-    return go_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
+    state = record_update(session.guard, source.record_update(state), result)
+    return roll_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 
 
 def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:

@@ -32,22 +32,22 @@ def score_heldout(
     any number of ranks. With `may_stop`, raises `ScoringStopped` on all ranks when one of them is asked to stop:
     scoring may take longer than a scheduler or a cloud waits before it ends the process.
     """
-    began, trained = time.perf_counter(), session.trained
-    rank, world = trained.ranks.rank, trained.ranks.world
+    began, trainee = time.perf_counter(), session.trainee
+    rank, world = trainee.ranks.rank, trainee.ranks.world
     batches = phase.heldout()
     # A slot per batch, not a total per rank: floating-point sums depend on the order of addition.
-    sums = torch.zeros(len(batches), len(trained.objective.counted), 3, dtype=torch.float64)
-    with trained.precision.forward():
-        own_sums = score_sums(trained.objective, trained.network(), _batches(session, phase, may_stop))
+    sums = torch.zeros(len(batches), len(trainee.objective.counted), 3, dtype=torch.float64)
+    with trainee.precision.forward():
+        own_sums = score_sums(trainee.objective, trainee.network(), _batches(session, phase, may_stop))
     own = len(range(rank, len(batches), world))
     if own:
         sums[rank::world] = torch.stack(own_sums[:own])
-    trained.ranks.all_reduce([sums])
-    scores = scores_of(trained.objective, sums)
-    session.forecast.scored(phase, time.perf_counter() - began)
+    trainee.ranks.all_reduce([sums])
+    scores = scores_of(trainee.objective, sums)
+    session.monitor.forecast.scored(phase, time.perf_counter() - began)
     # JSON has no NaN, and a checkpoint must not count as the best one because its score is not a number.
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
-    return replace(state, heldout=finite if judged_by(trained.objective) in finite else {}), scores
+    return replace(state, heldout=finite if judged_by(trainee.objective) in finite else {}), scores
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,15 @@ def choose_weights(session: Session, phase: Phase, state: State, config: Averagi
 
     Those are the last weights if no average is kept or, with a log message, if training ended before it began.
     """
-    average = session.averaging.average() if session.averaging else {}
-    if not average or session.averaging is None or isinstance(config, NoAveragingConfig):
-        if session.averaging:
-            session.log.say(
+    average = session.trainee.averaging.average() if session.trainee.averaging else {}
+    if not average or session.trainee.averaging is None or isinstance(config, NoAveragingConfig):
+        if session.trainee.averaging:
+            session.monitor.log.say(
                 "train: no average of the weights was made, because training ended before its first step: the model "
                 "has the last weights"
             )
         return Chosen(state)
-    model = session.trained.model
+    model = session.trainee.model
     last = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     model.load_state_dict(average)
     averaged, _ = score_heldout(session, phase, state)
@@ -82,10 +82,10 @@ def choose_weights(session: Session, phase: Phase, state: State, config: Averagi
     kept = better if config.keep == "better" else "average"
     if kept == "last":
         model.load_state_dict(last)
-    described = session.averaging.description()
-    told = f"{judged_by(session.trained.objective)} {_said(averaged)} and the last weights {_said(state)}"
+    described = session.trainee.averaging.description()
+    told = f"{judged_by(session.trainee.objective)} {_said(averaged)} and the last weights {_said(state)}"
     remedy = "" if kept == better else "; with train.averaging.keep=better it would have the last weights"
-    session.log.say(
+    session.monitor.log.say(
         f"train: on held-out data, the average of the weights ({described}) scores {told}: the model has the "
         f"{'average' if kept == 'average' else 'last weights'}{remedy}"
     )
@@ -112,15 +112,15 @@ def _said(state: State) -> str:
 def _batches(session: Session, phase: Phase, may_stop: bool) -> Iterator[PackedBatch]:
     """Yield this rank's held-out batches, reporting progress. If all ranks must make the same number of forward passes
     and another rank has one more, yield an extra batch at the end."""
-    batches, ranks = phase.heldout(), session.trained.ranks
+    batches, ranks = phase.heldout(), session.trainee.ranks
     rank, world = ranks.rank, ranks.world
     for number, batch in enumerate(batches):
-        session.progress("scoring", number, len(batches), "batches")
+        session.monitor.progress("scoring", number, len(batches), "batches")
         # Once for every batch of rank 0: all ranks count to the same number, also those without a last batch.
-        if may_stop and number % world == 0 and ranks.any(session.asked.to_stop()):
+        if may_stop and number % world == 0 and ranks.any(session.requests.to_stop()):
             raise ScoringStopped
         if number % world == rank:
-            yield session.trained.read(batch, phase.heldout_shape)
-    if not session.trained.engine.whole and 0 < len(batches) % world <= rank:
-        yield session.trained.read(batches[-1], phase.heldout_shape)
-    session.progress("scoring", len(batches), len(batches), "batches")
+            yield session.trainee.read(batch, phase.heldout_shape)
+    if not session.trainee.engine.whole and 0 < len(batches) % world <= rank:
+        yield session.trainee.read(batches[-1], phase.heldout_shape)
+    session.monitor.progress("scoring", len(batches), len(batches), "batches")

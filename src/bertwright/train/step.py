@@ -19,7 +19,7 @@ from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.model.dropout import seed_dropout
 from bertwright.tasks.terms import Summed
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 
 
 class MicroBatchTooLargeError(torch.cuda.OutOfMemoryError):
@@ -69,7 +69,7 @@ class StepResult:
 
 
 def train_step(
-    trained: Trained,
+    trainee: Trainee,
     batches: Iterable[PackedBatch],
     totals: Mapping[str, int],
     update: StepSettings,
@@ -77,28 +77,28 @@ def train_step(
     """Train on one global batch, of which `batches` is this rank's share, processed one after another; `totals` has the
     global N of each term."""
     # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them.
-    trained.model.zero_grad(set_to_none=True)
-    if trained.graph.kind == "compiled" and trained.precision.device.type == "cuda":
+    trainee.model.zero_grad(set_to_none=True)
+    if trainee.graph.kind == "compiled" and trainee.precision.device.type == "cuda":
         # Except with CUDA graphs: a replay overwrites the gradients of the previous one, so they are added to separate
         # memory and never kept.
-        for parameter in trained.model.parameters():
+        for parameter in trainee.model.parameters():
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
-    sums = _agreed_sums(trained, batches, totals, update)
-    norm = trained.engine.reduce(update.loss_scale)
-    trained.ranks.all_reduce([sums])
+    sums = _agreed_sums(trainee, batches, totals, update)
+    norm = trainee.engine.reduce(update.loss_scale)
+    trainee.ranks.all_reduce([sums])
     # The only read of device results in a step: the host must know whether to update, because the schedule follows
     # updates.
     *read, loss, grad_norm = torch.cat([sums, norm[None]]).tolist()
     applied = _is_good(grad_norm, update.norm_limit) and _is_good(loss, update.loss_limit)
     if applied:
-        trained.engine.update(update.learning_rate)
+        trainee.engine.update(update.learning_rate)
     # The losses, followed by the shares of correct predictions if those were requested.
-    losses, rights = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
-    means, guessed = (
+    losses, correct = (dict(zip(totals, part, strict=False)) for part in (read, read[len(totals) :]))
+    means, accuracies = (
         {name: value if totals[name] else None for name, value in values.items()}
-        for values in (losses, {name: right for name, right in rights.items() if not math.isnan(right)})
+        for values in (losses, {name: right for name, right in correct.items() if not math.isnan(right)})
     )
-    return StepResult(means, grad_norm, applied, guessed, loss)
+    return StepResult(means, grad_norm, applied, accuracies, loss)
 
 
 def _is_good(value: float, limit: float) -> bool:
@@ -107,34 +107,34 @@ def _is_good(value: float, limit: float) -> bool:
 
 
 def _agreed_sums(
-    trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
+    trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
 ) -> Tensor:
     """As `_sums`; if memory may run out, raises `MicroBatchTooLargeError` on all ranks as soon as it does on one."""
     if not update.may_run_out:
-        return _sums(trained, batches, totals, update)
+        return _sums(trainee, batches, totals, update)
     sums, full = None, ""
     try:
-        sums = _sums(trained, batches, totals, update)
+        sums = _sums(trainee, batches, totals, update)
     except torch.cuda.OutOfMemoryError as error:
         full = str(error)
     # Before the first all-reduce of gradients, in which a rank without gradients would leave the others waiting.
-    if trained.ranks.any(sums is None) or sums is None:
+    if trainee.ranks.any(sums is None) or sums is None:
         raise MicroBatchTooLargeError(full or "CUDA out of memory on another rank.")
     return sums
 
 
-def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
+def _sums(trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
     """Return this rank's contribution to each term's mean, to its share of correct predictions if requested, and to the
     loss: [terms + 1] or [2 terms + 1] float64 on the device. Computes the gradients of the loss."""
-    network = trained.network()
+    network = trainee.network()
     # Summed on the device: reading them for each micro-batch would make the host wait every time.
-    sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trained.precision.device)
+    sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trainee.precision.device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
-        trained.ranks.count_pass()
+        trainee.ranks.count_pass()
         # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
-        seed_dropout(trained.precision.device, rng.key(update.dropout_key, micro_step, trained.ranks.rank))
-        with trained.precision.forward():
-            terms = trained.objective.terms(network, batch)
+        seed_dropout(trainee.precision.device, rng.key(update.dropout_key, micro_step, trainee.ranks.rank))
+        with trainee.precision.forward():
+            terms = trainee.objective.terms(network, batch)
             means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}
             # A term with share 0 is only measured, and has no backward pass.
             loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
@@ -143,7 +143,7 @@ def _sums(trained: Trained, batches: Iterable[PackedBatch], totals: Mapping[str,
             measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
         del terms
         # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
-        trained.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
+        trainee.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
         sums += torch.stack([*measured, loss.detach()])
     return sums
 
@@ -161,5 +161,5 @@ def _until_last(batches: Iterable[PackedBatch]) -> Iterator[tuple[PackedBatch, b
 
 def _right(term: Summed) -> Tensor:
     """Return the number of correct predictions, a scalar; NaN if the term predicts nothing."""
-    right = term.right_sum
+    right = term.correct_sum
     return torch.full_like(term.weight_sum, math.nan) if right is None else right

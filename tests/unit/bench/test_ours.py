@@ -11,7 +11,7 @@ from bertwright.bench.training import Step, Training
 from bertwright.bench.workload import loader_of
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.monitor.throughput import Meter
+from bertwright.train.monitor.throughput import Throughput
 from bertwright.train.setup.trainee import Trained
 from bertwright.train.step import StepSettings, train_step
 
@@ -71,8 +71,8 @@ def test_attention_dropout_is_done_and_not_only_noted() -> None:
 def test_the_floor_is_a_steps_operations_at_the_speed_of_the_products(
     speed: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def meter(model: PreTrainingModel, *_: object) -> Meter:
-        return Meter(model.config, torch.device("cpu"), speed)
+    def meter(model: PreTrainingModel, *_: object) -> Throughput:
+        return Throughput(model.config, torch.device("cpu"), speed)
 
     monkeypatch.setattr(side, "build_meter", meter)
     loader, config = loader_of(SMALL), _trained(SMALL, ONE).model.config
@@ -86,9 +86,9 @@ def test_the_floor_is_a_steps_operations_at_the_speed_of_the_products(
 def test_the_floor_is_measured_before_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def meter(model: PreTrainingModel, *_: object) -> Meter:
+    def meter(model: PreTrainingModel, *_: object) -> Throughput:
         asked.append(torch.get_num_threads())
-        return Meter(model.config, torch.device("cpu"), 1e9)
+        return Throughput(model.config, torch.device("cpu"), 1e9)
 
     monkeypatch.setattr(side, "build_meter", meter)
     before = torch.get_num_threads()
@@ -109,10 +109,10 @@ def test_bfloat16_is_what_products_are_computed_in(monkeypatch: pytest.MonkeyPat
         pytest.skip("this processor has no unit for bfloat16")
     seen = []
 
-    def meter(model: PreTrainingModel, precision: object, *_: object) -> Meter:
+    def meter(model: PreTrainingModel, precision: object, *_: object) -> Throughput:
         with precision.forward():  # type: ignore[attr-defined]
             seen.append(torch.ones(1, 1).mm(torch.ones(1, 1)).dtype)
-        return Meter(model.config, torch.device("cpu"), 1e9)
+        return Throughput(model.config, torch.device("cpu"), 1e9)
 
     monkeypatch.setattr(side, "build_meter", meter)
     ours(SMALL, Training("bf16", 1))(1), ours(SMALL, ONE)(1)

@@ -90,7 +90,7 @@ def test_the_soft_term_is_the_cross_entropy_with_the_teachers_probabilities(
     rough = {torch.float64: 1e-12, torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
     np.testing.assert_allclose(logits.grad.double().numpy(), expected, atol=rough)
     agreed = float((w * (s.argmax(-1) == t.argmax(-1))).sum())
-    assert number(term.right_sum) == agreed and number(term.weight_sum) == 6
+    assert number(term.correct_sum) == agreed and number(term.weight_sum) == 6
 
 
 def test_the_hidden_term_is_one_minus_the_cosine() -> None:
@@ -106,7 +106,7 @@ def test_the_hidden_term_is_one_minus_the_cosine() -> None:
         a, b = one.detach().numpy(), other.detach().numpy()
         losses.append(1 - (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1))
     assert number(term.loss_sum) == pytest.approx(float((weights.numpy() * np.mean(losses, 0)).sum()), rel=1e-12)
-    assert term.right_sum is None and torch.autograd.gradcheck(
+    assert term.correct_sum is None and torch.autograd.gradcheck(
         lambda x: HiddenTerm([x, own[1].detach()], [y.detach() for y in theirs], weights, 1.0).loss_sum, (own[0],)
     )
 
@@ -118,7 +118,7 @@ def test_a_teacher_that_is_the_network_itself_leaves_its_entropy_and_no_angle(tm
     terms = distil.terms(student, batch)
     p = softmax(student(batch)[0].detach().double().numpy() / 3.0)
     assert number(terms["soft"].loss_sum) == pytest.approx(float(-(p * np.log(p)).sum()), rel=1e-6)
-    assert number(terms["soft"].right_sum) == len(batch.labels)
+    assert number(terms["soft"].correct_sum) == len(batch.labels)
     assert number(terms["hidden"].loss_sum) == pytest.approx(0, abs=1e-5)
     assert {name: term.share for name, term in terms.items()} == {"mlm": 2.0, "soft": 5.0 * 9, "hidden": 1.0}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bertwright.train.monitor.step_stats import Window, full_times, time_left
+from bertwright.train.monitor.step_stats import StepStats, full_times, time_left
 from bertwright.train.settings.forecast import Forecast
 from bertwright.train.settings.phases import Phase
 from bertwright.train.state import State
@@ -88,7 +88,7 @@ def test_steps_of_a_batch_that_grows_are_each_taken_as_of_the_full_one() -> None
         interval=lambda *_: (0.0, 100.0),
         remaining=lambda phase, step, pace, spent: pace,
     )
-    window = Window(steps=4, times=[1.0, 1.0, 1.0, 4.0])
+    window = StepStats(steps=4, times=[1.0, 1.0, 1.0, 4.0])
     state = State(data_step=10, total_steps=10)
     left = time_left(forecast, phase, state, full_times(phase, state, window))
     assert paces == [4.0] * 4 and left["remaining_seconds"] == 4.0

@@ -22,7 +22,7 @@ from bertwright.core.errors import DataError, DivergedError, Interrupted, Recipe
 from bertwright.train import run as loop
 from bertwright.train.averaging.ema import Ema
 from bertwright.train.config import GuardConfig
-from bertwright.train.guard import loss_limit, norm_limit, noted
+from bertwright.train.guard import loss_limit, norm_limit, record_update
 from bertwright.train.state import State, state_of
 from bertwright.train.step import StepResult
 
@@ -92,12 +92,12 @@ def test_norms_and_losses_are_judged_by_the_median_of_those_before_them(key: str
     guard, state = GuardConfig(**{key: 5, "window": 10}), State()
     for number in range(12):
         assert (limit(guard, state) == math.inf) == (number < 10), "not before there are enough"
-        state = noted(guard, state, result(float(number), float(number)))
+        state = record_update(guard, state, result(float(number), float(number)))
     assert getattr(state, kept) == tuple(map(float, range(2, 12))) and limit(guard, state) == 5 * 6.5
     assert (state.norms == ()) != (state.losses == ()), "the other is not judged"
-    assert noted(guard, state, result(1e9, 1e9, applied=False)) == state, "a dropped one counts for nothing"
+    assert record_update(guard, state, result(1e9, 1e9, applied=False)) == state, "a dropped one counts for nothing"
     off = GuardConfig()
-    assert limit(off, state) == math.inf and noted(off, State(), result(1.0)) == State()
+    assert limit(off, state) == math.inf and record_update(off, State(), result(1.0)) == State()
 
 
 def test_a_spike_is_dropped_and_counted(train: Train) -> None:

@@ -18,7 +18,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.processor import processor_flags
 from bertwright.train.config import TrainConfig
 from bertwright.train.machine import cpu_isa
-from bertwright.train.machine.cpu_isa import BOUNDS, VARIABLES, bound, in_use, lacking, widest
+from bertwright.train.machine.cpu_isa import BOUNDS, VARIABLES, in_use, lacking, limit_isa, widest
 from bertwright.train.setup import build
 
 ROOT = Path(__file__).parents[3]
@@ -51,10 +51,10 @@ def test_all_three_libraries_are_bounded_and_it_is_said(machine: Callable[..., N
         for name in VARIABLES:
             os.environ.pop(name, None)
         notes = Notes()
-        bound(config(cpu_isa=wanted), notes)  # type: ignore[arg-type]
+        limit_isa(config(cpu_isa=wanted), notes)  # type: ignore[arg-type]
         assert tuple(os.environ[name] for name in VARIABLES) == values and in_use() == wanted
         assert notes.lines == [f"train: instructions up to {wanted} (train.cpu_isa); the processor has amx"]
-        bound(config(cpu_isa=wanted), Notes())  # type: ignore[arg-type] # a rank inherits what its launcher has set
+        limit_isa(config(cpu_isa=wanted), Notes())  # type: ignore[arg-type] # a rank inherits what its launcher has set
 
 
 def test_intels_name_of_two_keys_is_explained() -> None:
@@ -75,7 +75,7 @@ def test_a_training_on_a_cpu_says_its_instructions(train: Callable[..., Any], mo
 
 def test_auto_leaves_all_as_it_is(machine: Callable[..., None]) -> None:
     machine()
-    bound(config(), Notes())  # type: ignore[arg-type]
+    limit_isa(config(), Notes())  # type: ignore[arg-type]
     assert not set(VARIABLES) & os.environ.keys()
 
 
@@ -94,7 +94,7 @@ def test_what_the_processor_lacks_is_refused(
     assert widest() == has and in_use() == has
     assert said in lacking(wanted) and not lacking("auto") and (not has or not lacking(has))
     with pytest.raises(RecipeError, match=rf"train\.cpu_isa = {wanted}, but this processor .*{said}\. Leave it out"):
-        bound(config(cpu_isa=wanted), Notes())  # type: ignore[arg-type]
+        limit_isa(config(cpu_isa=wanted), Notes())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"])
@@ -105,7 +105,7 @@ def test_another_word_in_the_environment_is_refused(
     monkeypatch.setenv(name, "AVX512_CORE_AMX")
     said = r"cpu_isa = avx2 sets ONEDNN_MAX_CPU_ISA=AVX2, but the environment says AVX512_CORE_AMX\. Unset it there"
     with pytest.raises(RecipeError, match=said):
-        bound(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
+        limit_isa(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
     assert in_use() == f"{name}=AVX512_CORE_AMX", "what only one library is told is written down as it was told"
 
 
@@ -113,10 +113,10 @@ def test_once_torch_is_loaded_it_is_refused(machine: Callable[..., None], monkey
     machine()
     monkeypatch.setattr(cpu_isa.sys, "modules", sys.modules | {"torch": torch})
     with pytest.raises(RecipeError, match=r"before torch is loaded.*Set ATEN_CPU_CAPABILITY=avx2 .*before Python"):
-        bound(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
+        limit_isa(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
     for name, value in zip(VARIABLES, BOUNDS["avx2"], strict=True):
         monkeypatch.setenv(name, value)
-    bound(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
+    limit_isa(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bertwright.core.errors import RankError, RecipeError
-from bertwright.train.ranks.rendezvous import _KEY, _line, meet, our_name
+from bertwright.train.ranks.rendezvous import _KEY, _line, our_name, rendezvous
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 def test_an_address_that_is_not_said_is_asked_for(port: int, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.delenv(missing)
     with pytest.raises(RecipeError, match=f"{missing}.*Start them with torchrun, or set both, or unset WORLD_SIZE"):
-        meet(0, 2, 1.0)
+        rendezvous(0, 2, 1.0)
 
 
 def test_a_port_that_is_none_is_an_error(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_PORT", "many")
     with pytest.raises(RecipeError, match="many"):
-        meet(0, 2, 1.0)
+        rendezvous(0, 2, 1.0)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -48,7 +48,7 @@ def test_every_rank_is_a_peer_of_the_first_and_the_store_is_empty(
         pytest.skip(f"this machine has no address {address}: {error}")
     monkeypatch.setenv("MASTER_ADDR", address)
     with ThreadPoolExecutor(3) as pool:
-        first, *others = (met.result() for met in [pool.submit(meet, rank, 3, 20.0) for rank in range(3)])
+        first, *others = (met.result() for met in [pool.submit(rendezvous, rank, 3, 20.0) for rank in range(3)])
     assert sorted(peer.name for peer in first.peers) == [our_name(1, 3), our_name(2, 3)]
     assert [[peer.name for peer in other.peers] for other in others] == [[our_name(0, 3)]] * 2
     first.store.set("said", "by the first")
@@ -60,7 +60,7 @@ def test_every_rank_is_a_peer_of_the_first_and_the_store_is_empty(
 
 def test_ranks_that_do_not_come_are_named_to_all_that_have(port: int) -> None:
     with ThreadPoolExecutor(2) as pool:
-        first, second = (pool.submit(meet, rank, 4, 0.1) for rank in (0, 1))
+        first, second = (pool.submit(rendezvous, rank, 4, 0.1) for rank in (0, 1))
         for met in (first, second):
             with pytest.raises(RankError, match="rank 2, 3 of 4 did not connect in time"):
                 met.result()
@@ -69,7 +69,7 @@ def test_ranks_that_do_not_come_are_named_to_all_that_have(port: int) -> None:
 def test_without_a_first_rank_the_others_say_where_they_looked(port: int) -> None:
     store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)  # as torchrun keeps one
     with pytest.raises(RankError, match=r"rank 1 of 2 cannot find rank 0 at 127\.0\.0\.1 \(MASTER_ADDR\)"):
-        meet(1, 2, 0.1)
+        rendezvous(1, 2, 0.1)
     del store
 
 
@@ -77,7 +77,7 @@ def test_a_stranger_without_the_secret_is_no_rank(port: int) -> None:
     store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)
     with ThreadPoolExecutor(2) as pool, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-        first = pool.submit(meet, 0, 2, 20.0)
+        first = pool.submit(rendezvous, 0, 2, 20.0)
         listens = int(store.get(_KEY).decode().split(" ")[0])
         for greeting in (b"0123 1 rank 1 of 2\n", b"\n", b"\xff\xfe" * 40 + b"\n", b"x" * 4096):
             with socket.create_connection(("127.0.0.1", listens)) as stranger:
@@ -85,7 +85,7 @@ def test_a_stranger_without_the_secret_is_no_rank(port: int) -> None:
                 stranger.settimeout(10)
                 with suppress(ConnectionResetError):  # where bytes were left unread
                     assert stranger.recv(1) == b""
-        second = pool.submit(meet, 1, 2, 20.0)
+        second = pool.submit(rendezvous, 1, 2, 20.0)
         assert [peer.name for peer in first.result().peers] == [our_name(1, 2)]
         for met in (first.result(), second.result()):
             met.peers[0].connection.close()

@@ -22,7 +22,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.config_file import read_config_file
 from bertwright.model.flops import forward_flops
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.monitor.throughput import Meter, build_meter
+from bertwright.train.monitor.throughput import Throughput, measure_throughput
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks.ranks import Ranks
@@ -81,7 +81,7 @@ def test_a_row_says_what_was_guessed_right_how_fast_it_was_and_for_how_long_stil
 
 
 def test_speed_and_floor_by_hand() -> None:
-    meter = Meter(BertConfig(**NUMBERS), CPU, floor=4e9)
+    meter = Throughput(BertConfig(**NUMBERS), CPU, floor=4e9)
     row = meter.row(flops=6e9, seconds=3.0)
     assert row["tflops_per_second"] == pytest.approx(0.002)
     assert row["floor_ratio"] == pytest.approx(2.0), "the products alone would take 1.5 seconds"
@@ -93,7 +93,7 @@ def test_the_floor_is_measured_without_a_random_number_and_leaves_the_network_al
     model = PreTrainingModel(BertConfig(**NUMBERS))
     before, drawn = torch.get_rng_state(), {name: t.clone() for name, t in model.state_dict().items()}
     settings = LoaderSettings(32, MaskingConfig(), 8, MicroBatching(8), 1, "0")
-    meter = build_meter(model, Precision(Fp32Config(), CPU), settings, Ranks())
+    meter = measure_throughput(model, Precision(Fp32Config(), CPU), settings, Ranks())
     assert 1e6 < meter.floor < 1e13
     assert torch.equal(before, torch.get_rng_state())
     assert all(torch.equal(t, drawn[name]) for name, t in model.state_dict().items())

@@ -3,16 +3,16 @@
 import shutil
 from pathlib import Path
 
-from bertwright.train.ranks.agreement import PACKAGE, own_code
+from bertwright.train.ranks.agreement import PACKAGE, source_hashes
 
 
 def test_each_file_of_the_package_is_hashed_and_a_change_shows_in_its_own_file(tmp_path: Path) -> None:
-    ours, copy = own_code(), tmp_path / "bertwright"
+    ours, copy = source_hashes(), tmp_path / "bertwright"
     assert {"__init__.py", "train/ranks/agreement.py", "model/bert/config.py"} <= ours.keys()
     assert not any(".pyc" in name for name in ours) and {len(digits) for digits in ours.values()} == {12}
     shutil.copytree(PACKAGE, copy)
-    assert own_code(copy) == ours
+    assert source_hashes(copy) == ours
     with (copy / "train" / "step.py").open("a") as handle:
         handle.write("\n")
-    changed = own_code(copy)
+    changed = source_hashes(copy)
     assert [name for name in ours if changed[name] != ours[name]] == ["train/step.py"]

@@ -31,7 +31,7 @@ from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
 from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
 WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "unique", "repeat_interleave"}
@@ -88,7 +88,7 @@ class Methods(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def readings(trained: Trained, totals: dict[str, int], scale: float = 1.0) -> Counter[Place]:
+def readings(trained: Trainee, totals: dict[str, int], scale: float = 1.0) -> Counter[Place]:
     """Who read, and how often, in a step of two micro-batches that is not the first one."""
     batches = [random_batch([9, 5, 20], seed) for seed in (1, 2)]
     train_step(trained, batches, totals, StepSettings(1e-3, 1, scale))
@@ -101,7 +101,7 @@ def readings(trained: Trained, totals: dict[str, int], scale: float = 1.0) -> Co
     return Counter({where: count for where, count in places.items() if where not in FOR_CPUS})
 
 
-def trained_as(family: Any, kernel: Kernel, optim: Any, precision: Any = None, recompute: bool = False) -> Trained:
+def trained_as(family: Any, kernel: Kernel, optim: Any, precision: Any = None, recompute: bool = False) -> Trainee:
     torch.manual_seed(0)
     section = family(size="tiny", dropout=0.1, attention_dropout=0.1, max_positions=160)
     model = PreTrainingModel(section.resolve(61, family.takes_pairs), kernel).train()
@@ -110,10 +110,10 @@ def trained_as(family: Any, kernel: Kernel, optim: Any, precision: Any = None, r
     numbers = Precision(precision or Fp32Config(), torch.device("cpu"))
     low = LowCopy(model, numbers.weights) if numbers.weights else None
     objective = PreTraining(model.config.next_sentence)
-    return Trained(model, objective, Single(model, optim), Ranks(), numbers, low=low)
+    return Trainee(model, objective, Single(model, optim), Ranks(), numbers, low=low)
 
 
-def totals_of(trained: Trained) -> dict[str, int]:
+def totals_of(trained: Trainee) -> dict[str, int]:
     return dict.fromkeys(trained.objective.counted, 12)
 
 

@@ -22,7 +22,7 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.machine.spot import notices as spot
 from bertwright.train.machine.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
 from bertwright.train.machine.spot.notices import notices, seconds_left, watched_for_notices
-from bertwright.train.machine.stop_requests import Asked, asked_from_outside
+from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
 
 Train = Callable[..., Artifact]
 
@@ -111,7 +111,7 @@ def test_only_the_first_rank_of_a_machine_asks(metadata: Metadata, monkeypatch: 
     with watched_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), Notes()) as notice:
         time.sleep(0.05)
         assert not notice.came()
-    with asked_from_outside(TrainConfig(phases=[PHASE]).spot_notice, Notes()) as asked:
+    with watch_stop_requests(TrainConfig(phases=[PHASE]).spot_notice, Notes()) as asked:
         assert not asked.to_save() and not asked.to_stop()
     assert not metadata.asked and not [each for each in threading.enumerate() if each.name == "spot notice"]
 
@@ -156,7 +156,7 @@ def test_a_notice_leads_to_a_checkpoint(
 @pytest.mark.parametrize("signalled", [False, True])
 def test_what_stopped_training_is_named(train: Train, monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
     # A notice that came after it was asked whether to save; a signal in the step of a notice that ends nothing.
-    asked = Asked(lambda: signalled, lambda: signalled, lambda: not signalled)
+    asked = StopRequests(lambda: signalled, lambda: signalled, lambda: not signalled)
     monkeypatch.setattr("bertwright.train.setup.training_environment.asked_from_outside", lambda *_: nullcontext(asked))
     with pytest.raises(Interrupted, match="stopped by a signal" if signalled else "stopped by a notice that the cloud"):
         train("run")

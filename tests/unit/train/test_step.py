@@ -21,7 +21,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Fp32Config
 from bertwright.train.precision.precision import Precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepResult, StepSettings, train_step
 
 __all__ = ["make_batch", "tiny"]  # fixtures
@@ -52,7 +52,7 @@ def step(tiny: BertConfig) -> Callable[..., tuple[StepResult, PreTrainingModel]]
         }
         engine = Single(model, AdamWConfig(max_grad_norm=max_grad_norm))
         objective, ranks = PreTraining(next_sentence=True), Ranks(rank=rank)
-        trained = Trained(model, objective, engine, ranks, Precision(Fp32Config(), torch.device("cpu")))
+        trained = Trainee(model, objective, engine, ranks, Precision(Fp32Config(), torch.device("cpu")))
         update = StepSettings(learning_rate, key, accuracy=accuracy, loss_limit=loss_limit)
         return train_step(trained, batches, totals, update), model
 

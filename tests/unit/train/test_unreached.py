@@ -10,7 +10,7 @@ from tests.unit.train.test_guard import Lines
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.train.config import TrainConfig
-from bertwright.train.settings.unreachable_settings import known_ends, never_due, unreached
+from bertwright.train.settings.unreachable_settings import known_ends, never_due, unreachable_settings
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-3, "steps": 20}
 UNKNOWN = {**PHASE, "steps": None, "epochs": 2.0}
@@ -23,7 +23,7 @@ def settings_of(*phases: dict[str, Any], **keys: Any) -> TrainConfig:
 
 
 def keys(config: TrainConfig, *steps: int) -> list[str]:
-    return [key for key, _ in unreached(config, steps)]
+    return [key for key, _ in unreachable_settings(config, steps)]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_what_no_step_reaches_is_said_with_both_keys(
     phase: dict[str, Any], settings: dict[str, Any], key: str, says: str
 ) -> None:
     config = settings_of(phase, **settings)
-    assert list(unreached(config)) == [(key, says)]
+    assert list(unreachable_settings(config)) == [(key, says)]
     assert keys(config, 20) == [key] and keys(config, 21) == []
     # A length that depends on the examples may be enough.
     unknown = settings_of({**UNKNOWN, **phase}, **settings)
     assert keys(unknown) == [] and keys(unknown, 20) == [key]
-    assert dict(unreached(unknown, [20]))[key] == says.replace("phases.0.steps", "phases.0.epochs")
+    assert dict(unreachable_settings(unknown, [20]))[key] == says.replace("phases.0.steps", "phases.0.epochs")
 
 
 def test_one_phase_with_an_update_to_judge_is_enough() -> None:

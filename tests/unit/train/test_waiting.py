@@ -16,7 +16,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.train.config import TrainConfig
 from bertwright.train.machine import thread_policy
-from bertwright.train.machine.thread_policy import POLICY, free_cores, settle, threads_for, threads_said
+from bertwright.train.machine.thread_policy import POLICY, free_cores, set_thread_policy, threads_for, threads_said
 from bertwright.train.monitor import session_record
 
 Train = Callable[..., Artifact]
@@ -49,7 +49,7 @@ def test_threads_sleep_where_the_cores_are_not_free(
 ) -> None:
     machine(2, free)
     notes = Notes()
-    settle(config(), notes)  # type: ignore[arg-type]
+    set_thread_policy(config(), notes)  # type: ignore[arg-type]
     assert os.environ.get(POLICY) == policy
     assert notes.lines == (
         [
@@ -68,21 +68,21 @@ def test_what_the_environment_says_is_left_alone(
     machine(2, 0.1)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    settle(config(), Notes())  # type: ignore[arg-type]
+    set_thread_policy(config(), Notes())  # type: ignore[arg-type]
     assert os.environ.get(POLICY) == given.get(POLICY)
 
 
 @pytest.mark.parametrize("settings", [{"threads": 1}, {"device": "cuda"}])
 def test_where_no_threads_wait_nothing_is_measured(machine: Callable[..., None], settings: Any) -> None:
     machine(2, 0.1)
-    settle(config(**settings), Notes())  # type: ignore[arg-type]
+    set_thread_policy(config(**settings), Notes())  # type: ignore[arg-type]
     assert POLICY not in os.environ
 
 
 def test_once_torch_is_loaded_it_is_too_late(machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     machine(2, 0.1)
     monkeypatch.setattr(thread_policy.sys, "modules", sys.modules | {"torch": torch})
-    settle(config(), Notes())  # type: ignore[arg-type]
+    set_thread_policy(config(), Notes())  # type: ignore[arg-type]
     assert POLICY not in os.environ
 
 

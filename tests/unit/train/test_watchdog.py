@@ -11,7 +11,7 @@ import pytest
 from bertwright.core.errors import DataError, RankError, RecipeError
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks import rendezvous, watchdog
-from bertwright.train.ranks.rendezvous import Peer
+from bertwright.train.ranks.rendezvous import RankConnection
 from bertwright.train.ranks.watchdog import Watchdog, failure
 
 
@@ -22,13 +22,13 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 IN_ORDER = watchdog.IN_ORDER
-Pair = tuple[Watchdog, Watchdog, list[Peer]]
+Pair = tuple[Watchdog, Watchdog, list[RankConnection]]
 
 
 @pytest.fixture
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Two ranks and the connection between them; both time-outs are the parameter, in seconds."""
-    peers = [Peer(name, end) for name, end in zip(("rank 1", "rank 0"), socket.socketpair(), strict=True)]
+    peers = [RankConnection(name, end) for name, end in zip(("rank 1", "rank 0"), socket.socketpair(), strict=True)]
     for peer in peers:
         peer.connection.setblocking(False)
     seconds = getattr(request, "param", 60)
@@ -90,7 +90,7 @@ def test_a_device_hangs_if_no_rank_gets_on_with_its_own_though_none_is_behind(pa
 def test_only_a_rank_that_hears_all_others_judges_their_devices() -> None:
     ends = socket.socketpair()
     ends[0].setblocking(False)
-    watching = Watchdog("rank 1", [Peer("rank 0", ends[0], state="device")], 60, 0.2, sees_all=False)
+    watching = Watchdog("rank 1", [RankConnection("rank 0", ends[0], state="device")], 60, 0.2, sees_all=False)
     with watching.doing("device"):
         assert watching.lost(wait=1) is None
     watching.close()
@@ -100,7 +100,7 @@ def test_only_a_rank_that_hears_all_others_judges_their_devices() -> None:
 @pytest.mark.parametrize("line", ["alive", "alive 1", "alive 1 2 3", "alive 7alive 7 8", "7", "asleep 7 8", ""])
 def test_a_line_that_is_no_heartbeat_says_nothing(line: str) -> None:
     with socket.socket() as connection:
-        peer = Peer("rank 1", connection)
+        peer = RankConnection("rank 1", connection)
         peer.heartbeat("device 5 6")
         peer.heartbeat(line)
     assert (peer.state, peer.sums, peer.passes) == ("device", 5, 6)
@@ -130,7 +130,7 @@ def test_by_default_silence_is_a_loss_within_ten_seconds() -> None:
 def test_silence_is_a_loss_after_the_time_out() -> None:
     ends = socket.socketpair()
     ends[0].setblocking(False)
-    watching = Watchdog("rank 0", [Peer("rank 1", ends[0])], 1, 0, sees_all=True)
+    watching = Watchdog("rank 0", [RankConnection("rank 1", ends[0])], 1, 0, sees_all=True)
     error = watching.lost(wait=10)
     watching.close()
     ends[1].close()
@@ -157,7 +157,7 @@ def test_a_rank_without_memory_or_threads_says_so(said: str, monkeypatch: pytest
     monkeypatch.setenv("MASTER_PORT", "29500")
     for rank in range(2):
         with pytest.raises(DataError, match=lack):
-            rendezvous.meet(rank, 2, 5.0)
+            rendezvous.rendezvous(rank, 2, 5.0)
 
 
 def test_a_rank_passes_on_what_it_knows(pair: Pair) -> None:
@@ -183,7 +183,7 @@ def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
 
     def arrive(rank: int) -> None:
         with pytest.raises(RankError) as error:
-            rendezvous.meet(rank, 4, 2)
+            rendezvous.rendezvous(rank, 4, 2)
         told.append(str(error.value))
 
     ranks = [threading.Thread(target=arrive, args=(rank,)) for rank in (0, 2)]
@@ -204,10 +204,10 @@ def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
     store = TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=True, wait_for_workers=False)
     store.set("the first rank listens at", f"{free_port()} 0123 rank 0 of 2 (process 1 on gone)")
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-    found: dict[int, rendezvous.Meeting] = {}
+    found: dict[int, rendezvous.Rendezvous] = {}
 
     def arrive(rank: int) -> None:
-        found[rank] = rendezvous.meet(rank, 2, 20)
+        found[rank] = rendezvous.rendezvous(rank, 2, 20)
 
     second = threading.Thread(target=arrive, args=(1,))
     second.start()
@@ -236,7 +236,7 @@ def test_without_a_place_to_meet_the_launcher_is_named(port: str, monkeypatch: p
     with pytest.raises(
         RecipeError, match="MASTER_ADDR and MASTER_PORT do not give the address where they connect.*torchrun"
     ):
-        rendezvous.meet(0, 2, 1)
+        rendezvous.rendezvous(0, 2, 1)
 
 
 def test_a_port_that_is_taken_is_named(launched: None) -> None:
@@ -244,4 +244,4 @@ def test_a_port_that_is_taken_is_named(launched: None) -> None:
         taken.bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
         taken.listen()
         with pytest.raises(RankError, match=r"rank 0 cannot connect to the others at 127\.0\.0\.1:\d+ .* port is free"):
-            rendezvous.meet(0, 2, 1)
+            rendezvous.rendezvous(0, 2, 1)

@@ -56,7 +56,7 @@ class SquaredErrorTerm:
         return ((numbers_B - self.labels).square() * self.weights).sum()
 
     @property
-    def right_sum(self) -> Tensor | None:
+    def correct_sum(self) -> Tensor | None:
         """None, never a scalar: regression has no correct predictions to count."""
         return None
 

@@ -124,7 +124,7 @@ class SoftTerm:
         return summed
 
     @property
-    def right_sum(self) -> Tensor:
+    def correct_sum(self) -> Tensor:
         """Σ weight of the predictions whose top class is the teacher's top class: a scalar."""
         return ((self.logits.argmax(-1) == self.teachers.argmax(-1)) * self.weights).sum()
 
@@ -150,7 +150,7 @@ class HiddenTerm:
     """[N] float32, as `Term.weights`."""
     share: float
     """Weight of the mean in the loss."""
-    right_sum: None = None
+    correct_sum: None = None
     """There are no correct predictions to count."""
 
     @property

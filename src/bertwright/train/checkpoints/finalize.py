@@ -14,13 +14,13 @@ from bertwright.model.saved import MODEL_FILES, save_model
 from bertwright.train.monitor.session_record import counts
 from bertwright.train.scoring import Chosen
 from bertwright.train.settings.identity import extended
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
 
 _RESULT = ("metrics.jsonl", "model/*", "phase-*.onnx", "ds_config.json")
 """The files of a training that its manifest lists."""
 
 
-def finished_before(job: Job, log: Log) -> None:
+def handle_finished(job: TrainJob, log: Log) -> None:
     """Handle a training that an earlier start has finished: copy it to the mirror, which may be a new one by now."""
     config = job.config
     if config.observers or config.profile:
@@ -32,13 +32,13 @@ def finished_before(job: Job, log: Log) -> None:
             mirror.finished()
 
 
-def unseal(job: Job) -> None:
+def reopen(job: TrainJob) -> None:
     """Move the manifest aside: once the end has moved, the sealed model is no longer the result."""
     if (job.out / MANIFEST).is_file():
         (job.out / MANIFEST).rename(job.out / f".{MANIFEST}.before-extension")
 
 
-def finish(job: Job, weights: Mapping[str, Tensor], chosen: Chosen) -> None:
+def finalize(job: TrainJob, weights: Mapping[str, Tensor], chosen: Chosen) -> None:
     """Save the finished model, whose weights have the network's shapes, and seal the folder."""
     state, folder = chosen.state, job.out / "model"
     if folder.is_dir():  # of an end that has moved, or of a start that was killed here

@@ -45,7 +45,7 @@ def lacking(wanted: str) -> str:
     return f"this processor ({platform.machine()}) has {f'{has} at most' if has else 'none of these instructions'}"
 
 
-def bound(config: TrainConfig, log: Log) -> None:
+def limit_isa(config: TrainConfig, log: Log) -> None:
     """Limit the instruction set as the recipe says, and log it; must be called before torch is loaded.
 
     Raises `RecipeError` if this processor lacks the instructions, the environment sets other values, or torch is

@@ -12,7 +12,7 @@ from bertwright.train.machine.spot.config import NoNoticeConfig, SpotNoticeConfi
 
 
 @dataclass(frozen=True)
-class Asked:
+class StopRequests:
     """External requests to this rank."""
 
     signalled: Callable[[], bool]
@@ -28,14 +28,14 @@ class Asked:
 
 
 @contextmanager
-def asked_from_outside(config: SpotNoticeConfig, log: Log) -> Iterator[Asked]:
+def watch_stop_requests(config: SpotNoticeConfig, log: Log) -> Iterator[StopRequests]:
     """Yield the requests made by signals and by the notices that `config` selects, for the duration of the block."""
     with stop_on_signals() as signalled:
         if isinstance(config, NoNoticeConfig):
-            yield Asked(signalled)
+            yield StopRequests(signalled)
             return
         # Without a notice source, no module that could send requests is imported.
         from bertwright.train.machine.spot.notices import watched_for_notices
 
         with watched_for_notices(config, log) as notice:
-            yield Asked(signalled, notice.came, notice.asks_to_end)
+            yield StopRequests(signalled, notice.came, notice.asks_to_end)

@@ -44,7 +44,7 @@ def free_cores() -> float:
     return sum(min(float(process.communicate()[0] or 0), 1.0) for process in spinning)
 
 
-def settle(config: TrainConfig, log: Log) -> None:
+def set_thread_policy(config: TrainConfig, log: Log) -> None:
     """Make waiting threads sleep if the cores are not free, and log it; must be called before torch is loaded.
 
     Does nothing if only one thread will train, if training is on a GPU, if the environment sets how threads wait, or if

@@ -25,7 +25,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.tasks.objective import Objective
 from bertwright.tasks.terms import Counted, Summed
 from bertwright.train.engine.engine import Engine, Root
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 
 WARM_UP = 2
 """Steps of a start before the first profiled one: compilers, caches and first use of memory."""
@@ -40,18 +40,18 @@ class StepProfiler:
         self._profile: Any = None
 
     @contextmanager
-    def step(self, trained: Trained, waited: float) -> Iterator[Trained]:
+    def step(self, trainee: Trainee, waited: float) -> Iterator[Trainee]:
         """Yield what to train one step with; `waited`: the seconds spent waiting for its batch."""
         if not self._left or self._until:
             self._until -= self._until > 0
-            yield trained
+            yield trainee
             return
         if self._profile is None:
             gpu = [ProfilerActivity.CUDA] if self._device.type == "cuda" else []
             self._profile = profile(activities=[ProfilerActivity.CPU, *gpu])
             self._profile.__enter__()
         with record_function(STEP):
-            yield replace(trained, objective=_Objective(trained.objective), engine=_Engine(trained.engine))
+            yield replace(trainee, objective=_Objective(trainee.objective), engine=_Engine(trainee.engine))
             if self._device.type == "cuda":  # else remaining work would be counted in the next step
                 torch.cuda.synchronize(self._device)
         self._waited += waited

@@ -27,7 +27,7 @@ from bertwright.train.shapes import NETWORK
 from bertwright.train.state import State
 
 
-def session_facts(
+def session_record(
     state: State, device: torch.device, kernel: Kernel, ranks: Ranks, config: TrainConfig, phases: Sequence[Phase]
 ) -> dict[str, Any]:
     """Describe this start of the program: its first step, and everything bit-identity depends on besides the

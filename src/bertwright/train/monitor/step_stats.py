@@ -19,7 +19,7 @@ from bertwright.train.step import StepResult
 
 
 @dataclass
-class Window:
+class StepStats:
     """Values of the steps since the last row; losses and norms of applied updates only."""
 
     steps: int = 0
@@ -112,11 +112,11 @@ def whole_sum(ranks: Ranks, number: int) -> int:
     return high * 2**32 + low
 
 
-def full_times(phase: Phase, state: State, window: Window) -> list[float]:
+def full_times(phase: Phase, state: State, stats: StepStats) -> list[float]:
     """Return the seconds of each step in the window, scaled to a full batch: while the batch grows, their sizes
     differ."""
-    sizes, first = phase.loader.settings.batches, state.data_step - len(window.times)
-    return [seconds * sizes.full / sizes.at(first + i) for i, seconds in enumerate(window.times)]
+    sizes, first = phase.loader.settings.batches, state.data_step - len(stats.times)
+    return [seconds * sizes.full / sizes.at(first + i) for i, seconds in enumerate(stats.times)]
 
 
 def time_left(forecast: Forecast, phase: Phase, state: State, taken: Sequence[float]) -> dict[str, float]:

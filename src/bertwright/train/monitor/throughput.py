@@ -37,7 +37,7 @@ Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Meter:
+class Throughput:
     """Computes the throughput and memory values of a metrics row."""
 
     network: NetworkConfig
@@ -66,7 +66,7 @@ class Meter:
         return torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else peak_memory()
 
 
-def build_meter(model: Model, precision: Precision, settings: LoaderSettings, ranks: Ranks) -> Meter:
+def measure_throughput(model: Model, precision: Precision, settings: LoaderSettings, ranks: Ranks) -> Throughput:
     """Build the meter of a run whose forward passes have the sizes in `settings`.
 
     All ranks must call this together, and measure at the same time. Draws no random numbers and keeps no memory, so it
@@ -76,7 +76,7 @@ def build_meter(model: Model, precision: Precision, settings: LoaderSettings, ra
     tokens = micro.micro_tokens or min(micro.micro_batch, settings.global_batch) * settings.length
     # In thousands, because the all-reduce is of integers below 2^63.
     (thousands,) = ranks.all_reduce_async([int(_speed(model, precision, tokens, settings) / 1000)]).result()
-    return Meter(model.config, precision.device, thousands * 1000.0)
+    return Throughput(model.config, precision.device, thousands * 1000.0)
 
 
 def _speed(model: Model, precision: Precision, tokens: int, settings: LoaderSettings) -> float:

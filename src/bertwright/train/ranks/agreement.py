@@ -22,7 +22,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.model.device import resolve_device
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
 
 OWN = {"device", "timeout", "start_timeout", "memory_limit_gb", "keep_checkpoints", "observers", "profile"}
 """Keys of `[train]` that may differ between ranks, or that only rank 0 uses. All other keys must agree."""
@@ -32,7 +32,7 @@ _SHOWN = 8
 """Maximum number of keys listed in an error."""
 
 
-def assert_same_training(ranks: Ranks, job: Job) -> None:
+def assert_same_training(ranks: Ranks, job: TrainJob) -> None:
     """Raise `ArtifactError` on every rank, naming the keys and both values, unless all ranks have the same recipe,
     code of bertwright, vocabulary and data. All ranks must call this together."""
     if ranks.world == 1:
@@ -68,9 +68,9 @@ def assert_equal(ranks: Ranks, value: str, what: str) -> None:
     )
 
 
-def _training(job: Job) -> Iterator[tuple[str, str]]:
+def _training(job: TrainJob) -> Iterator[tuple[str, str]]:
     """Yield everything a training depends on, as dotted keys with values, including how its ranks work together."""
-    code = own_code()
+    code = source_hashes()
     yield "the version of bertwright", __version__
     yield "the code of bertwright", sha256_of(code)[:12]
     yield "the version of its training", str(job.identity.version)
@@ -129,7 +129,7 @@ def _texts(ranks: Ranks, text: str) -> list[str]:
 PACKAGE = Path(__file__).parents[2]
 
 
-def own_code(package: Path = PACKAGE) -> dict[str, str]:
+def source_hashes(package: Path = PACKAGE) -> dict[str, str]:
     """The first 12 hexadecimal digits of the SHA-256 of each Python file, by its path in the package.
 
     Takes about 0.05 s of a processor for 600 files. Raises `OSError` if one cannot be read.

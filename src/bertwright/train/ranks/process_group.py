@@ -37,10 +37,10 @@ def process_group(start_timeout: float, timeout: float, hang_timeout: float, gpu
         return
     # A single process opens no socket and imports nothing that could.
     from bertwright.train.ranks.pulse import pulse
-    from bertwright.train.ranks.rendezvous import meet, our_name
+    from bertwright.train.ranks.rendezvous import our_name, rendezvous
     from bertwright.train.ranks.watchdog import GRACE, Watchdog, failure, interval
 
-    meeting = meet(rank, world, start_timeout)
+    meeting = rendezvous(rank, world, start_timeout)
     watchdog = Watchdog(our_name(rank, world), meeting.peers, timeout, hang_timeout, sees_all=rank == 0)
     ranks = Ranks(rank, world, watchdog)
     try:

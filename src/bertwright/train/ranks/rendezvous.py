@@ -34,16 +34,16 @@ _PAUSE = 0.2
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """The meeting point of the ranks of one start of a job."""
 
     store: Store
     """Shared by these ranks, and initially empty."""
-    peers: list[Peer]
+    peers: list[RankConnection]
     """On rank 0, all other ranks; on every other rank, rank 0 only."""
 
 
-def meet(rank: int, world: int, seconds: float) -> Meeting:
+def rendezvous(rank: int, world: int, seconds: float) -> Rendezvous:
     """Wait until all ranks have arrived; raise `RankError` naming those that do not within `seconds`."""
     until = time.monotonic() + seconds
     # The secret keeps out ranks of an earlier start, which torchrun's store still lists.
@@ -51,7 +51,7 @@ def meet(rank: int, world: int, seconds: float) -> Meeting:
     for peer in peers:
         # From here on the watchdog thread reads all connections, and must never block on one of them.
         peer.connection.setblocking(False)
-    return Meeting(PrefixStore(secret, store), peers)
+    return Rendezvous(PrefixStore(secret, store), peers)
 
 
 def our_name(rank: int, world: int) -> str:
@@ -80,8 +80,8 @@ def _open_store(rank: int, until: float) -> Store:
         ) from error
 
 
-def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
-    store, secret, peers = _open_store(0, until), secrets.token_hex(16), dict[int, Peer]()
+def _await_others(world: int, until: float) -> tuple[str, Store, list[RankConnection]]:
+    store, secret, peers = _open_store(0, until), secrets.token_hex(16), dict[int, RankConnection]()
     # The others may reach this rank by an address of either kind.
     both = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET
@@ -97,7 +97,7 @@ def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
             given, number, name = ((_line(connection, 5.0) or "") + "  ").split(" ", 2)
             # Compared in constant time: the port is open to anyone who can reach the machine.
             if hmac.compare_digest(given.encode(), secret.encode()):
-                peers[int(number)] = Peer(name.strip(), connection)
+                peers[int(number)] = RankConnection(name.strip(), connection)
             else:  # not a rank of this start
                 connection.close()
     for peer in peers.values():
@@ -105,7 +105,7 @@ def _await_others(world: int, until: float) -> tuple[str, Store, list[Peer]]:
     return secret, store, list(peers.values())
 
 
-def _absent(peers: dict[int, Peer], world: int) -> RankError:
+def _absent(peers: dict[int, RankConnection], world: int) -> RankError:
     """Return the error about the ranks that have not arrived, and send it to those that have."""
     missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
     error = RankError(
@@ -118,7 +118,7 @@ def _absent(peers: dict[int, Peer], world: int) -> RankError:
     return error
 
 
-def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[Peer]]:
+def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[RankConnection]]:
     store, fault = _open_store(rank, until), "it has not given its address"
     host = os.environ["MASTER_ADDR"]
     while time.monotonic() < until:
@@ -135,7 +135,7 @@ def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[
             # A rank 0 that trains again in the same process has a new store.
             store = _open_store(rank, until)
             continue
-        first = Peer(name, connection)
+        first = RankConnection(name, connection)
         first.tell(f"{secret} {rank} {our_name(rank, world)}"[: _LONGEST - 1])
         answer = _line(connection, _left(until).total_seconds() + 5)  # leaves rank 0 time to report who is missing
         if answer == "":
@@ -179,7 +179,7 @@ GPU and wait for it; `alive`, anything else."""
 
 
 @dataclass
-class Peer:
+class RankConnection:
     """The other end of a connection."""
 
     name: str

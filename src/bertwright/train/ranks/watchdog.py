@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from bertwright.core.errors import RankError, of_memory
-from bertwright.train.ranks.rendezvous import Peer, State
+from bertwright.train.ranks.rendezvous import RankConnection, State
 
 GRACE = 5.0
 """Seconds in which a rank whose connection broke may learn from the others which rank is lost."""
@@ -48,7 +48,9 @@ class Watchdog:
     forever.
     """
 
-    def __init__(self, name: str, peers: Sequence[Peer], timeout: float, hang_timeout: float, sees_all: bool) -> None:
+    def __init__(
+        self, name: str, peers: Sequence[RankConnection], timeout: float, hang_timeout: float, sees_all: bool
+    ) -> None:
         """`name` is what others call this rank; timeouts are in seconds, and a `hang_timeout` of 0 means forever;
         `sees_all`: whether `peers` are all other ranks."""
         self._name, self._peers, self._sees_all = name, list(peers), sees_all
@@ -137,7 +139,7 @@ class Watchdog:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and (selector.get_map() or not self._closing):
             for key, _ in selector.select(left):
-                peer: Peer = key.data
+                peer: RankConnection = key.data
                 lines = peer.lines()
                 peer.heard = now
                 for line in lines or []:
@@ -171,7 +173,7 @@ class Watchdog:
             hung = f"{', '.join(behind)} runs but hangs: the others have waited {waited}. {_HUNG}"
             self._lose(f"{hung if behind else _STUCK.format(waited)} {_AGAIN}")
 
-    def _read(self, peer: Peer, line: str) -> None:
+    def _read(self, peer: RankConnection, line: str) -> None:
         if line == "end":
             peer.left = True
         elif line.startswith("lost "):

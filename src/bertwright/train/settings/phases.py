@@ -20,7 +20,7 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH
 from bertwright.train.settings.phase_config import PhaseConfig
 from bertwright.train.settings.phase_data import heldout_of, loader_of
-from bertwright.train.settings.unreachable_settings import unreached
+from bertwright.train.settings.unreachable_settings import unreachable_settings
 
 ACCURACY = "mlm_accuracy"
 """The held-out score that can end a phase."""
@@ -135,7 +135,9 @@ def resolve_phases(config: TrainConfig, examples: Artifact, vocab: Artifact) -> 
     """Resolve every phase of `config`; raises if a phase's own data has another vocabulary or contains held-out
     documents, or if settings have no effect on phases of these lengths."""
     phases = [_resolve(config, i, examples, vocab) for i in range(len(config.phases))]
-    if wrong := [f"{key}: {text}" for key, text in unreached(config, [phase.schedule_steps for phase in phases])]:
+    if wrong := [
+        f"{key}: {text}" for key, text in unreachable_settings(config, [phase.schedule_steps for phase in phases])
+    ]:
         raise RecipeError("\n".join(wrong))
     if not any(phase.rate(step, 0.0) for phase in phases for step in range(phase.steps)):
         raise RecipeError(

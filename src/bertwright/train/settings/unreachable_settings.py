@@ -10,7 +10,7 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.settings.phase_config import LENGTHS
 
 
-def unreached(train: TrainConfig, steps: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
+def unreachable_settings(train: TrainConfig, steps: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
     """Yield the key of each setting without any effect on phases of these lengths, in steps, and why.
 
     Without `steps`, the lengths are those of the recipe; a length that depends on the examples counts as infinite.

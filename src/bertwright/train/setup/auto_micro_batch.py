@@ -17,11 +17,11 @@ from bertwright.core.numbers import size_of
 from bertwright.train.memory.rank_memory import computing_of, fitting_sequences, over_limit
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phases import Phase
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
 from bertwright.train.state import State
 
 
-def sized_phases(job: Job, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
+def size_phases(job: TrainJob, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
     """Return the phases with their micro-batch sizes resolved, the same on all ranks.
 
     A resumed run keeps its earlier sizes, so that it gives the same bits as one that was not stopped, or uses smaller

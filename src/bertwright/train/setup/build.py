@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from bertwright.core.log import Log
-from bertwright.train.averaging.averaging import Averaging, build_averaging
+from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.machine.cpu_isa import in_use
 from bertwright.train.machine.thread_policy import threads_for, threads_said
-from bertwright.train.monitor.session_record import session_facts
-from bertwright.train.monitor.throughput import Meter, build_meter
+from bertwright.train.monitor.session_record import session_record
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phase_changes import check_phase_lengths, growth_of_rate
-from bertwright.train.settings.phases import Phase
 from bertwright.train.settings.unreachable_settings import known_ends, never_due
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
 from bertwright.train.setup.network import Network, build_network
 from bertwright.train.setup.resume import where_to_start
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.setup.training_environment import is_deterministic, training_device
 from bertwright.train.state import State
 
 
-@dataclass(frozen=True)
-class Built:
-    """Everything this start of the program trains with."""
+def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, State]:
+    """Build everything that training needs; load weights, moments and average from the newest checkpoint, if any.
 
-    trained: Trained
-    averaging: Averaging | None
-    """The average of the weights, if one is kept."""
-    phases: list[Phase]
-    """The phases of the job, with their micro-batch sizes resolved."""
-    meter: Meter
-    """Measures throughput and memory."""
-    state: State
-    """The state to continue from, including the facts of this start."""
-
-
-def build(job: Job, ranks: Ranks, log: Log) -> Built:
-    """Build everything that training needs; load weights, moments and average from the newest checkpoint, if any."""
+    Returns the job with its micro-batch sizes resolved, what to train, and the state to continue from, which includes
+    the record of this start.
+    """
     device = training_device(job.config.device)
     network = build_network(job.network, job.config, device)
     precision, model = network.precision, network.model
@@ -65,20 +52,21 @@ def build(job: Job, ranks: Ranks, log: Log) -> Built:
     # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
     engine = build_engine(job.config.engine, model, job.optim, ranks, step_of(job.config))
     engine.load(start.moments)
-    trained = network.trained(engine, ranks, job.pair_task)
-    phases = job.phases
-    if any(phase.finds_micro_batch for phase in phases):
-        from bertwright.train.setup.auto_micro_batch import sized_phases
+    trainee = network.trainee(engine, ranks, job.pair_task, averaging)
+    if any(phase.finds_micro_batch for phase in job.phases):
+        from bertwright.train.setup.auto_micro_batch import size_phases
 
-        phases = sized_phases(job, state, device, ranks, log)
-    facts = session_facts(state, device, network.kernel, ranks, job.config, phases)
-    facts |= {"init": start.init} if start.init else {}
-    state = replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, facts))
-    meter = build_meter(model, precision, phases[state.phase].loader.settings, ranks)
-    return Built(trained, averaging, phases, meter, state)
+        job = replace(job, phases=size_phases(job, state, device, ranks, log))
+    record = session_record(state, device, network.kernel, ranks, job.config, job.phases)
+    record |= {"init": start.init} if start.init else {}
+    return (
+        job,
+        trainee,
+        replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, record)),
+    )
 
 
-def _set_threads(job: Job, state: State, ranks: Ranks, log: Log) -> None:
+def _set_threads(job: TrainJob, state: State, ranks: Ranks, log: Log) -> None:
     """Set the number of torch's threads, the same on all ranks, and log it if it was measured."""
     # All ranks use the minimum, of free cores or of torch's own choices: with different numbers they would add in
     # different orders, and their weights would drift apart.
@@ -88,7 +76,7 @@ def _set_threads(job: Job, state: State, ranks: Ranks, log: Log) -> None:
         log.say(f"train: {threads_said(threads, state.sessions)}")
 
 
-def _say(job: Job, network: Network, device: torch.device, log: Log) -> None:
+def _say(job: TrainJob, network: Network, device: torch.device, log: Log) -> None:
     """Log how the network computes, and what could be known of its training only from the examples."""
     numbers = f"{job.network.parameters:,} parameters in {network.precision.config.kind}, {job.config.graph.kind}"
     # On a CPU they determine the order of summation, and with it the bits of the result.

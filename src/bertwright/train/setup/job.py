@@ -18,7 +18,7 @@ from bertwright.train.settings.phases import Phase, resolve_phases
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainJob:
     """One training, identical on all ranks and at every start."""
 
     config: TrainConfig
@@ -43,15 +43,15 @@ class Job:
 
 def job_of(
     settings: Settings, inputs: Inputs, out: Path, scored_after: int, saved: Callable[[Path], None], step_bands: Bands
-) -> Job:
-    """Build the `Job` of these sections and `inputs` in the folder `out`; other arguments as in `Job`."""
+) -> TrainJob:
+    """Build the `TrainJob` of these sections and `inputs` in the folder `out`; other arguments as in `TrainJob`."""
     config = settings.train
     plan = inputs.examples.manifest["config"]["examples"]["plan"]
     pairs = config.objective.next_sentence(plan in PAIRS)
     run = identity(settings, pairs, inputs.fingerprints, out)
     # The vocabulary's own hash, so that weights are never read with another vocabulary: see `resume`.
     words = {"vocabulary": str(inputs.vocab.counts["vocabulary"])}
-    return Job(
+    return TrainJob(
         config=config,
         network=config.objective.network(settings.model, int(inputs.vocab.counts["entries"]), pairs),
         optim=settings.optim,

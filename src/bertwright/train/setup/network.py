@@ -11,13 +11,14 @@ from bertwright.core.errors import RecipeError
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.model import Model, build_model
 from bertwright.tasks.members import task_of
+from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
 from bertwright.train.memory.rank_memory import chosen_kernel
 from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import Precision, build_precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 
 if TYPE_CHECKING:
     from bertwright.train.graph.ortmodule import OrtNetwork
@@ -41,12 +42,22 @@ class Network:
     exported: OrtNetwork | None = None
     """Module that runs its operations in another runtime, if there is one."""
 
-    def trained(self, engine: Engine, ranks: Ranks, pair_task: str) -> Trained:
-        """Return the network with its engine, for the recipe's objective; `pair_task`: name of the loss term for
-        pairs."""
+    def trainee(self, engine: Engine, ranks: Ranks, pair_task: str, averaging: Averaging | None = None) -> Trainee:
+        """Return the network with its engine and averaging, for the recipe's objective; `pair_task`: name of the loss
+        term for pairs."""
         computing = self.low.network if self.low else self.model
         objective = task_of(self.config.objective).build(computing, pair_task)
-        return Trained(self.model, objective, engine, ranks, self.precision, self.low, self.config.graph, self.exported)
+        return Trainee(
+            self.model,
+            objective,
+            engine,
+            ranks,
+            self.precision,
+            self.low,
+            self.config.graph,
+            self.exported,
+            averaging,
+        )
 
 
 def build_network(network: NetworkConfig, config: TrainConfig, device: torch.device) -> Network:

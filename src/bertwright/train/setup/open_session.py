@@ -6,24 +6,29 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
 from bertwright.core.errors import DivergedError, Interrupted
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
+from bertwright.model.model import Model
+from bertwright.train.checkpoints.store import CheckpointStore
 from bertwright.train.checkpoints.writers import Writer
 from bertwright.train.engine.ds_config import write_ds_config
-from bertwright.train.machine.stop_requests import Asked
+from bertwright.train.machine.stop_requests import StopRequests
 from bertwright.train.monitor.expected import ExpectedTime
 from bertwright.train.monitor.metrics import Metrics, read_rows
+from bertwright.train.monitor.monitor import Monitor
+from bertwright.train.monitor.throughput import measure_throughput
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.session import Session
 from bertwright.train.settings.forecast import Forecast
 from bertwright.train.settings.identity import CHECKPOINTS
-from bertwright.train.setup.build import Built
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
+from bertwright.train.setup.trainee import Trainee
+from bertwright.train.state import State
 
 if TYPE_CHECKING:  # imported only if requested
     from bertwright.train.checkpoints.writers import ShardedWriter
@@ -35,10 +40,9 @@ PROFILE = "profile"
 
 
 @contextmanager
-def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
+def mirrored(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
     """Yield the job, with each checkpoint and, at the end of the block, the finished model copied to the recipe's
     mirror, if any. If training is stopped, all ranks wait for the last copy."""
-    ranks = built.trained.ranks
     try:
         with _copied(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as copied:
             yield copied
@@ -49,7 +53,7 @@ def mirrored(job: Job, built: Built, log: Log) -> Iterator[Job]:
 
 
 @contextmanager
-def _copied(job: Job, ranks: Ranks, log: Log) -> Iterator[Job]:
+def _copied(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
     from bertwright.train.mirror.mirror import Mirror, Mirrored
 
     kept = Mirrored(job.config.mirror, job.out, job.checkpoint, job.config.keep_checkpoints)
@@ -64,43 +68,47 @@ def _copied(job: Job, ranks: Ranks, log: Log) -> Iterator[Job]:
 
 
 @contextmanager
-def open_session(job: Job, built: Built, asked: Asked, log: Log) -> Iterator[Session]:
-    """Yield the session of this start; at the end of the block everything it wrote is on disk."""
-    trained, first = built.trained, built.trained.ranks.first
-    device, profile = trained.precision.device, first and job.config.profile
-    sharded = trained.ranks.world > 1 and _writes_shards(job, trained.ranks.world)
+def open_session(job: TrainJob, trainee: Trainee, state: State, requests: StopRequests, log: Log) -> Iterator[Session]:
+    """Yield the session of this start, which continues from `state`; at the end of the block everything it wrote is on
+    disk."""
+    ranks, device = trainee.ranks, trainee.precision.device
+    first, profile = ranks.first, ranks.first and job.config.profile
+    sharded = ranks.world > 1 and _writes_shards(job, ranks.world)
     if first:
-        write_ds_config(job.out, job.config, job.optim, trained.ranks.world)
+        write_ds_config(job.out, job.config, job.optim, ranks.world)
+    settings = job.phases[state.phase].loader.settings
+    throughput = measure_throughput(cast(Model, trainee.model), trainee.precision, settings, ranks)
     with (
-        Metrics(job.out / "metrics.jsonl", built.state.total_steps) if first else nullcontext() as metrics,
-        _watched(job, trained.ranks, log) if first and job.config.observers else nullcontext() as watch,
+        Metrics(job.out / "metrics.jsonl", state.total_steps) if first else nullcontext() as metrics,
+        _watched(job, ranks, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
         Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
-        yield Session(
-            trained=trained,
+        monitor = Monitor(
+            log=log,
+            metrics=metrics,
+            throughput=throughput,
+            forecast=Forecast(job.phases, job.scored_after),
+            expected=job.config.expected,
+            expected_time=ExpectedTime(job.step_bands),
+            watch=watch,
+            profiler=profiler,
+        )
+        checkpoints = CheckpointStore(
             folder=job.out / CHECKPOINTS,
             identity=job.checkpoint,
             keep=job.config.keep_checkpoints,
-            metrics=metrics,
+            trainee=trainee,
             writer=writer,
-            log=log,
-            asked=asked,
-            guard=job.config.guard,
-            forecast=Forecast(job.phases, job.scored_after),
+            sharded=_sharded(ranks, writer) if sharded and writer else None,
             saved=job.saved,
-            meter=built.meter,
-            profiler=profiler,
-            watch=watch,
-            averaging=built.averaging,
-            sharded=_sharded(trained.ranks, writer) if sharded and writer else None,
-            expected=job.config.expected,
-            expected_time=ExpectedTime(job.step_bands),
-            compare_every=job.config.compare_ranks_every,
+            sync_rows=monitor.sync,
         )
+        every = job.config.compare_ranks_every
+        yield Session(trainee, job.phases, monitor, checkpoints, requests, job.config.guard, every)
 
 
-def _writes_shards(job: Job, world: int) -> bool:
+def _writes_shards(job: TrainJob, world: int) -> bool:
     from bertwright.train.memory.rank_memory import writes_shards
 
     return writes_shards(job.config, job.network, job.optim, world)
@@ -113,14 +121,14 @@ def _sharded(ranks: Ranks, writer: Writer) -> ShardedWriter:
     return ShardedWriter(ranks, writer)
 
 
-def _profiler(job: Job, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
+def _profiler(job: TrainJob, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
     """Return the profiler of some steps of this start, which writes its results at the end of the block."""
     from bertwright.train.monitor.profiler import StepProfiler
 
     return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
 
 
-def _watched(job: Job, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
+def _watched(job: TrainJob, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
     """Return the observers of this start, which first receive the rows already in metrics.jsonl."""
     from bertwright.train.monitor.observers.observer import Observed
     from bertwright.train.monitor.observers.watch import watched

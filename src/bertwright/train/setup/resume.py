@@ -20,7 +20,7 @@ from bertwright.train.monitor.metrics import saved_before
 from bertwright.train.ranks.agreement import assert_equal
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.identity import CHECKPOINTS
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
 from bertwright.train.state import State
 
 
@@ -35,7 +35,7 @@ class Start:
     """At step 0, what the network that training starts from and this one do not have in common, as recorded."""
 
 
-def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
+def where_to_start(job: TrainJob, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
     """Return the state to resume from, the same on all ranks, with weights and average loaded.
 
     Raises `CheckpointError` if the checkpoints of an earlier start are missing or damaged: training never silently
@@ -56,7 +56,7 @@ def where_to_start(job: Job, model: Model, averaging: Averaging | None, ranks: R
     return _begun(job, model, log)
 
 
-def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | None, log: Log) -> Start:
+def _continued(ours: Artifact, job: TrainJob, model: Model, averaging: Averaging | None, log: Log) -> Start:
     """Return the state and moments of a checkpoint, after loading its weights and average."""
     state, weights, moments = checkpoints.load(ours)
     if state.phase >= len(job.config.phases):
@@ -71,7 +71,7 @@ def _continued(ours: Artifact, job: Job, model: Model, averaging: Averaging | No
     return Start(state, moments)
 
 
-def _begun(job: Job, model: Model, log: Log) -> Start:
+def _begun(job: TrainJob, model: Model, log: Log) -> Start:
     """Return the state at step 0, after loading the weights of `train.init_from`, if the recipe has one."""
     config = job.config
     moments: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}
@@ -86,7 +86,7 @@ def _begun(job: Job, model: Model, log: Log) -> Start:
     return Start(State(), moments, start_from(model, config.init_from, config, job.vocab, log))
 
 
-def _load_checkpoint(given: Artifact, job: Job, model: nn.Module) -> Mapping[str, torch.Tensor]:
+def _load_checkpoint(given: Artifact, job: TrainJob, model: nn.Module) -> Mapping[str, torch.Tensor]:
     """Load the weights of another training's checkpoint with the same vocabulary and network, and return the
     moments."""
     given.verify()

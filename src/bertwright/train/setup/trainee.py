@@ -12,6 +12,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows, with_room
 from bertwright.model.batch import PackedBatch, host_tensors, to_device
 from bertwright.tasks.objective import Objective
+from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.precision.precision import Precision
@@ -27,7 +28,7 @@ takes an exporter longest to build."""
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trainee:
     """What is trained, with which objective and ranks: the same in every step."""
 
     model: nn.Module
@@ -42,6 +43,8 @@ class Trained:
     """How the network's operations are executed."""
     exported: OrtNetwork | None = None
     """Module that runs the operations of `model`, with the same parameters, in another runtime, if there is one."""
+    averaging: Averaging | None = None
+    """The average of the weights, if one is kept."""
 
     def network(self) -> nn.Module:
         """Return the module that computes, with the current weights of `model`: `model` itself, its copy, or the

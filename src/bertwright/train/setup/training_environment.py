@@ -15,16 +15,16 @@ from bertwright.core.log import Log
 from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.train.checkpoints import checkpoint as checkpoints
 from bertwright.train.config import TrainConfig
-from bertwright.train.machine.stop_requests import Asked, asked_from_outside
+from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
 from bertwright.train.ranks.agreement import assert_same_training
 from bertwright.train.ranks.process_group import process_group
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.identity import CHECKPOINTS, refuse_other_settings
-from bertwright.train.setup.job import Job
+from bertwright.train.setup.job import TrainJob
 
 
 @contextmanager
-def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
+def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[Ranks, StopRequests]]:
     """Yield the ranks of this start and the external requests to it, for the duration of the block.
 
     Raises `ArtifactError` if the folder has checkpoints of other settings or other ranks train something else, and
@@ -35,7 +35,7 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
     with (
         torch_set_for(config),
         process_group(config.start_timeout, config.timeout, config.hang_timeout, gpus) as ranks,
-        asked_from_outside(config.spot_notice, log) as asked,
+        watch_stop_requests(config.spot_notice, log) as requests,
     ):
         refuse_other_settings(out, job.checkpoint)
         if ranks.first:
@@ -48,8 +48,8 @@ def started(job: Job, log: Log) -> Iterator[tuple[Ranks, Asked]]:
                     restore(config.mirror, out, job.checkpoint, log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
-        yield ranks, asked
-        if ranks.any(asked.to_stop()):
+        yield ranks, requests
+        if ranks.any(requests.to_stop()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
 
 
