@@ -45,7 +45,7 @@ from bertwright.train.micro_batch import prefetch
 from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 from gpu_peer import peer_steps, same_network
 
@@ -161,7 +161,7 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
     torch.backends.cuda.enable_cudnn_sdp(side.cudnn)
     graph = CompiledConfig() if side.compiled else EagerConfig()
     run_as(model, graph, device)
-    trained = Trained(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
+    trained = Trainee(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
     drawn = loader(case, side.layout == "packed")
     settings: LoaderSettings = drawn.settings
     room = Room(case.rows, case.length, settings.masking.most(case.length))

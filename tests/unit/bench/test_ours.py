@@ -12,7 +12,7 @@ from bertwright.bench.workload import loader_of
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.monitor.throughput import Throughput
-from bertwright.train.setup.trainee import Trained
+from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
 ONE = Training(threads=1)
@@ -21,7 +21,7 @@ ONE = Training(threads=1)
 def test_it_takes_as_many_steps_as_it_is_told_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[list[int]] = []
 
-    def noted(trained: Trained, batches: object, *rest: object) -> object:
+    def noted(trained: Trainee, batches: object, *rest: object) -> object:
         kept = list(batches)  # type: ignore[call-overload]
         drawn.append(kept[0].token_ids.tolist())
         return train_step(trained, iter(kept), *rest)  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ def test_it_takes_as_many_steps_as_it_is_told_one_after_another(monkeypatch: pyt
 
 
 def test_the_weights_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[Trained] = []
+    kept: list[Trainee] = []
     monkeypatch.setattr(side, "_trained", lambda *given: kept.append(_trained(*given)) or kept[-1])
     take = ours(SMALL, ONE)
     before = {name: tensor.clone() for name, tensor in kept[0].model.state_dict().items()}
@@ -74,7 +74,7 @@ def test_the_floor_is_a_steps_operations_at_the_speed_of_the_products(
     def meter(model: PreTrainingModel, *_: object) -> Throughput:
         return Throughput(model.config, torch.device("cpu"), speed)
 
-    monkeypatch.setattr(side, "build_meter", meter)
+    monkeypatch.setattr(side, "measure_throughput", meter)
     loader, config = loader_of(SMALL), _trained(SMALL, ONE).model.config
     for number, step in enumerate(ours(SMALL, ONE)(3)):
         (batch,) = loader.step(number)
@@ -90,7 +90,7 @@ def test_the_floor_is_measured_before_each_block(monkeypatch: pytest.MonkeyPatch
         asked.append(torch.get_num_threads())
         return Throughput(model.config, torch.device("cpu"), 1e9)
 
-    monkeypatch.setattr(side, "build_meter", meter)
+    monkeypatch.setattr(side, "measure_throughput", meter)
     before = torch.get_num_threads()
     take = ours(SMALL, Training(threads=2))
     take(1), take(1)
@@ -114,6 +114,6 @@ def test_bfloat16_is_what_products_are_computed_in(monkeypatch: pytest.MonkeyPat
             seen.append(torch.ones(1, 1).mm(torch.ones(1, 1)).dtype)
         return Throughput(model.config, torch.device("cpu"), 1e9)
 
-    monkeypatch.setattr(side, "build_meter", meter)
+    monkeypatch.setattr(side, "measure_throughput", meter)
     ours(SMALL, Training("bf16", 1))(1), ours(SMALL, ONE)(1)
     assert seen == [torch.bfloat16, torch.float32]
