@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bertwright.formats.detect import file_info
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts
-from bertwright.formats.recognise import facts_of
+from bertwright.formats.format import FileInfo
 
 HEADER = 64
 """Number of bytes at the start of a file that are damaged one at a time."""
@@ -26,10 +26,10 @@ def flipped(whole: bytes) -> Iterator[tuple[int, bytes]]:
         yield at, whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
 
 
-def facts_or_fault(file: Path) -> Facts | None:
+def facts_or_fault(file: Path) -> FileInfo | None:
     """The facts that a damaged file reports; None if it reports none or raises `ShardError`."""
     try:
-        return facts_of(file)
+        return file_info(file)
     except ShardError as error:
         assert error.file == file
         return None

@@ -10,11 +10,10 @@ from tests.contract.damage import MAGIC, cuts, facts_or_fault, flipped
 from tests.unit.formats.samples import VOCABULARY, token_documents
 
 from bertwright.core.errors import DataError
-from bertwright.formats.documents import DocumentFormat, TokenDocuments
+from bertwright.formats.detect import detect, open_documents
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Kind
+from bertwright.formats.format import DocumentFormat, Kind, TokenDocuments
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS
-from bertwright.formats.recognise import open_documents, recognise
 
 DOCUMENTS = token_documents([[[7, 8, 9], [10]], [[11, 12]], [[13], [14, 15], [16, 17, 18]]])
 
@@ -43,7 +42,7 @@ def test_every_kind_has_one_format_and_what_is_only_read_is_told_by_another() ->
 @of_documents
 def test_documents_that_are_written_are_recognised_and_read_back(each: DocumentFormat, tmp_path: Path) -> None:
     file, *_ = written_documents(each, tmp_path)
-    (found,) = recognise(tmp_path)
+    (found,) = detect(tmp_path)
     assert (found.kind, found.documents, found.files) == (each.kind, True, (file,))
     assert found.examples == len(DOCUMENTS) and not found.damaged
     opened = open_documents(file, found.kind)

@@ -12,15 +12,14 @@ from tests.contract.damage import MAGIC, cuts, facts_or_fault, flipped
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample
 
 from bertwright.core.errors import DataError
-from bertwright.examples.config import ImportedData
+from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.formats.detect import detect
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import FileNumber, Format, Shape, Split
 from bertwright.formats.imported.phase_files import find, find_tests
 from bertwright.formats.known import FORMATS
-from bertwright.formats.names import Target, file_name, folder_name
-from bertwright.formats.recognise import recognise
+from bertwright.formats.target import Target, file_name, folder_name
 
 EXAMPLES, LENGTH, PREDICTIONS = 50, 32, 5
 FOUND = sample(EXAMPLES, LENGTH, PREDICTIONS)
@@ -54,7 +53,7 @@ def reads_back(each: Format, folder: Path, static: bool, compress: bool) -> None
     examples = sample(EXAMPLES, LENGTH, PREDICTIONS, masks=static)
     blocks = [examples.take(slice(0, 20)), examples.take(slice(20, 21)), examples.take(slice(21, None))]
     file = written(each, folder, blocks, static, compress)
-    (found,) = recognise(folder)
+    (found,) = detect(folder)
     shape = Shape(LENGTH, PREDICTIONS, static)
     assert (found.kind, found.shape, found.files) == (each.kind, shape, (file,))
     assert found.examples in (None, EXAMPLES) and found.trains
@@ -102,7 +101,7 @@ def test_damage_at_the_beginning_of_one_file_is_named_beside_whole_ones(each: Fo
     whole = (tmp_path / names[1]).read_bytes()
     for damaged in (b"", whole[:1], bytes([whole[0] ^ 0xFF]) + whole[1:]):
         (tmp_path / names[1]).write_bytes(damaged)
-        (found,) = recognise(tmp_path)
+        (found,) = detect(tmp_path)
         assert found.files == (tmp_path / names[0],)
         assert [error.file for error in found.damaged] == [tmp_path / names[1]]
 
@@ -131,7 +130,7 @@ def test_unknown_sizes_are_not_stated(each: Format, tmp_path: Path) -> None:
     if each.padded:
         return
     each.write(tmp_path / "new", iter([FOUND]), Shape(None, None, True), VOCABULARY)
-    assert recognise(tmp_path)[0].shape == Shape(None, None, True)
+    assert detect(tmp_path)[0].shape == Shape(None, None, True)
 
 
 @of_examples
@@ -204,11 +203,11 @@ def test_its_names_tell_training_from_test_and_one_file_from_another(each: Forma
             file.parent.mkdir(exist_ok=True)
             assert not file.exists()
             each.write(file, iter([FOUND]), Shape(LENGTH, PREDICTIONS, True), VOCABULARY)
-    before = recognise(tmp_path)
+    before = detect(tmp_path)
     assert sorted((found.trains, len(found.files), found.incomplete) for found in before) == [
         (False, 2, None),
         (True, 2, None),
     ]
     if each.describe:
         each.describe(tmp_path)
-    assert recognise(tmp_path) == before, "what it writes beside the files is not taken for data"
+    assert detect(tmp_path) == before, "what it writes beside the files is not taken for data"

@@ -34,7 +34,7 @@ from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.formats.format import Format
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 from bertwright.launch.config import TARGETS as LAUNCHED
 from bertwright.launch.config import load_place
 from bertwright.launch.wheel import WHEEL

@@ -19,7 +19,7 @@ from tests.unit.test_classification import texts
 
 from bertwright import Recipe, RunFolder, run
 from bertwright.cli.conversion import ConvertOptions, convert
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 
 STAGE = """
 from bertwright.core.artifact import open_artifact

@@ -7,7 +7,7 @@ import pytest
 from tests.pipeline.conftest import Call
 
 from bertwright.cli.conversion import convert
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 from bertwright.model.bert.config import SIZES
 
 

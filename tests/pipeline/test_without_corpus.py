@@ -13,7 +13,7 @@ from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import read_json, sha256
 from bertwright.formats.format import Kind
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.settings.phases import resolve_phases
 

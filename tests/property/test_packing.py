@@ -5,9 +5,8 @@ import torch
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.examples.config import MicroBatching
+from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig

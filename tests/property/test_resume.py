@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.examples.config import MicroBatching
+from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import PlanLoader, open_loader
 
 GLOBAL_BATCH = 37  # divides neither the epochs nor the numbers of ranks

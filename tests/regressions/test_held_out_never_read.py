@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.formats.export import ExportSet, export
-from bertwright.formats.names import Target
 from bertwright.formats.statistics import statistics
+from bertwright.formats.target import Target
 from bertwright.vocab.load import read_vocabulary
 
 

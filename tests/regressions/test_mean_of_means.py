@@ -12,9 +12,8 @@ import pytest
 import torch
 from tests.conftest import Prepared
 
-from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import PlanLoader, open_loader
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 from bertwright.core.rng import below, key
-from bertwright.examples.config import MicroBatching
+from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Store

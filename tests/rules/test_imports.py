@@ -258,7 +258,6 @@ def test_the_recipe_knows_only_configs(name: str) -> None:
         "model.bert.network",
         "train.settings.unreachable_settings",
         "vocab.entries",
-        "examples.labelled.glue",
         "tasks.distillation.teacher_fit",
     )
     beside = {f"bertwright.{module}" for module in (*mistakes, *others)}

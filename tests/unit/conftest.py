@@ -14,7 +14,7 @@ from tests.unit.storages import s3 as s3
 from bertwright import Recipe, run
 from bertwright.cli.conversion import ConvertOptions, convert
 from bertwright.formats.format import Kind
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 
 SMALL = """
 [corpus]

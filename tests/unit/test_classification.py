@@ -18,7 +18,7 @@ from bertwright.check.resources import memory
 from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import read_json
-from bertwright.examples.labelled.tasks import Columns, LabelledTexts
+from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network

@@ -10,7 +10,7 @@ import pytest
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
 from bertwright.core.renamed import RENAMED
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import MaskingConfig
 from bertwright.explain import explain
 from bertwright.train.config import TrainConfig
 

@@ -15,9 +15,9 @@ from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
+from bertwright.formats.detect import detect
 from bertwright.formats.known import format_of
-from bertwright.formats.names import Target, shares
-from bertwright.formats.recognise import recognise
+from bertwright.formats.target import Target, shares
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.load import read_vocabulary
 
@@ -33,7 +33,7 @@ def entries(trained: Path) -> list[str]:
 def examples(trained: Path, tmp_path: Path) -> dict[str, list[dict[str, Any]]]:
     """The training and the held-out examples of the run, by way of NVIDIA's HDF5."""
     convert(trained, tmp_path / "plain", Target("hdf5"), ConvertOptions(files=1))
-    sets = {found.split: found for found in recognise(tmp_path / "plain")}
+    sets = {found.split: found for found in detect(tmp_path / "plain")}
     return {
         split: with_labels(concatenate(list(format_of("hdf5").read(*found.files)))) for split, found in sets.items()
     }

@@ -14,7 +14,7 @@ from bertwright.cli.describe import describe
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Silent
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 
 

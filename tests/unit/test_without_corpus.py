@@ -29,11 +29,11 @@ from bertwright.examples.frequencies import training_counts
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.store import Store
-from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.format import Kind
 from bertwright.formats.imported import tasks
 from bertwright.formats.known import FORMATS, format_of
-from bertwright.formats.names import Target
+from bertwright.formats.repetitions import row_hashes
+from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES

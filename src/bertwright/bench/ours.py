@@ -11,8 +11,8 @@ import torch
 
 from bertwright.bench.training import Step, Training
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
+from bertwright.examples.config import MaskingConfig
 from bertwright.examples.loader import StepCounts
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.padding import Room
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import kernel_for

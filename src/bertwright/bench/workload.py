@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import MicroBatch, unmasked
-from bertwright.examples.config import ExamplesConfig, MicroBatching
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import Plans

@@ -20,7 +20,7 @@ from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
-    from bertwright.formats.recognise import FileSet
+    from bertwright.formats.detect import FileSet
 
 _BUILT_IN = ("sample", "sample-small")
 _SAMPLE_LANGUAGE = "hu"
@@ -161,8 +161,8 @@ def _contents(
     warning for each thing in some of them that teaches nothing."""
     from bertwright.formats.errors import ShardError
     from bertwright.formats.imported.phase_files import damaged
-    from bertwright.formats.other_vocabulary import misfit
     from bertwright.formats.statistics import doubts
+    from bertwright.formats.vocabulary_fit import misfit
 
     key = f"{phase.key}.data"
     try:

@@ -15,11 +15,10 @@ from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 from bertwright.formats import convert as between
-from bertwright.formats.export import ExportSet, export
-from bertwright.formats.export_tokens import export_documents
+from bertwright.formats.export import ExportSet, export, export_documents
 from bertwright.formats.format import Provenance
 from bertwright.formats.known import document_format_of, holds_examples
-from bertwright.formats.names import Target
+from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe

@@ -65,7 +65,7 @@ def convert(
     """Convert examples of a run, with fixed masks, or anyone's examples, to a common format."""
     from bertwright.cli.conversion import ConvertOptions
     from bertwright.cli.conversion import convert as write
-    from bertwright.formats.names import Target, kind_of
+    from bertwright.formats.target import Target, kind_of
 
     options = ConvertOptions(reading.vocab, reading.files, reading.heldout, reading.quarantine)
     with Terminal() as log:

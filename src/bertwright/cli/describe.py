@@ -14,9 +14,9 @@ from bertwright.core.draft import is_draft
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256
 from bertwright.core.walk import folders_below
+from bertwright.formats.detect import detect, file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import facts_of, recognise
 from bertwright.formats.statistics import statistics
 from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
@@ -147,7 +147,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
 def _imported(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a common format: statistics and faults of each set of files."""
     try:
-        sets = recognise(path, [])
+        sets = detect(path, [])
     # A format was recognised and its file is damaged: that error is the answer.
     except ShardError:
         raise
@@ -188,7 +188,7 @@ def _folder_of_texts(path: Path) -> dict[str, Any]:
 def _is_source(path: Path) -> bool:
     """Whether a file is not training data: no example format knows it, or it is a table without their columns."""
     try:
-        return facts_of(path) is None
+        return file_info(path) is None
     except ShardError:
         names = _columns(path)
         if names is None or {"input_ids", "A", "B"} & set(names):

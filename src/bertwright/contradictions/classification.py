@@ -8,8 +8,7 @@ from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import ExamplesConfig, MaskingConfig
 from bertwright.train.config import TrainConfig
 from bertwright.vocab.config import VocabConfig
 

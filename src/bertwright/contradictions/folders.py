@@ -9,7 +9,7 @@ from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.examples.config import PAIRS, PlanSet
-from bertwright.examples.labelled.glue import missing_glue
+from bertwright.examples.labelled.config import missing_glue
 from bertwright.train.config import TrainConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 from bertwright.vocab.config import VocabConfig

@@ -11,11 +11,9 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.rng import fold, key
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.collate import collate, rows_of
-from bertwright.examples.config import PlanSet
+from bertwright.examples.config import MaskingConfig, PlanSet
 from bertwright.examples.masking import Ids, Masking
-from bertwright.examples.masking_config import MaskingConfig
-from bertwright.examples.plan_check import check_plans
-from bertwright.examples.plans import UNLABELLED, Plans
+from bertwright.examples.plans import UNLABELLED, Plans, check_plans
 from bertwright.examples.store import Store
 
 

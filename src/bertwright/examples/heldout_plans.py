@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plans import ROW, UNLABELLED
-from bertwright.examples.rows import Tally
+from bertwright.examples.plans import ROW, UNLABELLED, PlanStatistics
 from bertwright.examples.store import Documents, map_file
 
 TOGETHER = 1 << 26
@@ -48,7 +47,7 @@ def write_heldout_plans(
 
     Returns `rows` and `sequences` by set. A length that a group lacks has no rows there.
     """
-    names = {PlanSet(length=length).name: Tally(length) for length in lengths}
+    names = {PlanSet(length=length).name: PlanStatistics(length) for length in lengths}
     rows: dict[str, list[int]] = {name: [] for name in names}
     for plans in planned:
         for (name, tally), length in zip(names.items(), lengths, strict=True):

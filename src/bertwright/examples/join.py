@@ -14,8 +14,7 @@ from bertwright.core.files import make_folder, naming, read_bytes, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import unigram_loss
 from bertwright.examples.heldout_plans import plan_heldout
-from bertwright.examples.plans import ROW
-from bertwright.examples.rows import Tally
+from bertwright.examples.plans import ROW, PlanStatistics
 from bertwright.examples.store import SPLITS, Split
 
 Facts = Mapping[int, dict[str, Any]]
@@ -60,7 +59,7 @@ def join_split(
     """
     join_store(make_folder(folder / "store"), parts / split, split, shards)
     plans = folder / "plans" / split
-    tallies = {name: Tally(length) for name, length in lengths.items()}
+    tallies = {name: PlanStatistics(length) for name, length in lengths.items()}
     rows = {name: _join_plans(plans, parts / split, name, shards, kept, tally) for name, tally in tallies.items()}
     return {**totals(shards), "rows": rows, "sequences": {name: tally.counts() for name, tally in tallies.items()}}
 
@@ -87,7 +86,7 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
     write_json(store / f"{split}.json", {"dtype": next(iter(shards.values()))["dtype"], "shards": facts})
 
 
-def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: Tally) -> list[int]:
+def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: PlanStatistics) -> list[int]:
     """Regroup rows by pass: parts hold all passes of a shard, plans all shards of a pass. Returns rows per pass."""
     part_rows = {shard: facts["rows"][name] for shard, facts in shards.items()}
     rows = np.zeros((len(next(iter(part_rows.values()))), len(part_rows)), np.int64)

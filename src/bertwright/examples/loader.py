@@ -12,8 +12,7 @@ from typing import NamedTuple, Protocol
 
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.batch_sizes import BatchSizes
-from bertwright.examples.config import MicroBatching
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.packing import Assignment
 
 AT_ONCE = 512

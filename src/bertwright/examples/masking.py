@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.rng import below, bits, uniform, unit_interval
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import MaskingConfig
 from bertwright.examples.vocabulary import Vocabulary
 
 ACTION = 1 << 16

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from bertwright.core.rng import below, fold, key, uniform
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.documents import subset
-from bertwright.examples.plans import ROW
-from bertwright.examples.rows import Indices, rows
+from bertwright.examples.plans import ROW, Indices, rows
 from bertwright.examples.store import Documents
 
 SLOTS = 16

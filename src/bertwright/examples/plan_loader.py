@@ -19,8 +19,7 @@ from bertwright.examples.documents import members_of
 from bertwright.examples.loader import LoaderSettings, StepCounts, together
 from bertwright.examples.masking import Masking
 from bertwright.examples.packing import Assignment, assign_to_ranks
-from bertwright.examples.plan_check import check_plans
-from bertwright.examples.plans import UNLABELLED, Epochs, Plans
+from bertwright.examples.plans import UNLABELLED, Epochs, Plans, check_plans
 from bertwright.examples.store import Store, refuse_cut
 
 BLOCK = 1 << 20

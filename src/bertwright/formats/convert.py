@@ -11,14 +11,13 @@ from typing import Any
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
-from bertwright.formats.atomic_write import atomic_folder
+from bertwright.formats.columns import MAX_LENGTH
+from bertwright.formats.detect import FileSet, detect
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import SPLITS, Kind, Shape, Split
-from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of, holds_examples
-from bertwright.formats.names import Target, file_name, folder_name
-from bertwright.formats.other_vocabulary import refuse_misfits
-from bertwright.formats.recognise import FileSet, recognise
+from bertwright.formats.target import Target, atomic_folder, file_name, folder_name
+from bertwright.formats.vocabulary_fit import refuse_misfits
 
 NOTE = "conversion.json"
 
@@ -39,7 +38,7 @@ def convert(
     the target needs.
     """
     left_out = list[ShardError]()
-    sets = recognise(source, left_out)
+    sets = detect(source, left_out)
     tasks = [task for file_set in sets for task in _tasks(file_set, source, destination, target, vocabulary)]
     left_out += [error for file_set in sets for error in file_set.damaged]
     # The beginnings of the files already show this damage, so fail now and not after hours of writing.

@@ -1,15 +1,20 @@
-"""The interface of an example format: how to detect, read and write its files, and what the format requires."""
+"""The interfaces of formats: how to detect, read and write files of examples, or of tokenised documents, from which
+examples are built later, and what a format requires.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
-from bertwright.examples.instances import Instances
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.examples.instances import Instances, Ints, ends
+from bertwright.formats.columns import MAX_LENGTH
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instance_checks import MAX_LENGTH
 
 Kind = Literal["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets", "megatron"]
 
@@ -67,7 +72,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FileInfo:
     """What a file states about itself, known without reading all of it."""
 
     kind: Kind
@@ -142,7 +147,7 @@ class Format:
     """
 
     kind: Kind
-    facts: Callable[[Path], Facts | None]
+    facts: Callable[[Path], FileInfo | None]
     """Returns what a file states about itself; None when it is of another format."""
     read: Read
     write: Write
@@ -168,3 +173,53 @@ class Format:
     """Filters out files that are not data, for formats whose library leaves other files next to the data."""
     describe: Callable[[Path], None] | None = None
     """Writes the metadata files that its library requires, in and below a folder."""
+
+
+@dataclass(frozen=True)
+class TokenDocuments:
+    """D tokenised documents of S sentences and T tokens; sentences and documents may be empty."""
+
+    ids: NDArray[Any]
+    """[T] token ids of all sentences, concatenated."""
+    lengths: Ints
+    """[S] tokens of each sentence."""
+    counts: Ints
+    """[D] sentences of each document."""
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def sizes(self) -> Ints:
+        """[D] tokens of each document."""
+        return np.diff(ends(self.lengths)[ends(self.counts)])
+
+
+class DocumentFile(Protocol):
+    """A file of documents, read in ranges of documents because it may hold an entire Wikipedia."""
+
+    @property
+    def counts(self) -> Ints:
+        """[D] sentences of each document."""
+
+    def pieces(self, tokens: int) -> list[tuple[int, int]]:
+        """Split all documents, in order, into ranges [first, stop) of about `tokens` tokens each."""
+
+    def read(self, first: int, stop: int) -> TokenDocuments:
+        """Return the documents `first` to `stop` (exclusive). Damage raises `ShardError`."""
+
+
+@dataclass(frozen=True)
+class DocumentFormat:
+    """One format of tokenised documents. As with `Format`, damaged and hostile files raise `ShardError`."""
+
+    kind: Kind
+    open: Callable[[Path], DocumentFile]
+    facts: Callable[[Path], FileInfo | None] | None = None
+    """Reads a file's facts; None if the example format of the same kind distinguishes examples from documents."""
+    write: Callable[[Path, Iterable[TokenDocuments], int], int] | None = None
+    """Writes documents, given the vocabulary size, and returns their number; None for read-only formats."""
+    suffix: str = ""
+    """Suffix of the names of written files."""
+    beside: Callable[[Path], tuple[Path, ...]] = lambda _: ()
+    """Returns the companion files of a file, which are not recognised by themselves."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bertwright.formats.datasets import documents as rows
 from bertwright.formats.datasets import examples as datasets
-from bertwright.formats.documents import DocumentFormat
-from bertwright.formats.format import Format, Kind
+from bertwright.formats.format import DocumentFormat, Format, Kind
 from bertwright.formats.hdf5 import padded, varlen
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron

@@ -18,13 +18,13 @@ import numpy as np
 
 from bertwright.examples.information import TELLING, one_label, unknown_words
 from bertwright.examples.instances import Instances
+from bertwright.formats.columns import MAX_LENGTH
+from bertwright.formats.detect import FileSet, detect
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instance_checks import MAX_LENGTH
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import FileSet, recognise
 from bertwright.formats.repetitions import Repetitions
-from bertwright.formats.special_ids import ENTRIES, Misplaced, SpecialIds, sentences_of
 from bertwright.formats.token_statistics import token_statistics
+from bertwright.formats.vocabulary_fit import ENTRIES, Misplaced, SpecialIds, describe_misplaced
 
 SAMPLE = 10_000
 """Number of examples, or documents, that `doubts` reads of a set."""
@@ -44,7 +44,7 @@ def statistics(
     bounded. Damaged files are reported among the faults.
     """
     unreadable = list[ShardError]()
-    sets = [_of_set(file_set, vocabulary, limit, world) for file_set in recognise(path, unreadable)]
+    sets = [_of_set(file_set, vocabulary, limit, world) for file_set in detect(path, unreadable)]
     return {"path": str(path), "sets": sets, "unreadable": [str(error) for error in unreadable]}
 
 
@@ -197,7 +197,7 @@ class _Tally:
     def doubts(self, pairs: bool | None = None) -> list[str]:
         """Return a sentence for each thing in the examples that teaches a network nothing, or the wrong thing; `pairs`:
         whether it learns from the labels of pairs, None if that is not known."""
-        said = [] if self.misplaced is None else sentences_of(self.misplaced.inside, self.misplaced.labels)
+        said = [] if self.misplaced is None else describe_misplaced(self.misplaced.inside, self.misplaced.labels)
         if pairs is not False:
             said += one_label(self.labels[0] + self.labels[1], self.labels[1])
         if pairs and self.lengths.sum() >= TELLING and not self.labels[0] + self.labels[1]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from bertwright.examples.information import unknown_words
 from bertwright.examples.instances import ends
-from bertwright.formats.bottom_k import BottomK, row_hashes
-from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.detect import FileSet, open_documents
 from bertwright.formats.errors import ShardError
-from bertwright.formats.recognise import FileSet, open_documents
-from bertwright.formats.special_ids import ENTRIES
+from bertwright.formats.format import TokenDocuments
+from bertwright.formats.repetitions import BottomK, row_hashes
+from bertwright.formats.vocabulary_fit import ENTRIES
 
 _AT_ONCE = 1 << 20
 """Approximate number of tokens read at a time."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section
 from bertwright.core.log import Log
-from bertwright.examples.labelled.tasks import LabelledTexts
+from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.tasks.section import TaskSection
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.plan_loader import open_loader
+from bertwright.formats.detect import detect
 from bertwright.formats.export import drawn, instances
 from bertwright.formats.format import Kind
 from bertwright.formats.known import format_of
-from bertwright.formats.names import Target, kind_of
-from bertwright.formats.recognise import recognise
+from bertwright.formats.target import Target, kind_of
 from bertwright.pipeline.run import run as run_stages
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
@@ -33,7 +33,7 @@ FOLDER = "hdf5_lower_case_0_seq_len_16_max_pred_2_masked_lm_prob_0.15_random_see
 def contents(folder: Path, split: str, entries: list[str]) -> list[tuple[bytes, ...]]:
     """Every example of a split, sorted: tokens, second segment, positions, labels, next-sentence label."""
     (found,) = (
-        each for each in recognise(folder) if (each.split == "test" or "test" in each.folder.name) == (split == "test")
+        each for each in detect(folder) if (each.split == "test" or "test" in each.folder.name) == (split == "test")
     )
     blocks = [block for file in found.files for block in format_of(found.kind).read(file, entries)]
     return rows(concatenate(blocks))
@@ -76,7 +76,7 @@ def test_blocks_of_files_do_not_depend_on_the_batch_of_the_phase(trained: Path, 
     files = list((tmp_path / "out" / "seq_16" / "train").glob("*.arrow"))
     assert len(files) == 2
     for file in files:
-        assert [len(block) for block in format_of("datasets").read(file)] == [recognise(file)[0].examples]
+        assert [len(block) for block in format_of("datasets").read(file)] == [detect(file)[0].examples]
 
 
 def test_nvidias_folders_and_files(trained: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_phases_of_one_length_do_not_overwrite_each_other(small_recipe: Path, tm
     first, second = (sum(rows["train"]["rows"][name]) for name in ("16-0.0-0.5", "16-0.5-1.0"))
     (heldout,) = rows["heldout"]["rows"]["16"]
     assert note["examples"] == first + 2 * second + 3 * heldout
-    sets = [found for found in recognise(tmp_path / "out") if found.trains]
+    sets = [found for found in detect(tmp_path / "out") if found.trains]
     assert sorted(sum(len(b) for b in format_of(kind).read(*found.files)) for found in sets) == sorted(
         [first, second, second]
     )
@@ -186,7 +186,7 @@ def test_no_file_is_empty_and_no_room_is_beyond_what_is_read(trained: Path, tmp_
     shutil.rmtree(trained / "train")  # or its own settings would count
     note = convert(trained, tmp_path / "out", Target("hdf5"), ConvertOptions(files=10_000))
     assert all(note["files"].values())
-    assert all(found.shape.predictions == 16 and not found.damaged for found in recognise(tmp_path / "out"))
+    assert all(found.shape.predictions == 16 and not found.damaged for found in detect(tmp_path / "out"))
 
 
 def test_settings_that_would_do_nothing_are_refused(trained: Path, tmp_path: Path) -> None:

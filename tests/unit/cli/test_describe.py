@@ -16,8 +16,8 @@ from bertwright.cli.conversion import convert
 from bertwright.cli.describe import describe
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder
-from bertwright.examples.masking_config import MaskingConfig
-from bertwright.formats.names import Target
+from bertwright.examples.config import MaskingConfig
+from bertwright.formats.target import Target
 
 
 def rewrite(folder: Path, **settings: int) -> None:

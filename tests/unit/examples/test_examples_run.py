@@ -18,11 +18,10 @@ from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import heldout_place
 from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 

@@ -11,11 +11,10 @@ from tests.unit.test_classification import recipe as write_recipe
 from bertwright import Recipe, run
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
-from bertwright.examples.labelled.glue import glue_folder, missing_glue
+from bertwright.examples.labelled.config import Columns, LabelledTexts, glue_folder, missing_glue
 from bertwright.examples.labelled.read import find_files
 from bertwright.examples.labelled.records import records
 from bertwright.examples.labelled.sizes import text_sizes
-from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 from bertwright.train.settings.phase_config import PhaseConfig
 
 SST2 = LabelledTexts(("negative", "positive"), (Columns("label", "sentence"),))

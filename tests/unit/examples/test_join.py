@@ -13,8 +13,7 @@ from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.documents import documents_of
 from bertwright.examples.frequencies import log_probabilities, token_counts, unigram_loss
 from bertwright.examples.join import join_split, join_store
-from bertwright.examples.plans import ROW, UNLABELLED
-from bertwright.examples.rows import BINS, Tally, rows
+from bertwright.examples.plans import BINS, ROW, UNLABELLED, PlanStatistics, rows
 from bertwright.examples.shard import write_split
 
 CONFIG = ExamplesConfig(passes=2, plan="doc-sentences")
@@ -88,7 +87,7 @@ def test_sequences_are_counted_as_they_will_be_drawn(length: int) -> None:
     """Truncated, special tokens included: [CLS], [SEP] after A, after B and where a document begins."""
     a, b, breaks = np.array([1, 5, 600, 3, 40_000]), np.array([0, 4, 600, 2, 40_000]), np.array([0, 0, 0, 3, 0])
     label = np.array([0, 1, 0, UNLABELLED, 1])
-    tally, start = Tally(length), np.zeros(5, np.int64)
+    tally, start = PlanStatistics(length), np.zeros(5, np.int64)
     for which in (slice(2), slice(2, 5), slice(0)):  # added in parts, one of them empty
         tally.add(rows(start, a, start, b, label, breaks)[which])
     lengths = [min(length, x + y + 2 + (y > 0) + z) for x, y, z in zip(a, b, breaks, strict=True)]
@@ -103,7 +102,7 @@ def test_sequences_are_counted_as_they_will_be_drawn(length: int) -> None:
 
 def test_no_sequence_has_no_mean_and_no_share() -> None:
     nothing = {"lengths": [0] * BINS, "mean_length": 0.0, "deviation": 0.0, "longest": 0, "label_share": None}
-    assert Tally(128).counts() == nothing
+    assert PlanStatistics(128).counts() == nothing
 
 
 def test_frequencies_are_counted_over_the_borders_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

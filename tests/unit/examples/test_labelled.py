@@ -18,15 +18,14 @@ from bertwright.core.lock import FolderLock
 from bertwright.core.stage_context import StageContext
 from bertwright.core.work_split import StageIncomplete, WorkSplit
 from bertwright.examples.batch import batch_hash
-from bertwright.examples.config import ExamplesConfig, ImportedData, MicroBatching, PlanSet
+from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.labelled import records
 from bertwright.examples.labelled import run as stage
+from bertwright.examples.labelled.config import GLUE, Columns, LabelledTexts, glue
 from bertwright.examples.labelled.data import LabelledSet
 from bertwright.examples.labelled.loader import heldout_labelled, open_labelled
 from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
-from bertwright.examples.labelled.tasks import GLUE, Columns, LabelledTexts, glue
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 
 FILES = {
     "cola": 'gj04\t1\t\tOur friends won.\nks08\t0\t*\tFriends our "won.\n',

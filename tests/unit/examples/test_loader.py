@@ -14,12 +14,11 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import in_range, text_hash
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.plans import Epochs, Plans
 from bertwright.examples.store import Store

@@ -7,8 +7,8 @@ from tests.reference import masking as reference
 from tests.reference import words as reference_words
 
 from bertwright.core.rng import below, fold, key
+from bertwright.examples.config import MaskingConfig
 from bertwright.examples.masking import Masking
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.vocabulary import Vocabulary
 
 SIZE = 3000

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from bertwright.examples.labelled.config import GlueTask, glue
 from bertwright.examples.labelled.read import Omitted, read_texts
-from bertwright.examples.labelled.tasks import GlueTask, glue
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
 GLUE = SHARED / "data" / "eval"

@@ -10,10 +10,10 @@ import pytest
 
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled import sizes
+from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.examples.labelled.read import Omitted, read_texts
 from bertwright.examples.labelled.records import records
 from bertwright.examples.labelled.sizes import text_sizes
-from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
 TEXTS = LabelledTexts(("no", "yes"), (Columns("label", "text", "pair"),))
 ROWS: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from bertwright.examples.instances import Instances, ends
-from bertwright.formats.documents import TokenDocuments
+from bertwright.formats.format import TokenDocuments
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)

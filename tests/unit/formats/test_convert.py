@@ -10,13 +10,13 @@ from bertwright.core.files import read_json, sha256_of
 from bertwright.examples.instances import concatenate
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
+from bertwright.formats.detect import detect
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.recognise import recognise
 from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 
@@ -51,7 +51,7 @@ class Heard:
 
 
 def examples_of(folder):
-    sets = {found.split if found.folder.name != "test" else "test": found for found in recognise(folder)}
+    sets = {found.split if found.folder.name != "test" else "test": found for found in detect(folder)}
     return {
         split: concatenate([block for file in found.files for block in format_of(found.kind).read(file, VOCABULARY)])
         for split, found in sets.items()
@@ -96,7 +96,7 @@ def test_folders_and_nvidias_names_say_what_is_not_for_training(tmp_path, source
     assert made("d/b", "hdf5", "b") == named
     varlen = [f"{name}/part_00000_of_00001.hdf5", *(f"train/part_0000{number}_of_00002.hdf5" for number in range(2))]
     assert made("e", "hdf5-varlen", "b") == sorted(varlen)
-    splits = {found.folder.name: found.trains for found in recognise(tmp_path / "e")}
+    splits = {found.folder.name: found.trains for found in detect(tmp_path / "e")}
     assert splits == {name: False, "train": True}
 
 
@@ -134,7 +134,7 @@ def test_phases_keep_their_folders_and_gzip_is_a_choice(tmp_path):
     convert(tmp_path / "a", tmp_path / "b", Target("tfrecord", compress=True))
     names = {name for name in everything_of(tmp_path / "b") if name != "conversion.json"}
     assert names == {"seq_128/train/part-00000-of-00001.gz", "seq_512/train/part-00000-of-00001.gz"}
-    assert [found.shape.length for found in recognise(tmp_path / "b")] == [32, 64]
+    assert [found.shape.length for found in detect(tmp_path / "b")] == [32, 64]
 
 
 def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
@@ -151,7 +151,7 @@ def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
     assert [entry["file"] for entry in note["quarantined"]] == [str(damaged)]
     assert note["examples"] == 55
     assert any("w_training_1.hdf5" in message for message in log.said)
-    assert recognise(tmp_path / "out" / "train")[0].incomplete == "1 of 2 parts"
+    assert detect(tmp_path / "out" / "train")[0].incomplete == "1 of 2 parts"
     assert everything_of(source) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
@@ -257,7 +257,7 @@ def test_files_with_and_without_masks_are_not_mixed_up(tmp_path, masks):
     for number, static in enumerate(masks):
         file = tmp_path / "a" / f"data-0000{number}-of-00002.arrow"
         datasets.write(file, iter([sample(5, masks=static)]), Shape(None, None, static))
-    (found,) = recognise(tmp_path / "a")
+    (found,) = detect(tmp_path / "a")
     assert [file.name for file in found.mixed] == ["data-00001-of-00002.arrow"]
     with pytest.raises(DataError, match="data-00001-of-00002.arrow has (no )?masks, unlike .*separate folders"):
         convert(tmp_path / "a", tmp_path / "out", Target("datasets"))

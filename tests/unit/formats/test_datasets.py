@@ -9,9 +9,9 @@ from bertwright.examples.instances import concatenate
 from bertwright.formats import parquet_checks
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.datasets.documents import open_rows
+from bertwright.formats.detect import detect
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
-from bertwright.formats.recognise import recognise
 
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
 RUNS = ("input_ids", "token_type_ids", "labels")
@@ -49,11 +49,11 @@ def test_the_caches_that_lie_beside_a_saved_data_set_are_not_of_it(tmp_path):
     saved.map(lambda row: {"size": len(row["input_ids"])})
     saved.shuffle(seed=1).filter(lambda row: len(row["input_ids"]) > 15)
     assert len(list((tmp_path / "saved").glob("*.arrow"))) > 2
-    (found,) = recognise(tmp_path / "saved")
+    (found,) = detect(tmp_path / "saved")
     assert [file.name for file in found.files] == ["data-00000-of-00001.arrow"]
     assert found.examples == 50 and not found.damaged
     (tmp_path / "saved" / "state.json").write_text("[" * 100_000)
-    assert len(recognise(tmp_path / "saved")) > 0, "files that a hostile list does not name count as data"
+    assert len(detect(tmp_path / "saved")) > 0, "files that a hostile list does not name count as data"
 
 
 def test_lists_of_a_declared_length_are_read(tmp_path):
@@ -220,7 +220,7 @@ def test_examples_in_parquet_are_read_as_those_in_arrow(tmp_path, padded):
     made = library.Dataset.from_dict(columns(found, padded) | {"text": ["x"] * 300})
     for size in (40, 1000):
         made.to_parquet(str(tmp_path / "train-00000-of-00001.parquet"), batch_size=size)
-        (read,) = recognise(tmp_path)
+        (read,) = detect(tmp_path)
         assert (read.kind, read.documents, read.shape, read.examples) == (
             "datasets",
             False,
@@ -236,7 +236,7 @@ def test_token_ids_in_parquet_are_running_text(tmp_path):
     library.Dataset.from_dict({"input_ids": rows, "n": [1] * 200}).to_parquet(
         str(tmp_path / "0000.parquet"), batch_size=60
     )
-    (found,) = recognise(tmp_path)
+    (found,) = detect(tmp_path)
     assert (found.kind, found.documents, found.examples) == ("datasets", True, 200)
     documents = open_rows(found.files[0])
     read = [documents.read(*piece) for piece in documents.pieces(500)]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from bertwright.formats.errors import ShardError
-from bertwright.formats.hdf5.heaps import Heaps
-from bertwright.formats.hdf5.runs import Runs
+from bertwright.formats.hdf5.heaps import Heaps, Runs
 from bertwright.formats.hdf5.stored import Mapped, Stored
 
 

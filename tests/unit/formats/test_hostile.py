@@ -10,13 +10,13 @@ from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.datasets import examples as datasets
+from bertwright.formats.detect import file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
 from bertwright.formats.known import format_of
 from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.recognise import facts_of
 from bertwright.formats.tfrecord import examples as tfrecord
 
 FOUND, SHAPE = sample(20), Shape(32, 5, static=True)
@@ -42,7 +42,7 @@ def most_memory():
 def outcome(module, file):
     """What became of a damaged file."""
     try:
-        if facts_of(file) is None:
+        if file_info(file) is None:
             return "unknown"
         found = concatenate(list(module.read(file, VOCABULARY)))
     except ShardError as error:
@@ -93,7 +93,7 @@ def test_a_stated_length_that_is_none_is_damage(tmp_path, monkeypatch, size):
         file = tmp_path / kind
         format_of(kind).write(file, iter([FOUND]), SHAPE, VOCABULARY)
         with pytest.raises(ShardError, match=r"its metadata bertwright.length is '.*', not a number from 1 to 32,768"):
-            facts_of(file)
+            file_info(file)
 
 
 @pytest.mark.parametrize("value", [16, np.arange(4), np.array([b"16"]), "16"])
@@ -102,4 +102,4 @@ def test_attributes_of_hdf5_in_another_form_are_not_read(tmp_path, value):
     hdf5_varlen.write(file, iter([FOUND]), SHAPE)
     with h5py.File(file, "r+") as handle:
         handle.attrs["bertwright.length"] = value
-    assert facts_of(file).shape == Shape(None, 5, static=True)
+    assert file_info(file).shape == Shape(None, 5, static=True)

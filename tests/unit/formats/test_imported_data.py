@@ -22,18 +22,17 @@ from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256
 from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.config import ImportedData
+from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.examples.cooccurrence import read_text
 from bertwright.examples.imported import ImportedLoader
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.formats.datasets import examples as datasets
+from bertwright.formats.detect import detect
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import tasks
 from bertwright.formats.imported.phase_files import find, not_trained_on
 from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.recognise import recognise
 from bertwright.formats.tfrecord import records
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.settings.phases import resolve_phases
@@ -80,7 +79,7 @@ def loaders_of(folder: RunFolder, *changes: str) -> list[ImportedLoader]:
 
 
 def contents(folder: Path, entries: list[str]) -> Instances:
-    (found,) = (each for each in recognise(folder) if each.trains)
+    (found,) = (each for each in detect(folder) if each.trains)
     return concatenate([block for file in found.files for block in format_of(found.kind).read(file, entries)])
 
 

@@ -14,9 +14,9 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import sha256
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.store import Store
+from bertwright.formats.detect import detect
 from bertwright.formats.imported import tokens
-from bertwright.formats.names import Target
-from bertwright.formats.recognise import recognise
+from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.load import read_vocabulary
 
@@ -96,7 +96,7 @@ def test_examples_of_another_vocabulary_are_not_taken_for_text(
     """Rows that all begin with one id and end with another are examples, whatever [CLS] is here."""
     special = Store.open(own.artifact("examples")).vocabulary
     source = rows(tmp_path / "rows", [[special.unk, *text[:9], special.mask] for text in texts])
-    assert not recognise(source)[0].documents
+    assert not detect(source)[0].documents
     message = rf"example 0 begins with id {special.unk}, not \[CLS\] .*another vocabulary"
     with pytest.raises(DataError, match=message):
         prepared(two_phases, tmp_path / "run", *data([source] * 2), *WITHOUT_CHANCE)
@@ -137,7 +137,7 @@ def test_a_file_of_one_row_goes_with_the_others(two_phases: Path, texts: Rows, t
 def test_a_row_may_be_a_book(texts: Rows, tmp_path: Path, books: list[int]) -> None:
     """The rows that are compared are then fewer than two."""
     ids = [number for text in texts for number in text]
-    (found,) = recognise(rows(tmp_path / "books", [(ids * 60)[:length] for length in books]))
+    (found,) = detect(rows(tmp_path / "books", [(ids * 60)[:length] for length in books]))
     assert found.documents and found.examples == len(books)
 
 
@@ -160,7 +160,7 @@ def test_damaged_files_of_rows_are_left_out_on_request(two_phases: Path, texts: 
 def test_inspect_and_convert_say_what_it_is(own: RunFolder, two_phases: Path, texts: Rows, tmp_path: Path) -> None:
     vocabulary = own.path / "vocab" / "vocab.txt"
     source = rows(tmp_path / "rows", texts, 2)
-    (found,) = recognise(source)
+    (found,) = detect(source)
     assert found.documents and found.kind == "datasets" and found.examples == len(texts)
     (numbers,) = describe(source, examples=Examples(vocabulary))["set"]
     assert numbers["holds"] == "documents" and numbers["kind"] == "datasets" and not numbers["faults"]
@@ -170,5 +170,5 @@ def test_inspect_and_convert_say_what_it_is(own: RunFolder, two_phases: Path, te
     convert(own.path, tmp_path / "examples", Target("datasets"), ConvertOptions(files=1))
     made = next(path for path in (tmp_path / "examples").iterdir() if path.is_dir())
     bare = without_masks(made, tmp_path / "bare", read_vocabulary(vocabulary))
-    assert not recognise(bare)[0].documents
+    assert not detect(bare)[0].documents
     assert {each["holds"] for each in describe(bare)["set"]} == {"examples"}

@@ -28,10 +28,10 @@ from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
-from bertwright.formats.bottom_k import row_hashes
 from bertwright.formats.imported import tasks, tokens
-from bertwright.formats.megatron.index import open_index
-from bertwright.formats.names import Target
+from bertwright.formats.megatron.documents import open_index
+from bertwright.formats.repetitions import row_hashes
+from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.settings.phases import resolve_phases
 

@@ -5,8 +5,8 @@ from tests.unit.formats.samples import same, sample
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, concatenate, stretches
+from bertwright.formats.columns import checked, must_fit
 from bertwright.formats.errors import ShardError
-from bertwright.formats.instance_checks import checked, must_fit
 
 
 def changed(found: Instances, **columns) -> Instances:

@@ -9,8 +9,7 @@ from tests.unit.formats.samples import token_documents
 from bertwright.core.errors import DataError
 from bertwright.formats.errors import ShardError
 from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.megatron import index
-from bertwright.formats.megatron.index import open_index
+from bertwright.formats.megatron.documents import open_index
 
 DOCUMENTS = [[[5, 6, 7], [8]], [[9, 10]], [[11, 12, 13, 14]]]
 
@@ -88,7 +87,7 @@ def test_a_negative_id_is_damage(tmp_path):
 
 
 def test_a_document_longer_than_any_text_is_damage(tmp_path, monkeypatch):
-    monkeypatch.setattr(index, "LONGEST_DOCUMENT", 3)
+    monkeypatch.setattr(megatron, "LONGEST_DOCUMENT", 3)
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
     with pytest.raises(ShardError, match="document 0 has 4 tokens"):
         everything(tmp_path / "a.idx")

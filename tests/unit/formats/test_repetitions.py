@@ -7,10 +7,9 @@ import pytest
 
 from bertwright.core.rng import bits, key
 from bertwright.examples.instances import Instances, ends
-from bertwright.formats import bottom_k
-from bertwright.formats.bottom_k import BottomK
-from bertwright.formats.names import Target, shares
-from bertwright.formats.repetitions import Repetitions
+from bertwright.formats import repetitions
+from bertwright.formats.repetitions import BottomK, Repetitions
+from bertwright.formats.target import Target, shares
 
 
 def block(texts: list[int], masks: list[int], predictions: int = 10) -> Instances:
@@ -105,7 +104,7 @@ def test_a_damaged_file_is_compared_with_no_other() -> None:
 @pytest.mark.parametrize("kept", [64, 1 << 20])
 def test_the_sample_tells_the_share_of_all_keys(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three files of 4,000 keys, of which a fifth is in all of them: by 64 keys a file about as many as by all."""
-    monkeypatch.setattr(bottom_k, "KEPT", 3 * kept)
+    monkeypatch.setattr(repetitions, "KEPT", 3 * kept)
     sample = BottomK(3)
     for number in range(3):
         sample.begin_file()
@@ -139,7 +138,7 @@ def test_files_are_shared_out_as_their_loader_asks(examples: int, files: int) ->
 def test_a_small_file_is_compared_only_where_the_sample_of_a_large_one_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bottom_k, "KEPT", 2 * 64)
+    monkeypatch.setattr(repetitions, "KEPT", 2 * 64)
     large = bits(key("large"), np.arange(4000))
     small = large[:50]
     below = int((small <= np.sort(large)[63]).sum())

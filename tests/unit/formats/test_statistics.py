@@ -8,11 +8,11 @@ from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import CLS, MASK, SEP, UNK, VOCABULARY, sample
 
 from bertwright.examples.instances import Instances
-from bertwright.formats import bottom_k
-from bertwright.formats.bottom_k import BottomK, row_hashes
+from bertwright.formats import repetitions
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import Shape
 from bertwright.formats.lddl import examples as lddl
+from bertwright.formats.repetitions import BottomK, row_hashes
 from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 
@@ -141,7 +141,7 @@ def test_row_hashes_know_order_and_boundaries():
 
 
 def test_a_sketch_keeps_little_and_finds_what_is_equal(monkeypatch):
-    monkeypatch.setattr(bottom_k, "KEPT", 1000)
+    monkeypatch.setattr(repetitions, "KEPT", 1000)
     rng = np.random.default_rng(0)
     common = rng.integers(0, 2**64, 2000, np.uint64)
     found = BottomK(4)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bertwright.examples.labelled.tasks import Columns, LabelledTexts
+from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.tasks.classification.section import ClassificationSection
 from bertwright.tasks.classification.verdict import by_chance, one_answer
 from bertwright.tasks.pretraining.section import PreTrainingSection

@@ -19,10 +19,9 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.log import SILENT
 from bertwright.evaluate.config import EvaluateConfig
-from bertwright.examples.config import ExamplesConfig, MicroBatching, PlanSet
+from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.cooccurrence import read_text
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.vocabulary import Vocabulary
 from bertwright.model.bert.network import BertConfig

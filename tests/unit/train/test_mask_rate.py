@@ -10,7 +10,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import MaskingConfig
 from bertwright.train import run as loop
 from bertwright.train.settings import phase_data
 

@@ -14,9 +14,8 @@ from tests.unit.train.test_run import Notes
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import Interrupted
-from bertwright.examples.config import MicroBatching, PlanSet
+from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.masking_config import MaskingConfig
 from bertwright.examples.plan_loader import open_loader
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config_file import read_config_file

@@ -4,7 +4,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import MaskingConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 

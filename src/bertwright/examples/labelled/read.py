@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.examples.labelled.glue import missing_glue
+from bertwright.examples.labelled.config import Columns, LabelledTexts, missing_glue
 from bertwright.examples.labelled.records import SUFFIXES, Record, records
-from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
 _NO_LABEL = (None, "", "-")
 """Label values that mean "no label": in test sets, and where annotators did not agree."""

@@ -17,11 +17,11 @@ from bertwright.core.stage_context import StageContext
 from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.information import FEW_TEXTS, TELLING, absent_classes, unknown_words
+from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.examples.labelled.data import FOLDER, Labelled
 from bertwright.examples.labelled.read import Files, find_files, refuse_empty
 from bertwright.examples.labelled.splits import Splits, read_splits
-from bertwright.examples.labelled.tasks import LabelledTexts
-from bertwright.examples.rows import length_counts
+from bertwright.examples.plans import length_counts
 from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.work import vocabulary_facts
@@ -135,7 +135,7 @@ def _counts_of(labelled: Labelled, texts: LabelledTexts, sets: Sequence[PlanSet]
 
 
 def _lengths(lengths: NDArray[np.int64], longest: int) -> dict[str, Any]:
-    """Length statistics of examples of `lengths` [N] tokens, in the form that `rows.Tally` has for plans."""
+    """Length statistics of examples of `lengths` [N] tokens, in the form that `plans.PlanStatistics` has for plans."""
     return {**length_counts(np.bincount(lengths, minlength=longest + 1)), "label_share": None}
 
 

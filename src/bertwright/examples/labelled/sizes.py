@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
+from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.examples.labelled.read import Omitted, columns_of, is_missing, texts_of
 from bertwright.examples.labelled.records import open_parquet, records
-from bertwright.examples.labelled.tasks import Columns, LabelledTexts
 
 SAMPLE = 10_000
 """Records that are parsed of a file."""

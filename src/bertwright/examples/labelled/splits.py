@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bertwright.core.files import sha256, write_json
 from bertwright.core.log import Log
 from bertwright.examples.documents import is_heldout, text_hash
+from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.examples.labelled.data import Labelled
 from bertwright.examples.labelled.read import Files, Omitted, Text, read_texts
-from bertwright.examples.labelled.tasks import LabelledTexts
 from bertwright.examples.store import token_dtype
 from bertwright.vocab.tokenizer import Tokenizer
 

@@ -20,13 +20,10 @@ from typing import Any
 import numpy as np
 
 from bertwright.examples.instances import Ints, ends, stretches
-from bertwright.formats.columns import Place
-from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, without_padding
-from bertwright.formats.datasets.row_batches import open_batches
-from bertwright.formats.datasets.row_stream import rows_of
-from bertwright.formats.documents import DocumentFormat, TokenDocuments
+from bertwright.formats.columns import MAX_LENGTH, Place
+from bertwright.formats.datasets.rows import beside, lengths_of, open_batches, rows_of, runs, without_padding
 from bertwright.formats.errors import NotExamplesError, ShardError, reading
-from bertwright.formats.instance_checks import MAX_LENGTH
+from bertwright.formats.format import DocumentFormat, TokenDocuments
 
 _SHOWN = 1 << 18
 """Approximate number of tokens at the beginning of a file that are used to distinguish text from examples."""

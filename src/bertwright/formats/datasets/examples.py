@@ -25,13 +25,19 @@ import numpy as np
 from bertwright.core.files import MAX_JSON, atomic_file, read_bytes, sha256, sha256_of, write_json
 from bertwright.core.json_values import parse_json
 from bertwright.examples.instances import Instances, ends, stretches
-from bertwright.formats.columns import Place, instances_of
-from bertwright.formats.datasets.arrow_lists import beside, lengths_of, runs, whole_numbers, without_padding
+from bertwright.formats.columns import Place, instances_of, must_fit
 from bertwright.formats.datasets.documents import open_rows
-from bertwright.formats.datasets.row_batches import CONTINUED, open_batches
+from bertwright.formats.datasets.rows import (
+    CONTINUED,
+    beside,
+    lengths_of,
+    open_batches,
+    runs,
+    whole_numbers,
+    without_padding,
+)
 from bertwright.formats.errors import package, reading
-from bertwright.formats.format import SPLITS, Facts, FileNumber, Format, Shape
-from bertwright.formats.instance_checks import must_fit
+from bertwright.formats.format import SPLITS, FileInfo, FileNumber, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
 # torch's cross entropy ignores this label, so `transformers` uses it for positions without a prediction and for pairs
@@ -61,7 +67,7 @@ def _listed(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def facts(file: Path) -> Facts | None:
+def facts(file: Path) -> FileInfo | None:
     """As `Format.facts`."""
     with reading(file), open(file, "rb") as handle:
         # An Arrow stream has no magic number, but its first message begins with this marker.
@@ -73,7 +79,7 @@ def facts(file: Path) -> Facts | None:
     static = "labels" in names
     # Only examples have these columns.
     documents = False if static or _LABEL in names else rows.are_text()
-    return Facts("datasets", Shape.from_metadata(file, stated, static), len(rows.lengths), documents)
+    return FileInfo("datasets", Shape.from_metadata(file, stated, static), len(rows.lengths), documents)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:

@@ -1,6 +1,7 @@
-"""Reads the objects of HDF5's global heaps, which hold the values of variable-length types.
+"""Reads runs of integers (HDF5's variable-length types) from the global heaps that hold their values.
 
-A heap is a list of objects (HDF5 File Format Specification, §III.E "Global Heap"). In a hostile file heaps may overlap
+A run is stored as a descriptor of 16 bytes: length, address of a heap, and number of an object in that heap (HDF5 File
+Format Specification, §IV.B). A heap is a list of objects (§III.E "Global Heap"). In a hostile file heaps may overlap
 and objects may be shared, so that a megabyte unfolds to gigabytes. libhdf5 writes neither: heaps are disjoint and each
 run has an object of its own. So neither heaps nor runs may have more bytes in all than the file.
 """
@@ -9,9 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
-from bertwright.formats.errors import ShardError
-from bertwright.formats.hdf5.stored import Mapped
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.examples.instances import Ints
+from bertwright.formats.columns import MAX_LENGTH, Ragged
+from bertwright.formats.errors import ShardError, package
+from bertwright.formats.hdf5.stored import Mapped, Stored
 
 _HEAP, _OBJECT = struct.Struct("<4sB3xQ"), struct.Struct("<HHxxxxQ")
 _OBJECTS_KEPT = 2**18
@@ -77,3 +84,50 @@ class Heaps:
         if self._in_all > (there := len(self._mapped.bytes)):
             fault = f"{key}: heaps up to the one at byte {heap:,} declare {self._in_all:,} bytes; it has {there:,}"
             raise ShardError(self._mapped.file, f"{fault}. They overlap, which no builder's do")
+
+
+_DESCRIPTOR = np.dtype([("length", "<u4"), ("heap", "<u8"), ("object", "<u4")])
+_AT_ONCE = 2**16
+"""Number of descriptors read at once to sum their lengths."""
+
+
+class Runs:
+    """A checked dataset of runs, named `key`; the datasets of a file share its `heaps`.
+
+    Raises `ShardError` if its runs, with those of the datasets before it, have more bytes than the file.
+    """
+
+    def __init__(self, mapped: Mapped, dataset: Any, key: str, heaps: Heaps) -> None:
+        if dataset.id.get_type().get_size() != _DESCRIPTOR.itemsize:
+            raise ShardError(
+                mapped.file, f"{key} stores variable-length data in an unusual layout, which is not supported"
+            )
+        self._mapped, self._key, self._heaps = mapped, key, heaps
+        self._element = package("h5py").check_vlen_dtype(dataset.dtype)
+        self._descriptors = Stored(mapped, dataset, _DESCRIPTOR)
+        for start in range(0, len(self), _AT_ONCE):
+            _, lengths = self._checked(start, start + _AT_ONCE)
+            heaps.declare(key, int(lengths.sum()) * self._element.itemsize)
+
+    def __len__(self) -> int:
+        return len(self._descriptors)
+
+    def rows(self, start: int, stop: int) -> Ragged:
+        """Return the runs in the rows `start` to `stop` (clipped to the dataset): values [T] and lengths [rows]."""
+        descriptors, lengths = self._checked(start, stop)
+        sizes = lengths * self._element.itemsize
+        places = zip(descriptors["heap"].tolist(), descriptors["object"].tolist(), sizes.tolist(), strict=True)
+        # A run without values has no object.
+        data = b"".join(self._heaps.content(self._key, *place) for place in places if place[2])
+        return np.frombuffer(data, self._element).astype(np.int64), lengths
+
+    def _checked(self, start: int, stop: int) -> tuple[NDArray[Any], Ints]:
+        """Return the descriptors of the rows `start` to `stop`, and the lengths of their runs."""
+        descriptors = self._descriptors.rows(start, stop)
+        lengths = descriptors["length"].astype(np.int64)
+        # A damaged descriptor may declare up to 2^32 values.
+        if len(wrong := np.flatnonzero(lengths > MAX_LENGTH)):
+            row, length = start + int(wrong[0]), int(lengths[wrong[0]])
+            fault = f"{self._key}, row {row:,}, declares {length:,} values; at most {MAX_LENGTH:,} are supported"
+            raise ShardError(self._mapped.file, fault)
+        return descriptors, lengths

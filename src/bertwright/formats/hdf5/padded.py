@@ -15,13 +15,21 @@ import numpy as np
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances
-from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
+from bertwright.formats.columns import (
+    MAX_LENGTH,
+    Place,
+    before_sentinel,
+    instances_of,
+    must_fit,
+    padded,
+    prefix_lengths,
+    trimmed,
+)
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts, FileNumber, Format, Provenance, Shape, Split
+from bertwright.formats.format import FileInfo, FileNumber, Format, Provenance, Shape, Split
 from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import Column, new_hdf5
-from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
 
 DTYPES = {
     "input_ids": "<i4",
@@ -37,7 +45,7 @@ _FIRST = 128
 """Minimum number of examples read first."""
 
 
-def facts(file: Path) -> Facts | None:
+def facts(file: Path) -> FileInfo | None:
     """As `Format.facts`."""
     if not is_hdf5(file):
         return None
@@ -47,7 +55,7 @@ def facts(file: Path) -> Facts | None:
             return None
         rows, length = dataset(file, handle, "input_ids", 2).shape
         predictions = dataset(file, handle, "masked_lm_positions", 2).shape[1]
-    return Facts("hdf5", Shape(int(length), int(predictions), static=True), int(rows))
+    return FileInfo("hdf5", Shape(int(length), int(predictions), static=True), int(rows))
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:

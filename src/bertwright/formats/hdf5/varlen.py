@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, Ints
-from bertwright.formats.columns import Place, Ragged, instances_of
+from bertwright.formats.columns import Place, Ragged, instances_of, must_fit
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.format import SIZES, Facts, FileNumber, Format, Shape
+from bertwright.formats.format import SIZES, FileInfo, FileNumber, Format, Shape
 from bertwright.formats.hdf5.checks import attributes, dataset, integers, is_hdf5, open_hdf5
-from bertwright.formats.hdf5.heaps import Heaps
-from bertwright.formats.hdf5.runs import Runs
+from bertwright.formats.hdf5.heaps import Heaps, Runs
 from bertwright.formats.hdf5.stored import Mapped
 from bertwright.formats.hdf5.writer import CHUNK, new_hdf5
-from bertwright.formats.instance_checks import must_fit
 
 DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
 _LABELS = "next_sentence_labels"
@@ -35,7 +33,7 @@ _BLOCK = 128
 """Number of rows read at once; a small file may hold many long rows."""
 
 
-def facts(file: Path) -> Facts | None:
+def facts(file: Path) -> FileInfo | None:
     """As `Format.facts`."""
     if not is_hdf5(file):
         return None
@@ -46,7 +44,7 @@ def facts(file: Path) -> Facts | None:
         packed = _PACKED[0] in handle
         shape = Shape.from_metadata(file, attributes(handle, SIZES), static=True)
     # The number of examples in packed rows is known only after reading them.
-    return Facts("hdf5-varlen", shape, None if packed else rows)
+    return FileInfo("hdf5-varlen", shape, None if packed else rows)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:

@@ -19,12 +19,11 @@ from bertwright.core.files import write_atomic
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.documents import is_heldout
 from bertwright.examples.instances import Instances, ends
-from bertwright.examples.plans import ROW, UNLABELLED
-from bertwright.examples.rows import rows
+from bertwright.examples.plans import ROW, UNLABELLED, rows
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, token_dtype
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.formats.bottom_k import Hashes, row_hashes
+from bertwright.formats.repetitions import Hashes, row_hashes
 
 
 @dataclass(frozen=True)

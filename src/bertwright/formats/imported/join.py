@@ -24,12 +24,12 @@ from bertwright.examples.information import one_label
 from bertwright.examples.instances import ENDS, dtypes, ends, gather
 from bertwright.examples.join import concatenate
 from bertwright.examples.store import map_file
+from bertwright.formats.detect import FileSet
 from bertwright.formats.imported.import_task import ImportTask
 from bertwright.formats.imported.tasks import HASHES, Chosen, Import
 from bertwright.formats.imported.tokens import TokensTask
 from bertwright.formats.imported.tokens_join import join_tokens, told_of_tokens
-from bertwright.formats.recognise import FileSet
-from bertwright.formats.special_ids import sentences_of
+from bertwright.formats.vocabulary_fit import describe_misplaced
 
 COUNTS = ("examples", "tokens", "predictions", "labelled", "random")
 _AT_ONCE = 1 << 14
@@ -124,7 +124,7 @@ def _sentences(data: ImportedData, summary: dict[str, Any], pairs: bool) -> list
     if summary["incomplete"]:
         said.append(f"{data.key}.data is incomplete: {summary['incomplete']} were found")
     said += [f"{data.key}.data: skipped {left_out['file']}: {left_out['fault']}" for left_out in summary["quarantined"]]
-    misplaced = sentences_of(summary["special_inside"], summary["special_labels"])
+    misplaced = describe_misplaced(summary["special_inside"], summary["special_labels"])
     said += [f"warning: {data.key}.data: {sentence}" for sentence in misplaced]
     if copies := summary.get("repeated"):
         said.append(f"{data.key}.data: dropped {copies:,} examples with the same ids as a held-out one")

@@ -11,12 +11,11 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.core.numbers import counted
 from bertwright.corpus.sources.file import sampled_hash
-from bertwright.examples.config import ImportedData
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import ImportedData, MaskingConfig
+from bertwright.formats.detect import FileSet, detect, detect_tests, is_for_training
 from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of
-from bertwright.formats.recognise import FileSet, is_for_training, recognise, recognise_tests
 
 _NAMED = 10
 """Maximum number of files to list by name."""
@@ -33,7 +32,7 @@ def find(data: ImportedData) -> FileSet:
             f"{data.key}.data: {data.path} does not exist. Give an examples folder, or files of examples."
         )
     unreadable = list[ShardError]()
-    sets = recognise(data.path, unreadable)
+    sets = detect(data.path, unreadable)
     # Some formats do not state their length; then the path must name a single set.
     fitting = [file_set for file_set in sets if file_set.trains and file_set.shape.length in (None, data.length)]
     if len(fitting) != 1:
@@ -69,7 +68,7 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     if none of them can be read.
     """
     unreadable = [*training.aside_unreadable]
-    beside = recognise_tests(data.path, training.files, unreadable)
+    beside = detect_tests(data.path, training.files, unreadable)
     _refuse_unreadable(data, unreadable)
     sets = [test_set for test_set in (*training.aside, *beside) if test_set.shape.length in (None, data.length)]
     fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)

@@ -23,14 +23,14 @@ from bertwright.core.files import cannot_write, make_folder
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.instances import ENDS, Instances, dtypes
 from bertwright.examples.vocabulary import Vocabulary
+from bertwright.formats.detect import FileSet
 from bertwright.formats.errors import ShardError
 from bertwright.formats.imported.heldout import HeldoutPart
 from bertwright.formats.imported.import_task import ImportTask
 from bertwright.formats.imported.phase_files import damaged, hash_of
 from bertwright.formats.imported.tokens import TokensTask, import_documents, token_tasks
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import FileSet
-from bertwright.formats.special_ids import Misplaced, without_special_labels
+from bertwright.formats.vocabulary_fit import Misplaced, without_special_labels
 from bertwright.vocab.load import read_vocabulary
 
 TELLING = 16

@@ -28,12 +28,11 @@ from bertwright.examples.instances import ends
 from bertwright.examples.shard import write_split
 from bertwright.examples.store import Documents, token_dtype
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.formats.bottom_k import row_hashes
-from bertwright.formats.documents import TokenDocuments
-from bertwright.formats.format import Kind
+from bertwright.formats.detect import FileSet, open_documents
+from bertwright.formats.format import Kind, TokenDocuments
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.phase_files import files_of, hash_of
-from bertwright.formats.recognise import FileSet, open_documents
+from bertwright.formats.repetitions import row_hashes
 
 STRETCH = 1 << 20
 """Approximate number of tokens of a task."""

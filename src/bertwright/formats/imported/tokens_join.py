@@ -24,9 +24,9 @@ from bertwright.examples.information import one_label
 from bertwright.examples.instances import ends
 from bertwright.examples.join import join_split
 from bertwright.examples.store import map_file
-from bertwright.formats.bottom_k import Hashes, row_hashes
+from bertwright.formats.detect import FileSet
 from bertwright.formats.imported.tokens import TokensTask
-from bertwright.formats.recognise import FileSet
+from bertwright.formats.repetitions import Hashes, row_hashes
 
 FEW = 0.1
 """Share of documents with special ids above which these are not an accident of the text."""

@@ -30,13 +30,13 @@ from bertwright.examples.run import identity
 from bertwright.examples.shard import tokenizer_of
 from bertwright.examples.vocabulary import Vocabulary
 from bertwright.examples.work import vocabulary_facts, work_through
+from bertwright.formats.detect import FileSet
 from bertwright.formats.imported.heldout import HoldOut
 from bertwright.formats.imported.heldout_join import held_out_of, join_heldout
 from bertwright.formats.imported.join import join_imported
 from bertwright.formats.imported.phase_files import find, find_tests, known_by, not_trained_on
 from bertwright.formats.imported.tasks import Chosen, Import, import_file, import_tasks
 from bertwright.formats.imported.text import count_text, rates, text_of
-from bertwright.formats.recognise import FileSet
 from bertwright.vocab.report import MOST_PIECES
 
 FEW = 20

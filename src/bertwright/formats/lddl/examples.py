@@ -17,12 +17,10 @@ import numpy as np
 from bertwright.core.errors import DataError
 from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances
-from bertwright.formats.columns import Place, Ragged, instances_of
+from bertwright.formats.columns import Place, Ragged, checked, instances_of, must_fit
 from bertwright.formats.errors import NotExamplesError, ShardError, package, reading
-from bertwright.formats.format import Facts, FileNumber, Format, Shape
-from bertwright.formats.instance_checks import checked, must_fit
-from bertwright.formats.lddl import npy
-from bertwright.formats.lddl.checks import POSITIONS, TEXTS, pieces
+from bertwright.formats.format import FileInfo, FileNumber, Format, Shape
+from bertwright.formats.lddl.columns import POSITIONS, TEXTS, pieces, read_positions, store_positions
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
 
 _COLUMNS = ("A", "B", "is_random_next", "num_tokens")
@@ -30,7 +28,7 @@ _MASKS = (POSITIONS, "masked_lm_labels")
 _BLOCK = 4096
 
 
-def facts(file: Path) -> Facts | None:
+def facts(file: Path) -> FileInfo | None:
     """As `Format.facts`."""
     if not is_parquet(file):
         return None
@@ -41,7 +39,7 @@ def facts(file: Path) -> Facts | None:
     with _open(file) as parquet:
         static = _MASKS[0] in _columns(parquet)
         shape = Shape.from_metadata(file, parquet.metadata.metadata or {}, static)
-        return Facts("lddl", shape, parquet.metadata.num_rows)
+        return FileInfo("lddl", shape, parquet.metadata.num_rows)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:
@@ -120,7 +118,7 @@ def _decoded(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
         row = wrong[0]
         raise ShardError(place.file, f"example {place.first_row + row:,} has {lengths[row]:,} tokens, not num_tokens")
     segments = np.tile([0, 1], len(rows)).repeat(np.stack([firsts, lengths - firsts], 1).ravel())
-    positions = [npy.positions(place, row, stored) for row, stored in enumerate(batch.get(_MASKS[0], []))]
+    positions = [read_positions(place, row, stored) for row, stored in enumerate(batch.get(_MASKS[0], []))]
     labels = _numbers(place, [text.split() for text in batch.get(_MASKS[1], [])], ids)
     counts = np.array([len(run) for run in positions], np.int64) if positions else np.zeros(len(rows), np.int64)
     if positions and len(wrong := np.flatnonzero(counts != labels[1])):
@@ -154,7 +152,7 @@ def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entr
         "B": [_joined(file, pieces[s : e - 1]) for s, e in zip(second, end, strict=True)],
         "is_random_next": (block.next_sentence_labels == 1).tolist(),
         "num_tokens": block.lengths.tolist(),
-        "masked_lm_positions": [npy.stored(block.positions[b:e]) for b, e in spans],
+        "masked_lm_positions": [store_positions(block.positions[b:e]) for b, e in spans],
         "masked_lm_labels": [_joined(file, labels[b:e]) for b, e in spans],
     }
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances, ends
-from bertwright.formats.columns import Place, instances_of, padded, prefix_lengths, trimmed
+from bertwright.formats.columns import MAX_LENGTH, Place, instances_of, must_fit, padded, prefix_lengths, trimmed
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import Facts, FileNumber, Format, Shape
-from bertwright.formats.instance_checks import MAX_LENGTH, must_fit
+from bertwright.formats.format import FileInfo, FileNumber, Format, Shape
 from bertwright.formats.tfrecord.example_proto import decode_varints, encode_varints, parse, unparse
 from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
 
@@ -34,13 +33,13 @@ _BLOCK = 128
 """Number of records decoded at once; a small file may hold many long records."""
 
 
-def facts(file: Path) -> Facts | None:
+def facts(file: Path) -> FileInfo | None:
     """As `Format.facts`; the number of examples is not known without reading."""
     if not is_tfrecord(file):
         return None
     length, predictions = _widths(file, next(read_records(file)))
     # There is no index, so counting the records would require reading them all.
-    return Facts("tfrecord", Shape(length, predictions, static=True), None)
+    return FileInfo("tfrecord", Shape(length, predictions, static=True), None)
 
 
 def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instances]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.examples.labelled.tasks import GLUE, Columns, GlueTask, LabelledTexts, glue
+from bertwright.examples.labelled.config import GLUE, Columns, GlueTask, LabelledTexts, glue
 from bertwright.tasks.task import TaskSettings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from bertwright.core.numbers import large
-from bertwright.examples.labelled.tasks import LabelledTexts
+from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.page.chart import Chart, Series, histogram
 from bertwright.page.markup import Content, Element, code, div, p
 from bertwright.page.table import NAN, definitions, number, percent, plain_table, table

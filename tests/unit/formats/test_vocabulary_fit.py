@@ -16,11 +16,11 @@ from bertwright.check.data import imported_data
 from bertwright.core.files import read_json
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate, ends
+from bertwright.formats.detect import detect
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.known import format_of
-from bertwright.formats.recognise import recognise
-from bertwright.formats.special_ids import ENTRIES, Misplaced, without_special_labels
 from bertwright.formats.statistics import statistics
+from bertwright.formats.vocabulary_fit import ENTRIES, Misplaced, without_special_labels
 from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
 
@@ -112,7 +112,7 @@ def recipe(two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: 
         vocab = two_phases.parent / "own" / "vocab" / "vocab.txt"
         entries = read_vocabulary(vocab)
         special = [entries.index(entry) for entry in ENTRIES]
-        for found in recognise(converted(kind)[0]):
+        for found in detect(converted(kind)[0]):
             for file in found.files:
                 target, known = tmp_path / "data" / file.relative_to(converted(kind)[0]), format_of(kind)
                 target.parent.mkdir(parents=True, exist_ok=True)

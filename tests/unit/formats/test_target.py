@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
-from bertwright.formats.atomic_write import atomic_folder
+from bertwright.formats.target import atomic_folder
 
 
 def fill(folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""Detects what is in a folder of training data: the sets of files, their formats, and what is missing or damaged.
+"""What the names of files say about files that are missing: `-of-500`, or a gap in their numbers.
+
+Detects what is in a folder of training data: the sets of files, their formats, and what is missing or damaged.
 
 Formats are detected from the content, never from names. The files in a folder form one set (NVIDIA's `…_test_<i>`
 files and the hub's `test-<i>-of-<n>` or `dev-<i>-of-<n>` files form a separate one), so `seq_128/` and `seq_512/` of
@@ -17,11 +19,43 @@ from typing import get_args
 
 from bertwright.core.errors import DataError
 from bertwright.core.walk import folders_below
-from bertwright.formats.documents import DocumentFile
 from bertwright.formats.errors import NotExamplesError, ShardError
-from bertwright.formats.format import OTHER_SPLITS, TRAINING_SPLITS, Facts, Kind, Shape, Split
+from bertwright.formats.format import OTHER_SPLITS, TRAINING_SPLITS, DocumentFile, FileInfo, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of
-from bertwright.formats.numbered import gaps, parts_of
+
+_OF = re.compile(r"[-_]of[-_]([0-9]+)")
+_NUMBER = re.compile(r"(.*?)([0-9]+)(\D*)")
+"""The last number of a name without its ending, with what is before and after it."""
+
+
+def parts_of(files: Sequence[Path]) -> int | None:
+    """Return the number of files that there should be, if their names end in `-of-<number>`."""
+    return max((int(named[1]) for file in files if (named := _OF.search(file.name))), default=None)
+
+
+def missing_parts(files: Sequence[Path], beside: Iterable[Path]) -> tuple[int, ...]:
+    """Return the numbers, in order, that are missing between those of `files` and of the files `beside` them, whose
+    names differ only in the last number.
+
+    Empty if more are missing than there are: such numbers are dates or sizes.
+    """
+    numbers = defaultdict[tuple[Path, str, str], set[int]](set)
+    for file in (*files, *beside):
+        series, number = _numbered(file)
+        numbers[series].add(number)
+    missing = set[int]()
+    for series in {_numbered(file)[0] for file in files}:
+        there = numbers[series]
+        if max(there) - min(there) < 2 * len(there):
+            missing |= {*range(min(there), max(there))} - there
+    return tuple(sorted(missing))
+
+
+def _numbered(file: Path) -> tuple[tuple[Path, str, str], int]:
+    """Return what the names of a series have in common, and the number of the file in it; 0 without a number."""
+    before, number, after = named.groups() if (named := _NUMBER.fullmatch(file.stem)) else (file.stem, "0", "")
+    return (file.parent, before, after + file.suffix), int(number)
+
 
 _TEST = re.compile(rf"_test_\d+\.|(?:^|_)eval_\d+k\b|^(?:{'|'.join(OTHER_SPLITS)})(?:[._]\w+)?-\d+-of-\d+")
 """Names of test files: NVIDIA's, MLPerf's (`part_eval_10k.hdf5`), and those of datasets on the Hugging Face hub, such
@@ -82,14 +116,14 @@ class FileSet:
         return f"{whole:,} of {whole + len(self.damaged) + len(self.missing):,} parts ({named} {verb} missing)"
 
 
-def recognise(path: Path, unreadable: list[ShardError] | None = None) -> tuple[FileSet, ...]:
+def detect(path: Path, unreadable: list[ShardError] | None = None) -> tuple[FileSet, ...]:
     """Return the sets of files in `path` (a folder or one file), shortest examples first.
 
     Raises `DataError` when there is none, and `ShardError` when all files of a folder are damaged, because nobody knows
     what it holds; with `unreadable` they are added to it, unless no other file can be read either.
     """
     damaged: list[ShardError] = [] if unreadable is None else unreadable
-    sets = _recognised([path] if path.is_file() else _data(path, folders_below(path)), damaged)
+    sets = _detected([path] if path.is_file() else _data(path, folders_below(path)), damaged)
     if damaged and (unreadable is None or not sets):
         raise damaged[0]
     if not sets:
@@ -98,7 +132,7 @@ def recognise(path: Path, unreadable: list[ShardError] | None = None) -> tuple[F
     return sets
 
 
-def recognise_tests(path: Path, training: Sequence[Path], unreadable: list[ShardError]) -> tuple[FileSet, ...]:
+def detect_tests(path: Path, training: Sequence[Path], unreadable: list[ShardError]) -> tuple[FileSet, ...]:
     """Return the sets next to the files `training` at `path` (a folder or one file) whose names say that they are not
     for training; none of them is in a folder `path`.
 
@@ -114,7 +148,7 @@ def recognise_tests(path: Path, training: Sequence[Path], unreadable: list[Shard
         of_split = folder.name in TRAINING_SPLITS and other.name in OTHER_SPLITS
         if other != folder and (of_split or other.name.startswith(_MLPERF)) and other.is_dir():
             files += _data(other, folders_below(other))
-    return _recognised(files, unreadable, training)
+    return _detected(files, unreadable, training)
 
 
 def is_for_training(file: Path) -> bool:
@@ -127,14 +161,14 @@ def _is_for_training(folder: Path, split: Split) -> bool:
     return split == "training" and not other
 
 
-def _recognised(files: Sequence[Path], unreadable: list[ShardError], like: Sequence[Path] = ()) -> tuple[FileSet, ...]:
+def _detected(files: Sequence[Path], unreadable: list[ShardError], like: Sequence[Path] = ()) -> tuple[FileSet, ...]:
     """Return the sets of `files`; those in a place of which no file can be read are added to `unreadable`. They may be
     known by their resemblance to the data files `like`."""
-    facts: dict[Path, Facts] = {}
+    facts: dict[Path, FileInfo] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
         try:
-            if said := facts_of(file):
+            if said := file_info(file):
                 facts[file] = said
         except ShardError as error:
             faults[file] = error
@@ -164,7 +198,7 @@ def _of_no_format(others: Sequence[Path], data: Sequence[Path]) -> dict[Path, Sh
     }
 
 
-def facts_of(file: Path) -> Facts | None:
+def file_info(file: Path) -> FileInfo | None:
     """Return the facts of `file` from the first format that recognises it; None when none does."""
     for facts in [known.facts for known in FORMATS] + [known.facts for known in DOCUMENT_FORMATS if known.facts]:
         if said := facts(file):
@@ -179,7 +213,7 @@ def open_documents(file: Path, kind: Kind) -> DocumentFile:
     return documents.open(file)
 
 
-def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[FileSet, ...]:
+def _sets(facts: dict[Path, FileInfo], faults: dict[Path, ShardError]) -> tuple[FileSet, ...]:
     members: dict[tuple[Path, Split, Kind, int | None, int | None], list[Path]] = defaultdict(list)
     for file, said in facts.items():
         # A phase trains on one length, so files of two lengths in one folder are two sets.
@@ -202,7 +236,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fil
                 damaged=tuple(damaged),
                 examples=None if None in counts else sum(count or 0 for count in counts),
                 parts=parts_of(files),
-                missing=gaps(files, [*facts, *faults]),
+                missing=missing_parts(files, [*facts, *faults]),
             )
         )
     return tuple(
@@ -210,7 +244,7 @@ def _sets(facts: dict[Path, Facts], faults: dict[Path, ShardError]) -> tuple[Fil
     )
 
 
-def _unlike(file: Facts, first: Facts, documents: bool) -> bool:
+def _unlike(file: FileInfo, first: FileInfo, documents: bool) -> bool:
     return file.documents is False if documents else file.shape.static != first.shape.static
 
 

@@ -1,4 +1,4 @@
-"""Checks columns of a possibly hostile Parquet file before their texts are split into word pieces.
+"""The columns of a possibly hostile Parquet file of LDDL: texts, and positions, each the content of a .npy file.
 
 A column that repeats one text takes almost no space in the file, but gigabytes as a list of texts. So text columns stay
 dictionary-encoded (indices into the distinct texts) until their lengths are known to fit `num_tokens`.
@@ -6,15 +6,16 @@ dictionary-encoded (indices into the distinct texts) until their lengths are kno
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.examples.instances import Ints, stretches
-from bertwright.formats.columns import Place
+from bertwright.formats.columns import MAX_LENGTH, Place
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.instance_checks import MAX_LENGTH
 
 TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
 _AT_ONCE = 2**18
@@ -66,3 +67,27 @@ def _kinds(name: str) -> tuple[Callable[[Any], bool], ...]:
     if name == POSITIONS:
         return types.is_binary, types.is_large_binary
     return (types.is_string, types.is_large_string) if name in TEXTS else (types.is_boolean, types.is_integer)
+
+
+_VERSION_1 = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(rb"\{'descr': '<u2', 'fortran_order': False, 'shape': \((\d+),\), \} *\n")
+
+
+def read_positions(place: Place, row: int, stored: bytes) -> NDArray[np.uint16]:
+    """Parse the positions [P] of a row; raises `ShardError` for anything but a one-dimensional array of uint16."""
+    # Not numpy's own reader: it takes any type and shape, and a file from elsewhere could ask it for any memory.
+    size = int.from_bytes(stored[8:10], "little")
+    header = _HEADER.fullmatch(stored[10 : 10 + size]) if stored[:8] == _VERSION_1 else None
+    values = stored[10 + size :]
+    if header is None or int(header[1]) * 2 != len(values):
+        raise ShardError(
+            place.file, f"example {place.first_row + row:,}: masked_lm_positions is not an array of uint16"
+        )
+    return np.frombuffer(values, "<u2")
+
+
+def store_positions(positions: NDArray[np.integer]) -> bytes:
+    """The content of a .npy file with these positions [P]."""
+    text = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({len(positions)},), }}"
+    header = text.ljust(117).encode() + b"\n"
+    return b"".join([_VERSION_1, len(header).to_bytes(2, "little"), header, positions.astype("<u2").tobytes()])

@@ -1,20 +1,26 @@
-"""Where examples have the ids of special tokens: whether they begin, end and are masked with those of the vocabulary,
-and which are where only text should be.
+"""Whether examples fit a vocabulary: whether they begin, end and are masked with its special ids, and which special ids
+are where only text should be.
 
 Tokenizers that read "[MASK]" in an article as the mask leave such ids inside examples. Nothing can be learned by
-predicting them, so a run keeps them as context and never predicts them.
+predicting them, so a run keeps them as context and never predicts them. Examples that were made with another
+vocabulary are wrong from the first one on, so the first examples of a set show it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, ends
+from bertwright.formats.detect import FileSet
+from bertwright.formats.errors import ShardError
+from bertwright.formats.known import format_of
 
 _TELLING = 16
 """Number of predictions from which their most common id reliably shows whether it is [MASK]."""
@@ -43,7 +49,7 @@ class Misplaced:
             counts.update({entry: count for entry, count in found.items() if count})
 
 
-def sentences_of(inside: Mapping[str, int], labels: Mapping[str, int]) -> list[str]:
+def describe_misplaced(inside: Mapping[str, int], labels: Mapping[str, int]) -> list[str]:
     """Return a sentence for each kind of misplaced special id that was counted (see `Misplaced`)."""
     said = []
     if inside:
@@ -135,3 +141,30 @@ class SpecialIds:
         if shown == number or 2 * count <= self.shown.total():
             return []
         return [f"id {shown} is at most predicted positions, not [MASK] ({number})"]
+
+
+def misfit(examples: FileSet, vocabulary: Sequence[str]) -> str:
+    """Return which id of the first examples is not of `vocabulary`, with the file's name; "" if all are.
+
+    Raises `ShardError` if the beginning of the file is damaged.
+    """
+    file, known = examples.files[0], format_of(examples.kind)
+    # Without a vocabulary if possible: an id beyond it would be reported as damage of the file.
+    blocks = known.read(file, vocabulary if known.reads_vocabulary else None)
+    if (block := next(filter(len, blocks), None)) is None:
+        return ""
+    if (largest := max(block.token_ids.max(), block.labels.max(initial=0))) >= len(vocabulary):
+        return f"{file} has id {largest:,}, but the vocabulary has {len(vocabulary):,} entries"
+    special = SpecialIds(vocabulary)
+    special.add(block)
+    return next((f"{file}: {fault}" for fault in special.faults()), "")
+
+
+def refuse_misfits(sets: Sequence[FileSet], vocabulary: Sequence[str] | None) -> None:
+    """Raise `DataError` for the first set of examples that does not have the ids of `vocabulary`, if one is given."""
+    if vocabulary is None:
+        return
+    for examples in sets:
+        with suppress(ShardError):  # reported, or left out, where the whole file is read
+            if not examples.documents and (fault := misfit(examples, vocabulary)):
+                raise DataError(f"{fault}. The examples were made with another vocabulary: give their vocab.txt.")

@@ -10,16 +10,15 @@ from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import VOCABULARY, sample, token_documents
 
 from bertwright.core.errors import DataError
-from bertwright.examples.config import ImportedData
-from bertwright.examples.masking_config import MaskingConfig
+from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
+from bertwright.formats.detect import detect, detect_tests
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported.phase_files import find, find_tests, not_trained_on
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.recognise import recognise, recognise_tests
 from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 
@@ -37,19 +36,19 @@ def test_a_folder_of_nvidias_has_a_training_and_a_test_set(tmp_path):
         write_nvidia(folder / f"wiki_training_{number}.hdf5", rows_of(sample(4)), 32, 5)
     write_nvidia(folder / "wiki_test_0.hdf5", rows_of(sample(2)), 32, 5)
     (folder / "README").write_text("words")
-    test, training = recognise(tmp_path)
+    test, training = detect(tmp_path)
     assert [file.name for file in training.files] == [f"wiki_training_{number}.hdf5" for number in (0, 9, 10)]
     assert (training.kind, training.examples, training.split) == ("hdf5", 12, "training")
     assert (test.examples, test.split) == (2, "test")
     assert training.shape == Shape(32, 5, static=True)
     assert training.incomplete is None
-    assert recognise(folder / "wiki_test_0.hdf5")[0].examples == 2
+    assert detect(folder / "wiki_test_0.hdf5")[0].examples == 2
 
 
 def test_the_hubs_names_of_files_say_what_is_not_for_training(tmp_path):
     for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001", "validation-00000-of-00001"):
         lddl.write(tmp_path / f"{name}.parquet", iter([sample(3)]), Shape(32, 5, static=True), VOCABULARY)
-    test, training = recognise(tmp_path)
+    test, training = detect(tmp_path)
     assert [file.name for file in training.files] == [f"train-0000{number}-of-00002.parquet" for number in range(2)]
     assert training.trains and training.incomplete is None
     assert not test.trains and len(test.files) == 2
@@ -60,7 +59,7 @@ def test_no_other_split_is_trained_on(tmp_path, name):
     for folder, file in (("hub", f"{name}-00000-of-00001"), ("hub", "train_dev-00000-of-00001"), (name, "0")):
         (tmp_path / folder).mkdir(exist_ok=True)
         lddl.write(tmp_path / folder / f"{file}.parquet", iter([sample(3)]), Shape(32, 5, static=True), VOCABULARY)
-    found = {(each.folder.name, each.files[0].name.split("-")[0]): each.trains for each in recognise(tmp_path)}
+    found = {(each.folder.name, each.files[0].name.split("-")[0]): each.trains for each in detect(tmp_path)}
     assert found == {("hub", name): False, ("hub", "train_dev"): True, (name, "0.parquet"): "." in name or "_" in name}
 
 
@@ -78,12 +77,12 @@ def test_mlperfs_set_for_scores_is_not_trained_on(tmp_path, folder, file):
         write_nvidia(tmp_path / name, rows_of(sample(4)), 32, 5)
     (tmp_path / folder).mkdir()
     write_nvidia(tmp_path / folder / file, rows_of(sample(2)), 32, 5)
-    found = {each.folder.name: each.trains for each in recognise(tmp_path)}
+    found = {each.folder.name: each.trains for each in detect(tmp_path)}
     assert found == {"2048_shards_uncompressed": True, folder: False}
 
 
 def found_beside(path):
-    return [(each.folder.name, [file.name for file in each.files]) for each in recognise_tests(path, [], [])]
+    return [(each.folder.name, [file.name for file in each.files]) for each in detect_tests(path, [], [])]
 
 
 def test_what_is_for_testing_beside_the_training_data(tmp_path, monkeypatch):
@@ -182,7 +181,7 @@ def test_a_folder_of_which_no_file_can_be_read_is_not_passed_over(tmp_path, kind
         with pytest.raises(DataError, match=refused):
             find_tests(phase, find(phase))
         with pytest.raises(ShardError, match=str(lost[0])):
-            recognise(tmp_path / "data")
+            detect(tmp_path / "data")
         assert [fault.split(":")[0] for fault in statistics(tmp_path / "data", VOCABULARY)["unreadable"]] == [
             str(file) for file in lost
         ]
@@ -214,14 +213,14 @@ def test_text_beside_examples_is_not_damaged(tmp_path):
     written("datasets", tmp_path / "tokens")
     (tmp_path / "texts").mkdir()
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "texts" / "a.parquet")
-    (found,) = recognise(tmp_path)
+    (found,) = detect(tmp_path)
     assert found.folder.name == "tokens"
 
 
 def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     tfrecords(tmp_path / "seq_512", [f"part-{number:05}-of-00500" for number in range(12)], 64, 10)
     tfrecords(tmp_path / "seq_128", [f"part-{number:05}-of-00002_128" for number in range(2)])
-    first, second = recognise(tmp_path)
+    first, second = detect(tmp_path)
     assert (first.folder.name, first.shape.length, first.incomplete) == ("seq_128", 32, None)
     assert (second.folder.name, second.shape.length) == ("seq_512", 64)
     assert second.incomplete == "12 of 500 parts"
@@ -243,7 +242,7 @@ def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
 )
 def test_a_gap_in_the_numbers_of_files_is_named(names, told, tmp_path):
     tfrecords(tmp_path / "a", names)
-    (found,) = recognise(tmp_path)
+    (found,) = detect(tmp_path)
     assert found.incomplete == told
 
 
@@ -252,7 +251,7 @@ def test_files_of_another_length_or_damaged_ones_fill_a_gap(tmp_path):
     tfrecords(folder, ["part-0", "part-2", "part-4"])
     tfrecord.write(folder / "part-1", iter([sample(3)]), Shape(64, 10, static=True))
     (folder / "part-3").write_bytes(b"")
-    assert [found.incomplete for found in recognise(tmp_path)] == [None, None]
+    assert [found.incomplete for found in detect(tmp_path)] == [None, None]
 
 
 def test_what_an_interrupted_conversion_left_is_not_data(tmp_path):
@@ -260,10 +259,10 @@ def test_what_an_interrupted_conversion_left_is_not_data(tmp_path):
     tfrecords(tmp_path / "a", ["part-0"])
     for name in (".b.1234.draft", "_temporary"):
         tfrecords(tmp_path / "a" / name, ["part-0"])
-    (found,) = recognise(tmp_path / "a")
+    (found,) = detect(tmp_path / "a")
     assert found.folder == tmp_path / "a"
     tfrecords(tmp_path / ".cache" / "_data", ["part-0"])
-    assert recognise(tmp_path / ".cache" / "_data")[0].kind == "tfrecord"
+    assert detect(tmp_path / ".cache" / "_data")[0].kind == "tfrecord"
 
 
 def test_damaged_members_are_listed_beside_the_whole_ones(tmp_path):
@@ -271,7 +270,7 @@ def test_damaged_members_are_listed_beside_the_whole_ones(tmp_path):
     (tmp_path / "a" / "part-00001-of-00005").write_bytes(b"")
     (tmp_path / "a" / "part-00003-of-00005").write_bytes(b"\0" * 500)
     (tmp_path / "a" / "notes").write_bytes(b"")
-    (found,) = recognise(tmp_path)
+    (found,) = detect(tmp_path)
     assert len(found.files) == 3
     faults = {error.file.name: error.fault for error in found.damaged}
     assert faults == {"part-00001-of-00005": "it is empty", "part-00003-of-00005": "its beginning is damaged"}
@@ -286,7 +285,7 @@ def test_every_format_is_known_by_content(tmp_path):
     lddl.write(tmp_path / "lddl" / "part.0.parquet_1", iter([found]), Shape(None, None, static=True), VOCABULARY)
     datasets.write(tmp_path / "datasets" / "b", iter([found]), Shape(None, None, static=False))
     megatron.write_documents(tmp_path / "megatron" / "c.idx", [token_documents([[[1, 2]]] * 7)], 500)
-    sets = {found.folder.name: found for found in recognise(tmp_path)}
+    sets = {found.folder.name: found for found in detect(tmp_path)}
     assert {name: found.kind for name, found in sets.items()} == {
         "varlen": "hdf5-varlen",
         "lddl": "lddl",
@@ -305,17 +304,17 @@ def test_every_format_is_known_by_content(tmp_path):
 def test_nothing_known_and_nothing_whole_are_errors(tmp_path):
     (tmp_path / "text").write_text("words")
     with pytest.raises(DataError, match="no training data in a known format"):
-        recognise(tmp_path)
+        detect(tmp_path)
     with pytest.raises(DataError, match="no training data"):
-        recognise(tmp_path / "missing")
+        detect(tmp_path / "missing")
     (tmp_path / "broken").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     with pytest.raises(ShardError, match="broken: cannot be read"):
-        recognise(tmp_path)
+        detect(tmp_path)
 
 
 def test_hidden_files_and_dasks_metadata_are_no_data(tmp_path):
     tfrecords(tmp_path / "a", ["part-0", ".part-1.tmp", "_metadata"])
-    assert [file.name for file in recognise(tmp_path)[0].files] == ["part-0"]
+    assert [file.name for file in detect(tmp_path)[0].files] == ["part-0"]
 
 
 def test_text_in_arrow_is_no_example(tmp_path):
@@ -323,13 +322,13 @@ def test_text_in_arrow_is_no_example(tmp_path):
     with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
     with pytest.raises(ShardError, match="not tokenised"):
-        recognise(tmp_path)
+        detect(tmp_path)
 
 
 def test_files_of_two_lengths_in_one_folder_are_two_sets(tmp_path):
     tfrecords(tmp_path / "a", ["part-00000-of-00002"])
     tfrecord.write(tmp_path / "a" / "part-00001-of-00002", iter([sample(4)]), Shape(64, 9, static=True))
-    first, second = recognise(tmp_path)
+    first, second = detect(tmp_path)
     assert [(each.shape.length, len(each.files)) for each in (first, second)] == [(32, 1), (64, 1)]
     with pytest.raises(DataError, match="several formats or lengths in one folder"):
         convert(tmp_path, tmp_path / "out", Target("hdf5"))
@@ -339,9 +338,9 @@ def test_a_folder_that_a_link_leads_to_holds_data(tmp_path):
     tfrecords(tmp_path / "disk" / "part", ["part-0", "part-1"])
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "seq_32").symlink_to(tmp_path / "disk" / "part")
-    (found,) = recognise(tmp_path / "data")
+    (found,) = detect(tmp_path / "data")
     assert found.folder == tmp_path / "data" / "seq_32" and len(found.files) == 2
     (tmp_path / "data" / "seq_32").rename(tmp_path / "data" / "newest")
     tfrecords(tmp_path / "data" / "seq_32", ["part-0"])
     (tmp_path / "data" / "same").symlink_to("seq_32")
-    assert sorted(found.folder.name for found in recognise(tmp_path / "data")) == ["newest", "seq_32"]
+    assert sorted(found.folder.name for found in detect(tmp_path / "data")) == ["newest", "seq_32"]
