@@ -178,23 +178,6 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_PORT", free_port())
 
 
-def test_who_does_not_come_is_named_to_all_who_did(launched: None) -> None:
-    told: list[str] = []
-
-    def arrive(rank: int) -> None:
-        with pytest.raises(RankError) as error:
-            rendezvous.rendezvous(rank, 4, 2)
-        told.append(str(error.value))
-
-    ranks = [threading.Thread(target=arrive, args=(rank,)) for rank in (0, 2)]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join()
-    assert len(told) == 2 and told[0] == told[1]
-    assert told[0].startswith("rank 1, 3 of 4 did not connect in time (train.start_timeout). Find out why ")
-
-
 def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
     launched: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
