@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.clock import Clock, replace_clock
 from tests.conftest import small_text
+from tests.rows import each_row
 
 from bertwright import Recipe
 
@@ -44,7 +45,7 @@ def own_note(loss: float, seconds: float = 300, seed: int = 1, rungs: tuple[str,
     } | SCORED
 
 
-@pytest.mark.parametrize(("loss", "expected"), [(6.3, False), (6.31, True), (7.4, True), (float("nan"), True)])
+@each_row(("loss", "expected"), [(6.3, False), (6.31, True), (7.4, True), (float("nan"), True)])
 def test_a_peer_within_a_nat_of_word_frequencies_makes_it_void(loss: float, expected: bool) -> None:
     assert void(peer_note(loss)) is expected
     found = report([peer_note(loss), own_note(6.0)], SETTING)
@@ -135,9 +136,7 @@ def test_a_measurement_is_made_once_and_noted_whole(tmp_path: Path) -> None:
     assert setting.notes() == [{"loss": 1}]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("threads", 1), ("size", "tiny"), ("kind", "modern"), ("keys", ("vocab.size=300",))]
-)
+@each_row(("name", "value"), [("threads", 1), ("size", "tiny"), ("kind", "modern"), ("keys", ("vocab.size=300",))])
 def test_a_folder_is_of_one_comparison(tmp_path: Path, name: str, value: Any) -> None:
     (tmp_path / "text").write_text("a")
     setting = replace(SETTING, folder=tmp_path / "out", text=str(tmp_path / "text"))
@@ -211,7 +210,7 @@ def steady() -> Iterator[None]:
     import speedrun_peer
 
     with pytest.MonkeyPatch.context() as patch:
-        clock = Clock(0.02)
+        clock = Clock(0.05)
         replace_clock(patch, clock)
         patch.setattr(speedrun_peer, "time", clock)
         yield
@@ -284,7 +283,7 @@ def test_both_sides_can_be_modern(
     assert sum(p.numel() for p in peer.parameters()) == sum(p.numel() for p in ours.parameters())
 
 
-@pytest.mark.parametrize("rest", [0, 3])
+@each_row("rest", [0, 3])
 def test_a_peer_that_was_stopped_goes_on(whole: tuple[Path, list[str]], rest: int) -> None:
     """From its newest whole checkpoint, with the scores up to it, `rest` steps before its end."""
     from speedrun_peer import train_peer
