@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.launch.config import load_place
 from bertwright.launch.container import SCRIPT
@@ -60,7 +61,7 @@ def helped(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("settings", [(), ("namespace=berts", "gpus=8", "nodes=2")])
+@each_row("settings", [(), ("namespace=berts", "gpus=8", "nodes=2")])
 def test_kubectl_knows_every_option(settings: tuple[str, ...]) -> None:
     installed("kubectl", "see kubernetes.io/docs/tasks/tools")
     commands = printed("kubeflow", *settings)
@@ -71,8 +72,8 @@ def test_kubectl_knows_every_option(settings: tuple[str, ...]) -> None:
     assert "unknown flag" in helped(["kubectl", "wait", "--until=done", "--help"]).stderr
 
 
-@pytest.mark.parametrize("program", ["docker", "podman"])
-@pytest.mark.parametrize(
+@each_row("program", ["docker", "podman"])
+@each_row(
     ("settings", "code"),
     [
         ((), 0),

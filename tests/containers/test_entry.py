@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.reference.intel_data import CONFIG, write_data_of_intel
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 ENTRY = ROOT / "container" / "entry.sh"
@@ -33,7 +34,7 @@ def ended(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "said"),
     [
         ((), "Usage: bertwright"),
@@ -117,7 +118,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "missing"),
     [
         (("PRECISION", "DATASET_DIR"), "OUTPUT_DIR must be set, too"),
@@ -127,7 +128,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         (("CONFIG_FILE",), "DATASET_DIR and OUTPUT_DIR must be set, too"),
     ],
 )
-@pytest.mark.parametrize("words", [(), ("--help",), ("train.seed=7",)])
+@each_row("words", [(), ("--help",), ("train.seed=7",)])
 def test_some_of_intels_variables_without_the_rest_are_refused(
     given: tuple[str, ...], missing: str, words: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -147,7 +148,7 @@ def test_a_verb_is_what_it_is_with_intels_variables_too(tmp_path: Path) -> None:
     assert done.returncode == 0 and "document_range" in done.stdout
 
 
-@pytest.mark.parametrize(("signal", "code"), [("TERM", 75), ("USR1", 75), ("INT", 130)])
+@each_row(("signal", "code"), [("TERM", 75), ("USR1", 75), ("INT", 130)])
 def test_a_signal_while_the_variables_are_translated_ends_it_before_the_run(
     signal: str, code: int, tmp_path: Path
 ) -> None:
@@ -194,7 +195,7 @@ def test_linters_find_nothing() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variant", "done"),
     [
         ("cpu", []),

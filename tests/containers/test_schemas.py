@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.rows import each_row
 
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
@@ -39,7 +40,7 @@ def read_as(model: str, values: dict[str, Any]) -> Any:
     return client.sanitize_for_serialization(client.deserialize(FakeResponse(values), model))
 
 
-@pytest.mark.parametrize("gpus", [0, 8])
+@each_row("gpus", [0, 8])
 def test_kubernetes_and_the_operator_know_every_key(gpus: int) -> None:
     files = described("kubeflow", f"gpus={gpus}", "nodes=2", 'environment={NCCL_DEBUG="INFO"}')
     for name, model in {

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.recipe import Recipe
 from bertwright.train.engine.config import DeepSpeedConfig
@@ -37,7 +37,7 @@ NO_ZERO = {"stage": 0}
 """Of the package's stage 0, where nothing is in parts, it is `ddp` that trains so."""
 
 
-@pytest.mark.parametrize("preset", PUBLISHED)
+@each_row("preset", PUBLISHED)
 def test_deepspeed_is_told_what_the_published_files_say(preset: str) -> None:
     published = PUBLISHED[preset]
     recipe = Recipe.load("azure-glue", [f"preset={preset}"])
@@ -51,7 +51,7 @@ def test_deepspeed_is_told_what_the_published_files_say(preset: str) -> None:
     assert told["gradient_clipping"] == recipe.optim.max_grad_norm == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "ranks", "micro_batch", "accumulation"),
     [(Step(7, 2), 2, 2, 2), (Step(7), 2, 4, 1), (Step(5, 4), 3, 2, 1), (Step(64, 4), 2, 4, 8), (Step(1, 1), 4, 1, 1)],
 )

@@ -7,6 +7,7 @@ for their machines. The band of a forecast is half to twice its value.
 import math
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check import known_data
@@ -34,7 +35,7 @@ PADDED = [
 ]
 
 
-@pytest.mark.parametrize(("gpu", "gpus", "precision", "published"), PADDED)
+@each_row(("gpu", "gpus", "precision", "published"), PADDED)
 def test_full_rows_of_128_are_forecast_within_a_fifth(
     gpu: str, gpus: int, precision: str, published: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,7 +60,7 @@ MLPERF = [
 ]
 
 
-@pytest.mark.parametrize(("system", "batch", "precision", "machines", "published"), MLPERF)
+@each_row(("system", "batch", "precision", "machines", "published"), MLPERF)
 def test_mlperfs_training_is_forecast_within_its_band(
     system: str, batch: int, precision: str, machines: dict[str, object], published: float
 ) -> None:
@@ -82,7 +83,7 @@ def test_sockets_of_sapphire_rapids_are_forecast_within_a_third_on_any_machine(m
         assert forecast == pytest.approx(1037, rel=1 / 3)
 
 
-@pytest.mark.parametrize(("length", "share"), [(128, 0.86), (256, 0.71), (512, 254 / 512)])
+@each_row(("length", "share"), [(128, 0.86), (256, 0.71), (512, 254 / 512)])
 def test_pairs_of_a_wikipedia_fill_less_of_longer_rows(length: int, share: float) -> None:
     """MLPerf's pairs of 512 tokens have 254, so that packing them gains a factor of 2.012."""
     recipe = Recipe.load("nvidia-large", [f"train.phases.1.length={length}"], given=False)

@@ -1,6 +1,6 @@
 """The forecast's memory of micro-batches that are published with the GPUs that they fit on."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.plan.hardware import HardwareConfig
@@ -22,7 +22,7 @@ PUBLISHED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "gpu", "precision", "sequences"), PUBLISHED)
+@each_row(("name", "gpu", "precision", "sequences"), PUBLISHED)
 def test_published_micro_batches_fit_their_gpus(
     name: str, gpu: str, precision: str, sequences: tuple[int, int]
 ) -> None:

@@ -4,6 +4,7 @@ Each row is a file at a commit or tag. The line of each number stands beside it 
 """
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.translate.program import programs
 from bertwright.translate.shell import of_words
@@ -75,7 +76,7 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", programs())
+@each_row("name", programs())
 def test_the_defaults_are_those_of_the_source(name: str) -> None:
     defaults = {key: option.default for key, option in programs()[name].options.items()}
     numbers = {key: value for key, value in defaults.items() if type(value) in (int, float)}
@@ -116,7 +117,7 @@ INTEL_BATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "batch", "source"), INTEL_BATCHES)
+@each_row(("line", "batch", "source"), INTEL_BATCHES)
 def test_the_batches_of_intels_scripts(line: str, batch: int, source: str) -> None:
     (phase,) = translated(f"DATASET_DIR=d OUTPUT_DIR=o {line}").phases
     assert (phase["batch"].value, phase["length"].value) == (batch, 512 if "2.sh" in line or "=2" in line else 128)
@@ -162,7 +163,7 @@ GPU_BATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "batch", "seed", "source"), GPU_BATCHES)
+@each_row(("line", "batch", "seed", "source"), GPU_BATCHES)
 def test_intels_script_for_gpus(line: str, batch: int, seed: int | None, source: str) -> None:
     made = translated(f"DATASET_DIR=d OUTPUT_DIR=o MULTI_TILE=False {line} run_model.sh")
     (phase,) = made.phases

@@ -13,6 +13,7 @@ import pytest
 from tests.pipeline.command import RECIPES
 from tests.pipeline.heads import entries, head, overrides
 from tests.reference.nvidia_bert import NO_DECAY, poly_warm_up
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.model.bert.config import BertModelConfig
@@ -137,7 +138,7 @@ LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 
 
-@pytest.mark.parametrize(("name", "size"), [("nvidia-large", LARGE), ("nvidia-base", BASE)])
+@each_row(("name", "size"), [("nvidia-large", LARGE), ("nvidia-base", BASE)])
 def test_nvidia(name: str, size: dict[str, int]) -> None:
     recipe = Recipe.load(name)
     for ours, theirs in zip(recipe.train.phases, NVIDIA, strict=True):
@@ -176,7 +177,7 @@ def assert_onnx_runtime(recipe: Recipe, phases: tuple[Phase, Phase]) -> None:
     assert (recipe.train.seed, recipe.train.checkpoint_every) == (42, 200)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "phases", "batches"),
     [("ort-dgx2", ORT_DGX2, (65536, 32768)), ("ort-azure-nc24", ORT_NC24, (65280, 32640))],
 )
@@ -221,7 +222,7 @@ def straight_line(updates: int, total: int, warmup: float, peak: float) -> float
     return peak * (1 - updates / total)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("preset", "precision", "isa", "batches", "ends"),
     [
         ("fp32", "fp32", "auto", (224, 28), None),
@@ -295,7 +296,7 @@ def polynomial(updates: int, total: int, ramp: tuple[int, int], peak: float) -> 
     return peak * (updates - start) / warmup if updates - start < warmup else peak * (1 - updates / total)
 
 
-@pytest.mark.parametrize(("batch", "rate", "betas", "decay", "ramp", "steps", "interval"), RCP)
+@each_row(("batch", "rate", "betas", "decay", "ramp", "steps", "interval"), RCP)
 def test_mlperf(
     batch: int, rate: float, betas: tuple[float, float], decay: float, ramp: tuple[int, int], steps: int, interval: int
 ) -> None:
@@ -343,8 +344,8 @@ def linear_schedule_with_warmup(updates: int, total: int, warmup: int, peak: flo
     return peak * (updates / warmup if updates < warmup else max(0.0, (total - updates) / max(1, total - warmup)))
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["classifier", "masked LM"])
-@pytest.mark.parametrize(("preset", "device_batch", "accumulation", "layers", "epochs", "engine"), AZURE)
+@each_row("masked", [False, True])
+@each_row(("preset", "device_batch", "accumulation", "layers", "epochs", "engine"), AZURE)
 def test_azure(
     preset: str, device_batch: int, accumulation: int, layers: int, epochs: int, engine: str, masked: bool
 ) -> None:
@@ -371,8 +372,8 @@ TASKS = {
 """glue_datasets.py: the labels of each task, 3 for mnli and 1 for stsb."""
 
 
-@pytest.mark.parametrize("preset", [row[0] for row in AZURE])
-@pytest.mark.parametrize("task", TASKS)
+@each_row("preset", [row[0] for row in AZURE])
+@each_row("task", TASKS)
 def test_azure_has_the_classes_of_each_task(task: str, preset: str) -> None:
     wanted = [f"preset={preset}", f"train.objective.task={task}", f"train.phases.0.data=glue/{task}"]
     recipe = Recipe.load("azure-glue", wanted)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.golden import azure_pairs
+from tests.rows import each_row
 
 from bertwright.cli import main
 
@@ -45,7 +46,7 @@ COMMANDS = {
 """A command by the name of the file that it is recorded in."""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_row("name", COMMANDS)
 def test_what_would_be_submitted_is_what_was_recorded(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,7 +72,7 @@ def test_the_guide_names_the_command_of_each_published_job() -> None:
     assert sorted(named) == sorted(azure_pairs.PAIRS.values())
 
 
-@pytest.mark.parametrize("name", azure_pairs.PAIRS)
+@each_row("name", azure_pairs.PAIRS)
 def test_a_published_job_lacks_nothing_but_its_data(name: str) -> None:
     """Once the data is named, no note says that jobs do not see a file."""
     told = (RECORDED / f"{name}.txt").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 from tests.conftest import Prepared
+from tests.rows import each_row
 
 from bertwright.core.artifact import open_artifact
 
@@ -22,7 +22,7 @@ TRAINING = {"numpy", "pydantic", "safetensors", "torch", "fsspec"}
 """Training needs these; the last comes with torch."""
 
 
-@pytest.mark.parametrize("stage", ["vocab", "examples"])
+@each_row("stage", ["vocab", "examples"])
 def test_it_is_what_the_stages_make(stage: str, prepared: Prepared) -> None:
     made = getattr(prepared, stage)
     if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.rows import each_row
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
@@ -46,8 +47,8 @@ def gradient(artifact: Artifact, batching: MicroBatching, kernel: Kernel) -> tor
     return torch.cat([total[None], *(p.grad.flatten() for p in model.parameters())])
 
 
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
-@pytest.mark.parametrize(
+@each_row("kernel", ["sequences", "padded"])
+@each_row(
     "batching",
     [
         MicroBatching(7),

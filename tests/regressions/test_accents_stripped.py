@@ -16,6 +16,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tokenizers import Tokenizer
 
 from bertwright.core.errors import RecipeError
@@ -63,7 +64,7 @@ def test_the_original_made_five_words_one() -> None:
     assert stripped == {"kor"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lower_case", "strip_accents", "left"),
     [
         (False, False, {"kor", "kór", "kör", "kőr", "Kör"}),

@@ -11,7 +11,7 @@ There is no switch back.
 
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.run import run
@@ -56,7 +56,7 @@ def test_both_agree_on_a_file_as_the_original_wants_it(tmp_path: Path) -> None:
     assert original(text) == ours(text, tmp_path) == [FIRST, SECOND, LAST]
 
 
-@pytest.mark.parametrize("end", ["", "\n"])
+@each_row("end", ["", "\n"])
 def test_the_last_article(tmp_path: Path, end: str) -> None:
     text = joined([FIRST, SECOND, LAST], "\n\n", end)
     assert original(text) == [FIRST, SECOND]
@@ -69,7 +69,7 @@ def test_a_file_of_one_article(tmp_path: Path) -> None:
     assert ours(text, tmp_path) == [FIRST]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("between", "made"),
     [
         ("\n\n\n", [FIRST, ["", *SECOND]]),

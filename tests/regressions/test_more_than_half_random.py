@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from tests.reference import pairs as reference
+from tests.rows import each_row
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import ExamplesConfig
@@ -47,14 +48,14 @@ def ours(documents: Shape, random_next_prob: float = 0.5) -> float:
     return float(np.concatenate(plans)["label"].mean())
 
 
-@pytest.mark.parametrize("share", [original, ours])
+@each_row("share", [original, ours])
 def test_longer_sentences_make_more_random_pairs(share: Callable[[Shape], float]) -> None:
     short, long, longest = (share(shape(n)) for n in (20, 60, 120))
     assert 0.5 < short < long < longest
     assert longest > 0.7
 
 
-@pytest.mark.parametrize("longest_sentence", [20, 60, 120])
+@each_row("longest_sentence", [20, 60, 120])
 def test_ours_keeps_the_rule(longest_sentence: int) -> None:
     documents = shape(longest_sentence)
     assert ours(documents) == pytest.approx(original(documents), abs=0.025)

@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import MaskingConfig, MicroBatching
@@ -93,7 +94,7 @@ def rows_read(step: int, rank: int, world: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("world", [1, 2, 3, 4])
+@each_row("world", [1, 2, 3, 4])
 def test_ours_are_disjoint_and_complete_in_every_step_and_over_the_epoch(world: int) -> None:
     epoch: list[int] = []
     for step in range(ROWS // GLOBAL_BATCH):

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 from tests.conftest import Prepared
+from tests.rows import each_row
 
 from bertwright.core.stage_context import StageContext
 from bertwright.model.bert.config import BertModelConfig
@@ -66,19 +67,19 @@ def largest_fall(rates: list[float]) -> float:
     return max(a - b for a, b in pairwise(rates)) / max(rates)
 
 
-@pytest.mark.parametrize(("phase", "fall"), [(PHASE_1, 0.154), (PHASE_2, 0.066)])
+@each_row(("phase", "fall"), [(PHASE_1, 0.154), (PHASE_2, 0.066)])
 def test_the_original_falls_at_once_and_ends_at_zero(phase: tuple[int, float, float], fall: float) -> None:
     rates = curve(nvidia, *phase)
     assert largest_fall(rates) == pytest.approx(fall, abs=1e-3)
     assert rates[-1] == 0.0
 
 
-@pytest.mark.parametrize("phase", [PHASE_1, PHASE_2])
+@each_row("phase", [PHASE_1, PHASE_2])
 def test_ours_follows_it_to_the_letter_when_asked(phase: tuple[int, float, float]) -> None:
     assert ours("poly_nvidia", *phase) == pytest.approx(curve(nvidia, *phase), rel=1e-12)
 
 
-@pytest.mark.parametrize("phase", [PHASE_1, PHASE_2])
+@each_row("phase", [PHASE_1, PHASE_2])
 def test_ours_has_no_jump_and_no_idle_update(phase: tuple[int, float, float]) -> None:
     total, warmup, peak = phase
     rates = ours("poly", *phase)
@@ -121,7 +122,7 @@ class Rows:
         self.rows.append(row)
 
 
-@pytest.mark.parametrize("schedule", ["linear", "poly", "poly_nvidia", "constant", "cosine", "wsd"])
+@each_row("schedule", ["linear", "poly", "poly_nvidia", "constant", "cosine", "wsd"])
 def test_the_schedule_of_the_recipe_is_the_one_that_runs(prepared: Prepared, tmp_path: Path, schedule: str) -> None:
     phase = {"length": 16, "batch": 2, "learning_rate": 1e-3, "warmup": 0.25, "steps": 8, "schedule": schedule}
     (tmp_path / "bert.json").write_text(json.dumps(SMALL))

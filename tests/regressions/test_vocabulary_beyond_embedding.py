@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.rows import each_row
 from torch.nn.functional import embedding
 
 from bertwright.core.errors import RecipeError
@@ -64,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("size", [20_000, 32_000])
+@each_row("size", [20_000, 32_000])
 def test_the_original_conversion_adds_101_entries(size: int) -> None:
     assert len(sent2wordpiece(sentencepiece(size))) == size + 101
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.cli import app
 
@@ -176,7 +177,7 @@ def imports_of(name: str) -> Iterator[tuple[Path, str]]:
     return ((path, module) for path in files() if room(path) == name for module in imported(path))
 
 
-@pytest.mark.parametrize("name", sorted({room(path) for path in files()}), ids=lambda name: name or "top")
+@each_row("name", sorted({room(path) for path in files()}))
 def test_a_stage_imports_only_what_the_table_allows(name: str) -> None:
     for path, module in imports_of(name):
         parts = module.split(".")
@@ -239,7 +240,7 @@ def test_nobody_below_them_imports_the_pipeline_or_the_command_line() -> None:
             assert "pipeline" not in rooms, f"{path} imports the pipeline"
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "examples").rglob("*.py")), ids=lambda p: p.name)
+@each_row("path", sorted((SOURCE / "examples").rglob("*.py")))
 def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
     if path.name not in {"run.py", "work.py"}:
         assert not any(name.startswith("bertwright.formats") for name in imported(path)), f"{path} is drawn with"
@@ -248,7 +249,7 @@ def test_of_the_examples_only_the_stage_reads_formats(path: Path) -> None:
 OF_THE_RECIPE = sorted(f"contradictions/{path.name}" for path in (SOURCE / "contradictions").glob("*.py"))
 
 
-@pytest.mark.parametrize("name", ["recipe.py", *OF_THE_RECIPE])
+@each_row("name", ["recipe.py", *OF_THE_RECIPE])
 def test_the_recipe_knows_only_configs(name: str) -> None:
     mistakes = [each.removesuffix(".py").replace("/", ".") for each in OF_THE_RECIPE]
     others = (
@@ -266,7 +267,7 @@ def test_the_recipe_knows_only_configs(name: str) -> None:
             assert module.endswith("config") or module in beside, module
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.glob("*/shapes.py")), ids=lambda p: p.parent.name)
+@each_row("path", sorted(SOURCE.glob("*/shapes.py")))
 def test_shapes_are_types_and_need_no_code_of_a_stage(path: Path) -> None:
     for module in imported(path):
         assert module.rpartition(".")[2] == "shapes" or not module.startswith("bertwright"), f"{path} imports {module}"

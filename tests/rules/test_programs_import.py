@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tools").rglob("*.py")])
@@ -18,7 +18,7 @@ def imported(program: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.relative_to(ROOT).as_posix())
+@each_row("program", PROGRAMS)
 def test_what_a_program_imports_is_there(program: Path) -> None:
     for module, name in imported(program):
         found = import_module(module)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
 
@@ -126,7 +126,7 @@ def test_every_public_array_has_its_shape_said() -> None:
     assert not found, "without shapes:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "found"),
     [
         ("def f(x: Tensor) -> int:\n    'Of x.'", ["f"]),

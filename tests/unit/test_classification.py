@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.reference.teachers import SPECIALS, write_stock
+from tests.rows import each_row
 from tests.unit.export.conftest import run_card
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
@@ -200,8 +201,8 @@ def test_numbers_are_learnt(tmp_path: Path) -> None:
     assert read_json(tmp_path / "run" / "evaluate" / "predictions.json") == []
 
 
-@pytest.mark.parametrize("error", [None, RuntimeError], ids=["stopped", "crashed"])
-@pytest.mark.parametrize("labels", ['["poor", "fine"]', '["score"]'], ids=["classes", "numbers"])
+@each_row("error", [None, RuntimeError])
+@each_row("labels", ['["poor", "fine"]', '["score"]'])
 def test_stopped_or_crashed_and_continued_it_ends_bit_identical(
     labels: str, error: type[Exception] | None, tmp_path: Path
 ) -> None:
@@ -237,7 +238,7 @@ def test_it_starts_from_a_folder_of_transformers_and_from_a_run_of_ours(tmp_path
         torch.testing.assert_close(tensor, own[name], rtol=0, atol=1e-6, msg=lambda m, n=name: f"{n}: {m}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("overrides", "says"),
     [
         (["train.objective.task=cola"], "give exactly one of task (one of GLUE's: cola, "),

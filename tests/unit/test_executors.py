@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.cluster import cluster
 
 from bertwright import Recipe, run
@@ -83,7 +84,7 @@ def _own_process(_: int) -> int:
     return os.getpid()
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+@each_row("order", [(0, 1, 2), (2, 0, 1)])
 def test_ranks_one_after_another(order: tuple[int, ...], alone: dict[str, Any], load: Load, tmp_path: Path) -> None:
     def shared(stage: str) -> list[str]:
         log = Heard()
@@ -153,13 +154,13 @@ def test_ranks_at_the_same_time_one_of_them_killed(
     assert made(tmp_path) == alone
 
 
-@pytest.mark.parametrize(("rank", "world"), [(3, 3), (-1, 2), (1, 1), (0, 0)])
+@each_row(("rank", "world"), [(3, 3), (-1, 2), (1, 1), (0, 0)])
 def test_a_rank_outside_its_world_is_refused(rank: int, world: int, load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=f"--rank {rank} --world {world}"):
         run(load(), tmp_path, ["corpus"], share=WorkSplit(rank, world))
 
 
-@pytest.mark.parametrize("names", [["vocab"], ["corpus", "vocab"]])
+@each_row("names", [["vocab"], ["corpus", "vocab"]])
 def test_only_one_stage_can_be_shared(names: list[str], load: Load, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="--world 2: ranks can share only one of the stages corpus, examples"):
         run(load(), tmp_path, names, share=WorkSplit(0, 2))

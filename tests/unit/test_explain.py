@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import transformers
 from pydantic import BaseModel
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
@@ -34,7 +35,7 @@ ALL = [original for group in originals().values() for original in group]
 PHASE = "train.phases.0"
 
 
-@pytest.mark.parametrize("number", ["0", "11"])
+@each_row("number", ["0", "11"])
 def test_a_number_is_no_key(number: str) -> None:
     with pytest.raises(RecipeError, match=rf"--explain {number}: there is no key '{number}'; the keys here are"):
         explain(Recipe, number)
@@ -44,7 +45,7 @@ def kinds_of(union: Any) -> list[str]:
     return [member.model_fields["kind"].default for member in members(union) if is_model(member)]
 
 
-@pytest.mark.parametrize("key", KINDS)
+@each_row("key", KINDS)
 def test_a_union_is_explained_with_each_kind_and_its_meaning_names_no_other(key: str) -> None:
     facts = explain(Recipe, key)
     assert list(facts["keys"]) == kinds_of(KINDS[key])
@@ -56,7 +57,7 @@ def test_the_data_of_a_phase_may_be_labelled_texts() -> None:
     assert "labelled texts" in explain(Recipe, f"{PHASE}.data")["meaning"]
 
 
-@pytest.mark.parametrize("original", ALL, ids=lambda o: f"{o.program.split()[0]}-{o.name}")
+@each_row("original", ALL)
 def test_every_parameter_leads_to_keys_that_exist_or_says_why_there_is_none(original: Original) -> None:
     facts = explain(Recipe, f"--{original.name}")
     said = facts["elsewhere"][original.program]
@@ -131,7 +132,7 @@ def test_what_is_said_not_to_be_there_is_not() -> None:
     } == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("union", "options"),
     [
         (ScheduleConfig, ["lr_scheduler_type"]),
@@ -139,7 +140,6 @@ def test_what_is_said_not_to_be_there_is_not() -> None:
         (PrecisionConfig, ["precision", "PRECISION", "fp16", "bf16", "tf32", "fp8"]),
         (GraphConfig, ["torch_compile", "disable_jit_fusions"]),
     ],
-    ids=["schedule", "observers", "precision", "graph"],
 )
 def test_who_asks_by_the_name_of_another_program_is_told_every_kind(union: Any, options: list[str]) -> None:
     for option in options:
@@ -147,7 +147,7 @@ def test_who_asks_by_the_name_of_another_program_is_told_every_kind(union: Any, 
         assert list(explain(Recipe, key)["keys"]) == kinds_of(union)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "key", "difference"),
     [
         ("train_batch_size", f"{PHASE}.batch", "times the number of GPUs"),
@@ -232,7 +232,7 @@ def test_types_are_said_in_words_of_no_program() -> None:
     assert {key: words for key, words in expected.items() if not said[key].startswith(words)} == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("short", "keys"),
     [
         ("lr", ["train.phases.0.learning_rate"]),

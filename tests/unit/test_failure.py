@@ -1,11 +1,11 @@
 """What a process that failed is said to have failed by."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.pipeline.failure import why_failed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("out", "log", "code", "says"),
     [
         (b'x\n{"error": {"message": "no disk"}}\n', b"else\n", 1, "no disk"),

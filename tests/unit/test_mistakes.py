@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
@@ -94,14 +95,14 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("override", MISTAKES)
+@each_row("override", MISTAKES)
 def test_a_mistake_in_an_override_is_told(override: str, small_recipe: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [override])
     assert str(caught.value) == f"command line: {MISTAKES[override]}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "says"),
     [
         ("model={config=3}", "model.config: must be a path in quotes"),
@@ -118,13 +119,13 @@ def test_a_mistake_within_an_overriding_table_is_not_placed_in_the_file(
     assert f"command line: {says}" in str(caught.value)
 
 
-@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+@each_row("number", ["inf", "-inf", "nan"])
 def test_a_number_without_end_is_refused(number: str, small_recipe: Path) -> None:
     with pytest.raises(RecipeError, match=f"epochs: {number} must be a finite number"):
         Recipe.load(small_recipe, [f"{PHASE}.epochs={number}"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "text"),
     [
         (f"{PHASE}.steps: 3", f"'{PHASE}.steps: 3' is not an override. Write {PHASE}.steps=3."),
@@ -143,7 +144,7 @@ def test_an_index_in_brackets_is_understood(small_recipe: Path) -> None:
         Recipe.load(small_recipe, ["train.phases[0].steps=0"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "text"),
     [
         ("corpus:  # texts\n  source: sample", "Write a section as [corpus]."),
@@ -240,7 +241,7 @@ def test_every_renamed_key_is_gone_and_leads_to_one_that_is_there() -> None:
         assert explain(Recipe, new)["key"] == new
 
 
-@pytest.mark.parametrize(("old", "new"), RENAMED_KEYS.items())
+@each_row(("old", "new"), RENAMED_KEYS.items())
 def test_an_old_name_of_a_key_is_refused_with_the_new_one(
     old: str, new: str, small_recipe: Path, tmp_path: Path
 ) -> None:

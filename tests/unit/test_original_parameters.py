@@ -1,6 +1,7 @@
 """Every parameter of the original programs is told of: the lists below are those of their command lines and scripts."""
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.cli import main
@@ -82,7 +83,7 @@ PARAMETERS = {
 EVERY = [(program, name) for program, names in PARAMETERS.items() for name in names.split()]
 
 
-@pytest.mark.parametrize(("program", "name"), EVERY)
+@each_row(("program", "name"), EVERY)
 def test_every_parameter_is_told_of(program: str, name: str) -> None:
     facts = explain(Recipe, name)
     assert facts.get("elsewhere") or facts.get("meaning"), f"{program}: {name}"
@@ -123,7 +124,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("script", "number", "name"), ARGUMENTS)
+@each_row(("script", "number", "name"), ARGUMENTS)
 def test_every_argument_is_told_of_by_its_position(script: str, number: str, name: str) -> None:
     facts = explain_argument(f"{script} {number}")
     assert facts is not None
@@ -180,7 +181,7 @@ def test_the_command_line_asks_for_it(capsys: pytest.CaptureFixture[str], monkey
     assert not exited.value.code and "train.phases.0.learning_rate" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "says"),
     [
         ("run_pretraining.sh 99", "run_pretraining.sh reads 32 arguments. Give a number from 1 to 32."),

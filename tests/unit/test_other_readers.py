@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.reference import lddl, mlperf
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 
 from bertwright.cli.conversion import ConvertOptions, convert
@@ -107,7 +108,7 @@ def test_mlperfs_sampler_finds_training_and_evaluation_apart(
     assert held == padded(examples["test"])[:10]
 
 
-@pytest.mark.parametrize(("total", "most"), [(100, 7), (49, 47), (10, 10), (61, 60), (1009, 1000), (5, 9)])
+@each_row(("total", "most"), [(100, 7), (49, 47), (10, 10), (61, 60), (1009, 1000), (5, 9)])
 def test_mlperfs_evaluation_examples_are_those_of_its_script(
     prepared: Any, total: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

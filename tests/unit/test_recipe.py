@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.config import fingerprinted
@@ -172,7 +173,7 @@ def test_what_works_on_whole_weights_is_refused_where_ranks_hold_parts(load: Loa
             load("train.engine=deepspeed", parts, average)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "refused"),
     [
         (
@@ -260,7 +261,7 @@ NETWORKS = (BertConfig, ModernConfig, DistilBertConfig)
 SECTIONS = sections(Recipe) | {network.__name__: network for network in NETWORKS}
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+@each_row("name", SECTIONS)
 def test_every_field_has_a_description_of_its_own(name: str) -> None:
     told = [field.description or "" for field in described(SECTIONS[name]).values()]
     assert all(text.strip() for text in told)
@@ -275,7 +276,7 @@ def test_the_sections_were_found() -> None:
 FLAT = ("model.config=", "examples.plan=full-sentences")
 
 
-@pytest.mark.parametrize("kind", ["modern", "distilbert"])
+@each_row("kind", ["modern", "distilbert"])
 def test_a_family_without_segments_takes_no_pairs(load: Load, kind: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load(f"model.kind={kind}", "model.config=", "model.size=tiny", "train.phases.0.length=2048")
@@ -298,7 +299,7 @@ def test_a_model_without_a_kind_is_a_bert_with_the_fingerprint_of_before(load: L
     assert fingerprinted(modern.model, defaults=False) == {"kind": "modern", "size": "tiny"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("overrides", "message"),
     [
         (("model.kind=gpt",), "model: 'gpt' is not one of 'bert', 'modern', 'distilbert'; use one of these"),

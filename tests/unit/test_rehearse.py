@@ -4,11 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.pipeline import rehearse
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ends", "code", "said"), [("os.kill(os.getpid(), 9)", 137, "ended by SIGKILL"), ("sys.exit(3)", 3, "exit code 3")]
 )
 def test_the_exit_code_is_the_one_that_a_shell_would_have_seen(

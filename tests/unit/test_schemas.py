@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.rows import each_row
 
 from bertwright.shipped import SCHEMAS, schema_file, shipped
 from tools.schemas import MODELS, schema, text
@@ -25,7 +26,7 @@ train.phases = [{ length = 128, batch = 16, learning_rate = 1e-3, steps = 10 }]
 """
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
+@each_row("kind", SCHEMAS)
 def test_what_is_published_says_what_the_sections_say(kind: str) -> None:
     if os.environ.get("BERTWRIGHT_WRITE_GOLDEN"):
         schema_file(kind).write_text(text(kind), encoding="utf-8")
@@ -35,17 +36,17 @@ def test_what_is_published_says_what_the_sections_say(kind: str) -> None:
     assert set(MODELS) == set(SCHEMAS)
 
 
-@pytest.mark.parametrize("path", shipped().values(), ids=lambda path: path.stem)
+@each_row("path", shipped().values())
 def test_every_recipe_keeps_to_it(path: Path) -> None:
     assert not list(CHECKER.iter_errors(tomllib.loads(path.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("path", shipped("place").values(), ids=lambda path: path.stem)
+@each_row("path", shipped("place").values())
 def test_every_place_keeps_to_it(path: Path) -> None:
     assert not list(PLACE.iter_errors(tomllib.loads(path.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "right"),
     [
         ('kind = "torchrun"', True),
@@ -63,7 +64,7 @@ def test_a_place_is_of_a_target_or_of_machines_to_plan_for(lines: str, right: bo
     assert PLACE.is_valid(tomllib.loads(lines)) is right
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
+@each_row("kind", SCHEMAS)
 def test_every_key_is_described(kind: str) -> None:
     whole = schema(kind)
     sections = {"": whole, **whole["definitions"]} if "properties" in whole else whole["definitions"]
@@ -76,7 +77,7 @@ def test_every_key_is_described(kind: str) -> None:
     assert not without and len(sections) >= {"recipe": 40, "place": 4}[kind]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "lines",
     [
         'corpus.source = ["a.txt", {path = "b.txt", weight = 2}]',
@@ -96,7 +97,7 @@ def test_every_form_of_a_value_is_taken(lines: str) -> None:
     assert not list(CHECKER.iter_errors(merged(lines)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "said"),
     [
         ('corpus.langage = "hu"', "langage"),

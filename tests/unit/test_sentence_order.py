@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.rows import each_row
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright import Recipe, RunFolder, run
@@ -41,7 +42,7 @@ def test_rows_and_scores_speak_of_sop_and_not_of_nsp(ordered: RunFolder) -> None
     assert summary["nsp_accuracy"] is None
 
 
-@pytest.mark.parametrize("error", [None, RuntimeError], ids=["stopped", "crashed"])
+@each_row("error", [None, RuntimeError])
 def test_stopped_or_crashed_and_continued_it_ends_bit_identical(
     error: type[Exception] | None, ordered: RunFolder, small_recipe: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
@@ -22,7 +23,7 @@ def test_a_file_or_folder_of_that_name_is_not_hidden(tmp_path: Path, monkeypatch
     assert find_recipe("demo") == Path("demo") and find_recipe("smoke") == shipped()["smoke"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "says"),
     [
         ("dmeo", "'dmeo' is neither a file nor a recipe that comes with bertwright. Did you mean demo?"),
@@ -44,7 +45,7 @@ def test_what_is_not_there_names_the_nearest(
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("old", ["azure-nc24", "azure-nd40", "azure-nd96"])
+@each_row("old", ["azure-nc24", "azure-nd40", "azure-nd96"])
 def test_a_place_that_was_renamed_names_the_new_one(old: str) -> None:
     with pytest.raises(RecipeError, match=rf"the place {old} is called azure-n\S+00 now\. Give that name\."):
         find_shipped("place", old)

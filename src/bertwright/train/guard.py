@@ -122,7 +122,8 @@ def refuse_no_update(session: Session, phase: Phase, state: State) -> None:
 def _since(before: State, state: State) -> list[dict[str, int]]:
     """Return the batches drawn since `before`: for each phase its index, the first step, and the step after the last.
 
-    The phase before the current one ends where the current one began, phases in between where it was recorded.
+    The phase before the current one ends where the current one began. For phases in between, their recorded ends are
+    used, or their planned ones if an older version wrote no record.
     """
     ranges, first = list[dict[str, int]](), before.data_step
     earlier = state.total_steps - state.data_step - before.total_steps

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.reference.teachers import SPECIALS
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.launch.config import TARGETS
@@ -63,13 +64,13 @@ def kept(file: Path, made: str) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@each_row("script", SCRIPTS)
 def test_it_becomes_the_recipe_that_is_kept(script: Path) -> None:
     made = text(translated(script))
     assert made == kept(script.with_suffix(".toml"), made)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@each_row("script", SCRIPTS)
 def test_it_starts_at_the_place_that_is_kept(script: Path) -> None:
     translation = translated(script)
     made = place_text(translation)
@@ -92,7 +93,7 @@ def test_the_recipe_loads_and_says_what_the_comments_stand_at(script: Path, work
                 assert getattr(recipe.train.phases[i], name) == phase[name].value, name
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@each_row("script", SCRIPTS)
 def test_every_option_is_accounted_for(script: Path) -> None:
     translation = translated(script)
     for account in translation.accounts:
@@ -102,7 +103,7 @@ def test_every_option_is_accounted_for(script: Path) -> None:
             assert key in translation.sections or any(name in phase for phase in translation.phases), account
 
 
-@pytest.mark.parametrize("job", sorted(HERE.glob("*.yml")), ids=lambda path: path.stem)
+@each_row("job", sorted(HERE.glob("*.yml")))
 def test_a_job_file_says_what_the_command_with_its_launcher_says(job: Path) -> None:
     """Of each the command line, started by hand on as many processes, is there too."""
     by_hand = job.with_name(job.name.replace("-job.yml", ".sh"))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.bench.candidates import first_size, sizes_to_try
@@ -76,7 +77,7 @@ def test_of_requested_sizes_no_smaller_ones_are_tried(tried: Tried) -> None:
     assert found.tried[-1] == tried.share and found.smaller == halves(found.tried[0])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "two", "passes", "whole"), [(3.0, 5.0, 10, 21.0), (2.0, 4.0, 1, 2.0), (4.0, 3.0, 4, 4 - 0.75 + 4 * 0.75)]
 )
 def test_a_pass_more_takes_what_two_take_more_than_one(one: float, two: float, passes: int, whole: float) -> None:
@@ -147,9 +148,7 @@ def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path
     shutil.rmtree(table.folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "preset"), [("azure-glue", "bert-base-deepspeed"), ("azure-glue", ""), ("mlperf-large", "1536")]
-)
+@each_row(("name", "preset"), [("azure-glue", "bert-base-deepspeed"), ("azure-glue", ""), ("mlperf-large", "1536")])
 def test_what_is_written_loads_with_the_preset_and_what_was_found(name: str, preset: str, tmp_path: Path) -> None:
     given = [f"preset={preset}"] if preset else []
     tried = Tried(Recipe.load(name, given), phase=0, ranks=1, steps=3, limit=10.0)

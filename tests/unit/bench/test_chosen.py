@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.bench.candidates import engines_to_try
@@ -15,7 +16,7 @@ from bertwright.cli.options import Run
 from bertwright.core.errors import RecipeError
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("engine", "ranks"),
     [
         ('{kind="zero", reduction="bf16"}', 1),

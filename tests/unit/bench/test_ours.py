@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.rows import each_row
 from tests.unit.bench.test_workload import SMALL
 
 import bertwright.bench.ours as side
@@ -67,7 +68,7 @@ def test_attention_dropout_is_done_and_not_only_noted() -> None:
     assert len(set(losses.values())) == 3
 
 
-@pytest.mark.parametrize("speed", [1e9, 4e9])
+@each_row("speed", [1e9, 4e9])
 def test_the_floor_is_a_steps_operations_at_the_speed_of_the_products(
     speed: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.bench.test_workload import SMALL
 
 pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
@@ -17,7 +18,7 @@ ONE = Training(threads=1)
 VARIED = Workload("of varied lengths", "tiny", 64, 4, "doc-sentences", (1, 6), (5, 9))
 
 
-@pytest.mark.parametrize("padded", [True, False])
+@each_row("padded", [True, False])
 def test_it_has_our_examples_before_masking(padded: bool) -> None:
     rows, loader = _Examples(SMALL, padded), loader_of(SMALL)
     own = {
@@ -39,7 +40,7 @@ def test_blocks_have_no_label() -> None:
     assert "next_sentence_label" not in _Examples(WORKLOADS["full-128"], padded=True)[0]
 
 
-@pytest.mark.parametrize("workload", [SMALL, WORKLOADS["full-128"]], ids=["pairs", "blocks"])
+@each_row("workload", [SMALL, WORKLOADS["full-128"]])
 def test_it_trains_a_network_of_our_size_and_dropout(workload: Any) -> None:
     asked = Training(threads=1, dropout=0.25, attention_dropout=0.125)
     model, own = _model(workload, asked), _trained(workload, asked).model
@@ -55,7 +56,7 @@ def test_the_collators_special_tokens_are_ours(tmp_path: Any) -> None:
     assert (*ids, tokenizer.mask_token_id) == (0, 1, 2, 3, 4)
 
 
-@pytest.mark.parametrize("tuned", [False, True])
+@each_row("tuned", [False, True])
 def test_it_takes_as_many_steps_as_it_is_told(tuned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     widths: list[tuple[int, int, int]] = []
 

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.bench import run as bench_run
 from bertwright.bench.run import Setting, _Running, bench
@@ -107,7 +108,7 @@ def running(monkeypatch: pytest.MonkeyPatch, code: str) -> _Running:
     return _Running("trainer", "full-128", Training())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "said"),
     [
         ("raise SystemExit(3)", "trainer in fp32 ended while it was measured: no error message"),

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.bench.workload import VOCABULARY, WORKLOADS, Name, Workload, examples_of, loader_of
 
 SMALL = Workload("small", "tiny", 32, 4, "next-sentence", (1, 6), (5, 9))
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@each_row("name", WORKLOADS)
 def test_a_workload_is_what_it_says(name: Name) -> None:
     loader = loader_of(WORKLOADS[name])
     assert loader.total > 200, "more examples than are measured"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import bf16_curve
@@ -109,7 +110,7 @@ def test_without_a_unit_it_says_how_to_do_it_all_the_same(tmp_path: Path, monkey
         trained(tmp_path, Path("a.toml"), [], 1, "bf16")
 
 
-@pytest.mark.parametrize("option", [["--seeds", "1"], ["--steps", "19"]])
+@each_row("option", [["--seeds", "1"], ["--steps", "19"]])
 def test_too_little_to_judge_by_is_refused(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bf16_curve.main("folder", *option)

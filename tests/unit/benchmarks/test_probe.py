@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import NOUNS, SHARED, VERBS, small_text
+from tests.rows import each_row
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import probe as program
@@ -66,7 +67,7 @@ def test_columns_are_read_with_words_that_begin_with_a_hash(tmp_path: Path) -> N
     assert read_tagged(tmp_path / "a.tsv") == [[("#Hungry", "NOUN"), ("is\x85", "VERB")], [("Nem", "ADV")]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "line", "said"),
     [
         ("a.tsv", "az\tDETT\tO", r"a\.tsv:1: 'DETT' is no universal part-of-speech tag, in 'az\\tDETT\\tO'"),

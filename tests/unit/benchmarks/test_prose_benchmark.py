@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import SHARED
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "benchmarks"))  # the script imports its neighbours by their short names
@@ -25,7 +26,7 @@ def test_two_hundred_documents_of_ten_wikis_are_labelled() -> None:
         assert all(document["title"] and document["reason"] for document in wiki["documents"])
 
 
-@pytest.mark.parametrize("language", ["ltg", "zh"])
+@each_row("language", ["ltg", "zh"])
 @pytest.mark.skipif(not (SHARED / "data").is_dir(), reason=f"no real data at {SHARED}; set BERTWRIGHT_SHARED")
 def test_prose_is_kept_and_what_is_dropped_is_none(language: str) -> None:
     labels = {document["id"]: document["prose"] for document in WIKIS[language]["documents"]}
@@ -46,7 +47,7 @@ def test_a_row_says_shares() -> None:
     assert row("none", Counts())[1:] == ["-", "-", "- (0 of 0)", "- (0 of 0)"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "language"),
     [("uk.xml.bz2", "uk"), ("ukwiki-20260101-pages.xml.bz2", "uk"), ("zh_yuewiki.xml.xz", "zh-yue")],
 )

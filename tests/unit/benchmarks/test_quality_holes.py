@@ -1,8 +1,8 @@
 """The rule of the quality benchmark by which a template call in a sentence is a hole."""
 
-import pytest
 from benchmarks.cleaners.holes import Call, Piece, calls, output, squeeze
 from benchmarks.cleaners.silent import is_silent
+from tests.rows import each_row
 
 AREA: list[Piece] = ["The island covers ", ["convert"], " in the middle of the lake."]
 
@@ -15,7 +15,7 @@ def test_a_call_between_words_of_a_sentence_is_judged_by_its_neighbours() -> Non
     assert list(calls(AREA)) == [Call(("convert",), "Theislandcovers"[-20:], "inthemiddleofthelake"[:20])]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         ["* The island covers ", ["convert"], " in the middle of the lake."],
@@ -26,7 +26,6 @@ def test_a_call_between_words_of_a_sentence_is_judged_by_its_neighbours() -> Non
         ["The island covers ", None, ["convert"], " in the middle of the lake."],
         ["In the great island it is ", ["a"], " in ", ["b"], " then it goes on"],
     ],
-    ids=["list item", "few words", "nothing after", "nothing before", "footnote", "beside maths", "short neighbours"],
 )
 def test_what_is_not_judged(line: list[Piece]) -> None:
     assert ("convert",) not in judged(line)
@@ -42,7 +41,7 @@ def test_neighbouring_calls_are_one() -> None:
     assert judged(line) == [("lang-de", "IPA")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("The island covers 93 km² in the middle of the lake.", "93km²"),

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-import pytest
 from benchmarks.cleaners.leftovers import COLUMNS, WORD, find
+from tests.rows import each_row
 
 NAMES = ["Файл", "File", "Категорія", "Category"]
 
@@ -12,7 +12,7 @@ def counts(text: str, headings: tuple[str, ...] = (), literal: str = "") -> dict
     return dict(Counter(column for column, _ in find(text, NAMES, headings, literal)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "column"),
     [
         ("text Категорія:Міста more", "File:/Category:"),
@@ -41,7 +41,7 @@ def test_leftovers_are_counted_in_their_column(text: str, column: str) -> None:
     assert column in COLUMNS
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "A category: the file: plain words.",

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "benchmarks"))  # the script imports its neighbours by their short names
@@ -51,7 +51,7 @@ FEWEST = dict.fromkeys(("bn", "de", "el", "fi", "hy", "tr"), 35) | dict.fromkeys
 )
 
 
-@pytest.mark.parametrize(("language", "fewest"), [*FEWEST.items(), ("th", 7)])
+@each_row(("language", "fewest"), [*FEWEST.items(), ("th", 7)])
 def test_hand_written_gold_is_clean(language: str, fewest: int) -> None:
     paragraphs = sections((ROOT / "tests/unit/corpus/sentences" / f"{language}.txt").read_text("utf-8"))
     sentences = [sentence for paragraph in paragraphs for sentence in paragraph]

@@ -1,6 +1,6 @@
 """Warnings about settings that run and contradict what is published of them, or the data."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.advice import advice
@@ -19,7 +19,7 @@ def warned(name: str, *overrides: str, text: float | None = None) -> list[str]:
     return [f"{verdict.about}: {verdict.text}" for verdict in verdicts]
 
 
-@pytest.mark.parametrize("name", shipped())
+@each_row("name", shipped())
 def test_shipped_recipes_follow_their_own_advice(name: str) -> None:
     """But MLPerf's, which says in its head that it needs a checkpoint of phase 1, and Azure's 100 epochs."""
     found = warned(name)

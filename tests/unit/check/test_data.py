@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
 
@@ -114,7 +115,7 @@ def test_a_folder_without_data_is_an_error_of_its_key(load: Load, tmp_path: Path
     assert verdict not in check_recipe(recipe, tmp_path / "run", stages), "not asked for before the examples"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "fault"),
     [("b.txt", b"", "is empty"), ("b.html", b"<!DOCTYPE html><html></html>", "is an HTML page")],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check import environment
@@ -34,22 +35,20 @@ def test_every_part_of_this_machine_is_graded() -> None:
     assert memory_size() > 10**8
 
 
-@pytest.mark.parametrize(("gb", "level"), [(0.5, "error"), (2, "warning"), (16, "ok")])
+@each_row(("gb", "level"), [(0.5, "error"), (2, "warning"), (16, "ok")])
 def test_memory(gb: float, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "memory_size", lambda: int(gb * 1e9))
     assert verdict("memory").level == level
 
 
-@pytest.mark.parametrize(
-    ("version", "says"), [("", "it is not installed."), ("2.3.1+cu121", "2.3.1+cu121 is too old.")]
-)
+@each_row(("version", "says"), [("", "it is not installed."), ("2.3.1+cu121", "2.3.1+cu121 is too old.")])
 def test_a_torch_that_will_not_do(version: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "torch_build", lambda: TorchBuild(version, False))
     found = verdict("torch")
     assert (found.level, found.text) == ("error", says) and "pip install" in found.remedy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("policy", "load", "level", "says"),
     [
         ("", 0.1, "ok", "spin (OMP_WAIT_POLICY is not set)"),
@@ -74,7 +73,7 @@ def test_one_processor_and_a_full_disk_are_warned_of(monkeypatch: pytest.MonkeyP
     assert verdict("python").level == "warning" and "WSL" in verdict("python").remedy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("accelerated", "gpus", "device_file", "level", "says"),
     [
         (True, ("H100, 80 GB",), True, "ok", "H100, 80 GB"),
@@ -107,7 +106,7 @@ def test_a_torch_that_cannot_be_loaded_is_an_error_and_no_crash(monkeypatch: pyt
     assert "gpu" not in [verdict.about for verdict in check_machine()], "nothing can be said of it"
 
 
-@pytest.mark.parametrize(("version", "level"), [("2.10.1", "error"), ("2.11.0a0+git1", "ok"), ("3.0", "ok")])
+@each_row(("version", "level"), [("2.10.1", "error"), ("2.11.0a0+git1", "ok"), ("3.0", "ok")])
 def test_versions_are_compared_as_numbers(version: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "torch_build", lambda: TorchBuild(version, False))
     assert verdict("torch").level == level
@@ -119,7 +118,7 @@ def test_each_missing_package_is_named_with_its_extra(monkeypatch: pytest.Monkey
     assert verdict("transformers").level == verdict("s3fs").level == "ok"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "package"),
     [("s3a://box/a.txt", "s3fs"), ("AZ://box/a.txt", "adlfs"), ("abfs://box/a.txt", "adlfs"), ("https://a.b/c", None)],
 )
@@ -132,7 +131,7 @@ def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
     assert not list(packages(load(f"corpus.source={path}"), ["train"])), "nobody reads it"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("observer", "package", "extra"),
     [("tensorboard", "tensorboardX", "tensorboard"), ("mlflow", "mlflow", "mlflow"), ("wandb", "wandb", "wandb")],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.conftest import MODEL
 from tests.unit.examples import made
 from tests.unit.formats.references import rows_of, write_nvidia
@@ -62,7 +63,7 @@ def test_masks_that_hide_nothing_are_an_error(load: Load, tmp_path: Path) -> Non
     assert said(load("train.phases.0.masking={mask_share=0, random_share=0.1}"), tmp_path) == []
 
 
-@pytest.mark.parametrize(("share", "text"), [(0, "second segment follows"), (1, "every pair has a random")])
+@each_row(("share", "text"), [(0, "second segment follows"), (1, "every pair has a random")])
 def test_pairs_of_one_kind_are_warned_of(load: Load, tmp_path: Path, share: float, text: str) -> None:
     ((level, about, found),) = said(load(f"examples.random_next_prob={share}"), tmp_path)
     assert (level, about) == ("warning", "examples.random_next_prob") and text in found
@@ -174,7 +175,7 @@ def spoiled(how: str) -> Instances:
     return replace(good, token_ids=tokens)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("how", "sentence"),
     [
         ("one label", "all 100 labels of pairs are 1, so there is nothing to learn from them"),

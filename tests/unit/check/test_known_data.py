@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import estimated, read_data
@@ -19,7 +20,7 @@ def made(counts: Mapping[str, Any], size: int = 0) -> Artifact:
     return Artifact(Path("made"), {"counts": counts, "disk": {"bytes": size}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "fill", "special"),
     [
         ("next-sentence", 0.8584, 3),  # [CLS] and [SEP] after each segment
@@ -34,7 +35,7 @@ def test_examples_are_as_many_as_their_text_fills(plan: str, fill: float, specia
     assert found.per_pass == (round(1e6 / (found.mean_length - special)),) * 3
 
 
-@pytest.mark.parametrize("plan", ["next-sentence", "doc-sentences", "full-sentences"])
+@each_row("plan", ["next-sentence", "doc-sentences", "full-sentences"])
 def test_documents_fill_less_of_longer_examples_unless_these_run_over_several(plan: str) -> None:
     config = ExamplesConfig(plan=plan)  # type: ignore[arg-type]
     sets = [PlanSet(length=length, document_range=(0.0, 1.0)) for length in (64, 128, 512, 1024, 8192)]
@@ -74,7 +75,7 @@ def test_a_finished_corpus_is_not_reduced_again(load: Load) -> None:
     assert found.tokens == pytest.approx(1000 / 5 * 0.9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("counts", "tokens"),
     [
         # 60 words and marks in a quarter of the corpus: 240 in all of it, at 1.5 tokens each.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
 
@@ -49,7 +50,7 @@ def checked(recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPatch) -> Verdi
     return verdict
 
 
-@pytest.mark.parametrize("preset", [name + more for name in PRESETS for more in ("", "-deepspeed")])
+@each_row("preset", [name + more for name in PRESETS for more in ("", "-deepspeed")])
 def test_settings_published_for_32_gb_are_not_refused_for_short_texts(
     preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +90,7 @@ def test_own_examples_are_known_once_they_exist(trained: Path, load: Load, tmp_p
     assert known_before(recipe, trained).basis == "corpus", "the training reports it"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("counts", "longest"),
     [({"mean_length": 6.0, "lengths": [0, 5, 0, 0]}, 8), ({"mean_length": 6.0}, 16), ({}, 16)],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.check import machine
 from bertwright.check.machine import TorchBuild, disk_free, gpu_capability, gpu_memory, torch_build
@@ -117,7 +118,7 @@ def test_the_disk_of_a_folder_that_is_not_there_is_that_of_the_nearest_one(
     assert [path.resolve() for path in asked] == [tmp_path.resolve()] * 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n", ("2.13.0+cpu", False)),
@@ -128,7 +129,6 @@ def test_the_disk_of_a_folder_that_is_not_there_is_that_of_the_nearest_one(
         ('__version__ = "2.13.0"\ncuda = None\nhip = "6.2"\n', ("2.13.0", True)),
         ("debug = False\n", ("", False)),
     ],
-    ids=["cpu", "cuda", "rocm", "nothing is said"],
 )
 def test_a_build_of_torch_is_known_by_its_file_of_versions(
     text: str, expected: tuple[str, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -193,7 +193,7 @@ def test_the_first_gpu_says_what_it_can_compute(monkeypatch: pytest.MonkeyPatch)
         assert gpu_capability.__wrapped__() == expected
 
 
-@pytest.mark.parametrize(("amd", "expected"), [(True, (0,)), (False, ())])
+@each_row(("amd", "expected"), [(True, (0,)), (False, ())])
 def test_without_a_driver_there_may_still_be_a_gpu_of_amd(
     amd: bool, expected: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

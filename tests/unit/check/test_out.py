@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe, run
 from bertwright.check.out import run_folder
@@ -15,7 +16,7 @@ def verdict(out: Path) -> Verdict:
     return found
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/runs/hu", "az://box/x", "https://a.b/c", "file:///tmp/x"])
+@each_row("address", ["s3://bucket/runs/hu", "az://box/x", "https://a.b/c", "file:///tmp/x"])
 def test_an_address_is_refused_as_path_and_as_text(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

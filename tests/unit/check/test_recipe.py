@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import save_file
+from tests.rows import each_row
 from torch import zeros
 
 from bertwright import Recipe, run
@@ -91,7 +92,7 @@ def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> No
     assert verdict.text == "there is no program 'no-such-program'."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("build", "gpus", "says"),
     [
         (TorchBuild("2.13.0+cpu", False), (8 << 30,), "torch 2.13.0+cpu is a build for the CPU."),
@@ -112,7 +113,7 @@ def test_a_gpu_that_is_asked_for_must_be_there(
     assert (verdict.level, verdict.text) == ("ok", "a GPU (80 GB)")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "units", "level", "says"),
     [
         ("train.precision=bf16", (), "error", "train.precision = bf16, but this CPU has no unit for it"),
@@ -278,7 +279,7 @@ def test_windows_on_a_gpu_need_a_newer_torch(
     assert not list(computing(load(*keys, "train.attention=padded"), ("train",)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phase", "steps"),
     [
         ("train.phases.0.steps=7", 7),
@@ -319,7 +320,7 @@ def test_torch_says_its_version_without_being_imported() -> None:
     assert build.accelerated == bool(torch.version.cuda or torch.version.hip)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "module", "says"),
     [
         ("train.seed=1", "transformers", r"not installed: pip install 'bertwright\[hf\]'. Or stop before that stage"),
@@ -396,7 +397,7 @@ def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
     assert on_cpu.level == "error" and on_cpu.kind is DataError
 
 
-@pytest.mark.parametrize(("limit", "level"), [(0.1, "error"), (0.2, "warning"), (0.36, "warning"), (0.39, None)])
+@each_row(("limit", "level"), [(0.1, "error"), (0.2, "warning"), (0.36, "warning"), (0.39, None)])
 def test_a_limit_below_what_one_sequence_takes_is_told(
     limit: float, level: str | None, load: Load, tmp_path: Path
 ) -> None:
@@ -454,7 +455,7 @@ SOCKETS = OtherMachine("2 nodes of 112 cores", False, None, 256e9, 2, 112, 4)
 MODERN = ("train.attention=varlen", "train.precision=bf16", "train.device=auto", "train.graph=compiled")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("at", "keys", "errors"),
     [
         (A100, (*MODERN, "train.engine=zero"), []),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 from tests.unit.contradictions.test_folders import artifact
 
 from bertwright import Recipe
@@ -36,7 +36,7 @@ def warned(start: Path, out: Path, *overrides: str) -> list[Any]:
     return list(repeated(recipe(start, *overrides), out, ["examples", "train"]))
 
 
-@pytest.mark.parametrize("folder", ["train/checkpoints/step-000000050", "train"])
+@each_row("folder", ["train/checkpoints/step-000000050", "train"])
 def test_a_branch_with_the_seed_and_data_of_its_donor(tmp_path: Path, folder: str) -> None:
     start = donor(tmp_path / "run", folder)
     (verdict,) = warned(start, tmp_path / "branch", "train.phases.0.learning_rate=1e-5", "train.phases.0.batch=7")
@@ -45,7 +45,7 @@ def test_a_branch_with_the_seed_and_data_of_its_donor(tmp_path: Path, folder: st
     assert verdict.remedy == "Set it to another number, such as train.seed=43."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         "train.seed=43",

@@ -9,6 +9,7 @@ import torch
 from tests.reference.batches import random_batch
 from tests.reference.teachers import write_stock
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 from tests.unit.model.conftest import make_batch
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
@@ -178,7 +179,7 @@ def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
         assert verdict.level == level and " are free" in verdict.text
 
 
-@pytest.mark.parametrize(("averaging", "copies"), [("ema", 1), ('{kind="last", count=3, every=1}', 3)])
+@each_row(("averaging", "copies"), [("ema", 1), ('{kind="last", count=3, every=1}', 3)])
 def test_averages_take_room_in_memory_and_in_every_checkpoint(
     load: Load, averaging: str, copies: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
@@ -28,7 +29,7 @@ def work(
     return PhaseWork(0, PhaseConfig.model_validate(values), steps, 3200, Sequences((), mean, deviation, longest))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "ranks", "passes", "sequences"),
     [
         ({}, 1, 1, 64),
@@ -127,7 +128,7 @@ def planned(recipe: Recipe, per_pass: tuple[int, ...] = (100, 60), mean: float =
     return phase_work(recipe, 0, data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("length", "steps", "sequences", "epochs"),
     [
         ("steps=10", 10, 80, 0.8),

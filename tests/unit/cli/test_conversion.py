@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.reference.mlperf import picked
+from tests.rows import each_row
 from tests.unit.formats.test_imported_data import Notes
 
 from bertwright.cli.conversion import ConvertOptions, convert
@@ -110,7 +111,7 @@ def test_what_belongs_to_the_other_kind_of_source_is_refused(trained: Path, tmp_
         kind_of("csv")
 
 
-@pytest.mark.parametrize("kind", ["hdf5", "tfrecord"])
+@each_row("kind", ["hdf5", "tfrecord"])
 def test_phases_of_one_length_do_not_overwrite_each_other(small_recipe: Path, tmp_path: Path, kind: Kind) -> None:
     text = small_recipe.read_text()
     phase = text[text.index("[[train.phases]]") : text.index("[train]")]
@@ -143,7 +144,7 @@ def test_phases_with_their_own_data_are_left_out(two_phases: Path, tmp_path: Pat
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("kind", "plan"), [("tfrecord", "sentence-order"), ("lddl", "next-sentence")])
+@each_row(("kind", "plan"), [("tfrecord", "sentence-order"), ("lddl", "next-sentence")])
 def test_order_labels_in_the_place_of_next_sentence_labels_are_said_once(
     two_phases: Path, tmp_path: Path, kind: Kind, plan: str
 ) -> None:

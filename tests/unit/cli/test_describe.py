@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe, run
 from bertwright.cli.batch_text import describe_batch
@@ -95,7 +96,7 @@ def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path
         describe(small_recipe.parent, verify=True)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "datasets"])
+@each_row("kind", ["parquet", "datasets"])
 def test_a_table_of_texts_is_a_source_and_its_columns_are_said(tmp_path: Path, kind: str) -> None:
     table, path = pa.table({"text": ["Egy híd.", "Két híd."], "url": ["a", "b"]}), tmp_path / f"texts.{kind}"
     if kind == "parquet":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.cli import app, main
 from bertwright.core.errors import of_memory, of_missing
@@ -57,7 +58,7 @@ def test_the_hint_is_a_whole_sentence_also_after_an_abbreviation(
     assert json.loads(out)["error"]["hint"] == "Write one object per line instead, e.g. with `jq -c '.[]'`."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         ("run", "Missing argument 'RECIPE'. Look at bertwright run --help."),
@@ -109,7 +110,7 @@ def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         MemoryError(),
@@ -125,7 +126,6 @@ def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         OSError(errno.ENOMEM, "Nicht genügend Hauptspeicher verfügbar", "train.tokens"),
     ],
-    ids=lambda error: f"{type(error).__name__} {error}"[:40],
 )
 def test_no_memory_left_is_one_sentence(
     error: Exception, failing: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
@@ -147,7 +147,7 @@ TORCHS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (TORCHS, "CUDA out of memory. Tried to allocate 2.00 GiB. What is finished is kept."),
@@ -241,7 +241,7 @@ def test_json_is_utf_8_whatever_the_terminal_has(
     assert "hódító-😀 does not exist." in json.loads(written.getvalue().decode())["error"]["message"]
 
 
-@pytest.mark.parametrize("words", ["--version", "recipes"])  # less and more than a buffer
+@each_row("words", ["--version", "recipes"])  # less and more than a buffer
 def test_a_full_disk_of_the_output_is_told_once(words: str) -> None:
     with open("/dev/full", "wb") as full:
         done = printing(full, words)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.cli import main
 from bertwright.cli.formatting import coloured, fact_lines, json_line, shortened, visible
@@ -17,7 +18,7 @@ def test_controls_and_reordering_are_shown_not_sent() -> None:
     assert visible("a\tb\nc") == "a\tb\nc"
 
 
-@pytest.mark.parametrize("text", ["Árvíztűrő", "کتاب\u200cها", "👩\u200d🚀", "日本語", "ค.ศ.", "e\u0301", r"\x1b"])
+@each_row("text", ["Árvíztűrő", "کتاب\u200cها", "👩\u200d🚀", "日本語", "ค.ศ.", "e\u0301", r"\x1b"])
 def test_scripts_joiners_and_marks_stay(text: str) -> None:
     assert visible(text) == text
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-import pytest
 import typer
+from tests.rows import each_row
 from typer.testing import CliRunner
 
 from bertwright.cli.grouped import grouped
@@ -31,7 +31,7 @@ def program() -> typer.Typer:
     return app
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "printed"),
     [
         (["me", "home"], "me Trip(start='home', speed=5, stops=None) False"),
@@ -46,7 +46,7 @@ def test_a_group_gets_its_options(words: list[str], printed: str) -> None:
     assert done.output.strip() == printed, done.output
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "said"), [(["me"], "START"), (["me", "home", "--speed", "0"], "--speed"), (["--help"], "Go somewhere.")]
 )
 def test_what_typer_says_of_them_is_said(words: list[str], said: str) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.cli import app
 
@@ -22,7 +23,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 VERBS = [*(name.split() for name in app._VERBS), ["bench", "train"], ["bench", "autotune"]]
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@each_row("verb", VERBS)
 def test_every_verb_has_a_short_and_a_long_option_for_its_help(
     verb: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -38,7 +39,7 @@ def test_words_in_brackets_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "[hardware]" in printed(monkeypatch, capsys, "plan", "--help")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("ru", ["run"]),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.unit.test_mistakes import MISTAKES, PHASE
 
 from bertwright import Recipe
@@ -32,7 +33,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("override", [*MISTAKES, *OTHERS])
+@each_row("override", [*MISTAKES, *OTHERS])
 def test_the_hint_of_a_mistake_is_whole_or_empty(override: str, small_recipe: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [override])
@@ -55,7 +56,7 @@ def test_each_of_several_mistakes_has_a_line(small_recipe: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "told"),
     [
         ("a.json is one JSON array. Write one, e.g. with `jq`.", "Write one, e.g. with `jq`."),

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-import pytest
+from tests.rows import each_row
 
 from bertwright import __version__
 
@@ -16,7 +16,7 @@ def test_a_terminal_without_the_letters_of_a_name_shows_their_numbers() -> None:
     assert done.returncode == 0 and rb"runs/\u0171" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("word", ["--version", "recipes"])
+@each_row("word", ["--version", "recipes"])
 def test_the_package_is_the_command_line(word: str) -> None:
     done = subprocess.run([sys.executable, "-m", "bertwright", word], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -36,7 +36,7 @@ program()
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 75), ("SIGUSR1", 75), ("SIGINT", 130)])
+@each_row(("name", "code"), [("SIGTERM", 75), ("SIGUSR1", 75), ("SIGINT", 130)])
 def test_a_signal_before_there_are_handlers_waits_for_them(name: str, code: int) -> None:
     done = subprocess.run([sys.executable, "-c", EARLY.format(name=name)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.cli.formatting import columns, losses, number, progress_words, row_line, time_left
 from bertwright.cli.plan_text import _quoted, aligned, seconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "said"),
     [(0.000_12, "0.12 ms"), (0.035, "35 ms"), (0.9994, "999 ms"), (0.9995, "1 s"), (2.44, "2.44 s"), (999.4, "999 s")],
 )
@@ -17,7 +17,7 @@ def test_seconds(value: float, said: str) -> None:
     assert seconds(1234.4) == "1,234 s"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "said"),
     [
         (None, "NaN"),

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from typer import Exit
 
 from bertwright import Recipe
@@ -53,7 +54,7 @@ def test_run_goes_to_the_end_or_until_a_stage(call: Call, small_recipe: Path, tm
         call("run", small_recipe, "--until", "vocabulary")
 
 
-@pytest.mark.parametrize("verb", ["corpus", "vocab", "examples", "train", "evaluate", "export", "report"])
+@each_row("verb", ["corpus", "vocab", "examples", "train", "evaluate", "export", "report"])
 def test_every_stage_is_a_verb_and_prints_where_its_result_lies(
     call: Call, small_recipe: Path, tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,7 +65,7 @@ def test_every_stage_is_a_verb_and_prints_where_its_result_lies(
     assert printed == f"{tmp_path / 'híd' / ('report.html' if verb == 'report' else verb)}\n"
 
 
-@pytest.mark.parametrize("verb", ["corpus", "examples"])
+@each_row("verb", ["corpus", "examples"])
 def test_ranks_of_a_parallel_stage(call: Call, small_recipe: Path, tmp_path: Path, verb: str) -> None:
     asked = call(verb, small_recipe, "--out", tmp_path, "--rank", 2, "--world", 5)
     assert asked.share == WorkSplit(2, 5) and asked.executor is None
@@ -85,7 +86,7 @@ def test_a_scheduler_of_dask_does_the_task_lists(call: Call, small_recipe: Path,
     assert isinstance(call("corpus", small_recipe, "--out", tmp_path, "--dask", "tcp://10.0.0.1:8786").executor, Dask)
 
 
-@pytest.mark.parametrize("verb", ["vocab", "train", "evaluate", "export", "report", "run"])
+@each_row("verb", ["vocab", "train", "evaluate", "export", "report", "run"])
 def test_other_stages_have_no_ranks(call: Call, small_recipe: Path, verb: str) -> None:
     with pytest.raises(Exception, match="No such option"):
         call(verb, small_recipe, "--rank", 1)
@@ -108,7 +109,7 @@ def test_without_out_the_folder_has_the_name_of_the_recipe(
     assert capsys.readouterr().out == "runs/small/vocab\n", "as it can be typed again"
 
 
-@pytest.mark.parametrize("verb", ["corpus", "vocab"])
+@each_row("verb", ["corpus", "vocab"])
 def test_a_verb_that_downloads_asks_for_one_of_both(call: Call, verb: str) -> None:
     with pytest.raises(RecipeError, match="give a recipe, or --download"):
         call(verb)
@@ -147,7 +148,7 @@ def test_check_says_what_a_recipe_amounts_to_and_explains_keys(
     assert "train.phases.0.batch" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["run", "train"])
+@each_row("verb", ["run", "train"])
 def test_profile_is_short_for_a_key(call: Call, small_recipe: Path, tmp_path: Path, verb: str) -> None:
     asked = call(verb, small_recipe, "train.seed=7", "--profile", 5, "--out", tmp_path)
     assert (asked.recipe.train.profile, asked.recipe.train.seed) == (5, 7)

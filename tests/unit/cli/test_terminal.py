@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import rich.console
+from tests.rows import each_row
 
 from bertwright.cli import terminal as terminal_module
 from bertwright.cli.formatting import HEADER, progress_words, row_line
@@ -89,7 +90,7 @@ def test_a_terminal_has_a_bar_with_rates(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "corpus: a remark\n" in text
 
 
-@pytest.mark.parametrize("step", [3, 1_234_567])
+@each_row("step", [3, 1_234_567])
 def test_a_bar_fits_in_80_columns_with_step_time_left_and_loss(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, printed, _ = shown(monkeypatch, force_terminal=True, width=80)
     more = {"mlm_accuracy": 0.25, "remaining_low_seconds": 58.0, "remaining_high_seconds": 90061.0}

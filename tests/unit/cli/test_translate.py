@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from typer.testing import CliRunner
 
 from bertwright.cli.app import app
@@ -41,8 +42,8 @@ def test_json_has_the_recipe_and_the_account() -> None:
     assert {"option": "--do_train", "keys": [], "note": "The command `train` trains."} in facts["options"]
 
 
-@pytest.mark.parametrize("launcher", ["deepspeed", "mpirun python", "accelerate launch"])
-@pytest.mark.parametrize("program", ["run_pretraining.py", "run_pretraining_ort.py"])
+@each_row("launcher", ["deepspeed", "mpirun python", "accelerate launch"])
+@each_row("program", ["run_pretraining.py", "run_pretraining_ort.py"])
 def test_a_batch_that_only_the_machine_determines_is_left_open(tmp_path: Path, launcher: str, program: str) -> None:
     out = tmp_path / "mine.toml"
     command = [*launcher.split(), program, *COMMAND[3:], "--train_batch_size=64", "--max_predictions_per_seq=20"]
@@ -102,7 +103,7 @@ def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "length = 512" in call("--environment") and 'init_from = "out1/model_save"' in call("--environment")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "said"),
     [
         ([], "no command is given"),

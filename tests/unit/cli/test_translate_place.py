@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.reference.teachers import SPECIALS
+from tests.rows import each_row
 from tests.unit.cli.test_translate import COMMAND, NEEDED, call, unwrapped
 
 from bertwright.core.errors import DataError, RecipeError
@@ -43,7 +44,7 @@ def test_the_place_is_a_file_of_its_own(tmp_path: Path) -> None:
         call("--place", str(tmp_path / "other.toml"), "--", "deepspeed", *COMMAND[2:])
 
 
-@pytest.mark.parametrize("other", ["same.toml", "./same.toml", "link/same.toml", "sub/../same.toml"])
+@each_row("other", ["same.toml", "./same.toml", "link/same.toml", "sub/../same.toml"])
 def test_recipe_and_place_are_two_files(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()

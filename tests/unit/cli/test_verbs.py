@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.samples import sample
 
 from bertwright.cli import app, corpus, main, stages
@@ -26,7 +27,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(exited.value.code or 0)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO, errno.ESTALE])
+@each_row("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO, errno.ESTALE])
 def test_a_disk_that_refuses_is_one_line_and_exit_code_3(
     number: int,
     small_recipe: Path,
@@ -73,7 +74,7 @@ def run_folder(out: Path) -> Any:
     return RunFolder(Path(out))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "says"),
     [
         ("corpus a.toml --limit 3", "--limit without --dropped"),
@@ -131,7 +132,7 @@ def test_inspect_says_how_another_one_differs(
 DUMP = "be_x_oldwiki-20260401-pages-articles-multistream.xml.bz2"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verb", "language", "file", "source"),
     [
         ("corpus", "be-tarask", DUMP, f"be_x_oldwiki/20260401/{DUMP}"),
@@ -175,7 +176,7 @@ def test_a_schema_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys
     assert "--explain with --schema has no effect" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "value"),
     [
         ("demo train.seed=9 --explain train.seed", 9),
@@ -194,7 +195,7 @@ def test_a_key_is_explained_with_its_value_in_a_recipe(
     assert (value.items() <= said.items()) if isinstance(value, dict) else said == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "says"),
     [
         ("report", "For several runs: the folder of comparison.html; default: the current folder."),
@@ -233,7 +234,7 @@ def test_a_recipe_of_a_stranger_does_not_control_the_terminal(
     assert json.loads(printed)["text"] == "# \x1b[2J\nseed = 3\n" and printed.count("\n") == 1
 
 
-@pytest.mark.parametrize(("option", "value"), [("--vocab", "v.txt"), ("--limit", 3), ("--world", 2)])
+@each_row(("option", "value"), [("--vocab", "v.txt"), ("--limit", 3), ("--world", 2)])
 def test_an_option_for_data_made_elsewhere_is_refused_for_anything_else(
     option: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

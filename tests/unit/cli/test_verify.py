@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.cli.describe import describe
 from bertwright.cli.verify import check_hashes
@@ -38,7 +39,7 @@ def test_one_bit_is_found_where_the_size_is_right(tmp_path: Path) -> None:
         check_hashes(tmp_path)
 
 
-@pytest.mark.parametrize("path", ["nothing", "file.txt", "empty"])
+@each_row("path", ["nothing", "file.txt", "empty"])
 def test_where_nothing_was_sealed_nothing_is_verified(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.txt").touch()
@@ -53,7 +54,7 @@ def test_drafts_are_nobodys_result(tmp_path: Path) -> None:
     assert check_hashes(tmp_path) == {"verified_files": 1}
 
 
-@pytest.mark.parametrize("stage", ["corpus", "vocab", "examples", "evaluate"])
+@each_row("stage", ["corpus", "vocab", "examples", "evaluate"])
 def test_a_stage_that_lost_its_manifest_is_named(tmp_path: Path, stage: str) -> None:
     made(tmp_path, "export", a="x")
     (made(tmp_path, stage, a="x") / MANIFEST).unlink()

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 from tests.unit.contradictions.test_sections import PHASE, keys
 
 from bertwright.contradictions.classification import idle_corpus, of_classification
@@ -47,7 +47,7 @@ def test_every_phase_reads_the_same_labelled_texts(tmp_path: Path) -> None:
     assert wrong({"data": tmp_path}) == ["train.phases.0.data"], "running text"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phase", "key"),
     [
         ({"masking": {"rate": 0.2}}, "masking"),
@@ -61,7 +61,7 @@ def test_what_a_phase_says_about_running_text_is_refused(phase: dict[str, Any], 
     assert wrong({}, phase) == [f"train.phases.1.{key}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("section", "key", "value"),
     [
         ("examples", "passes", 3),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 from tests.unit.contradictions.test_sections import keys, train
 
 from bertwright.contradictions.folders import wrong_folder, wrong_folders
@@ -45,7 +45,7 @@ def phases(*data: Path | None, **more: Any) -> list[dict[str, Any]]:
 PAIRS, OTHER_PAIRS, SINGLE, OTHER_SINGLE = "next-sentence", "sentence-order", "doc-sentences", "full-sentences"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "here", "fits"),
     [
         (PAIRS, PAIRS, True),
@@ -100,7 +100,7 @@ def test_files_have_no_documents_to_take_a_share_of_and_a_folder_of_ours_no_dama
     assert keys(found(train(*phases(files, **damaged)), SINGLE)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "has"),
     [
         (("plans/train/128.json", "plans/train/512-0.9-1.0.json"), "has examples of 128, 512-0.9-1.0 (length-document"),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from safetensors.torch import save_file
+from tests.rows import each_row
 from tests.unit.contradictions.test_folders import artifact
 from tests.unit.contradictions.test_sections import keys, optim, train
 
@@ -83,7 +83,7 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("name", OTHER)
+@each_row("name", OTHER)
 def test_a_start_of_another_size_or_number_is_refused_naming_both(name: str, tmp_path: Path) -> None:
     same, other = checkpoint(tmp_path / "same"), checkpoint(tmp_path / "other", **{name: OTHER[name]})
     network = BertConfig(**BERT)
@@ -211,7 +211,7 @@ def test_a_pre_training_neither_starts_from_a_classifier_nor_learns_from_one(tmp
     assert keys(wrong_pretrained(train(init_from=finished(tmp_path / "whole", network)), network)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("theirs", "own", "fits"),
     [("adamw", "muon", False), ("lamb", "muon", False), ("muon", "adamw", False), ("adamw", "lamb", True),
      ("muon", "muon", True)],
@@ -228,7 +228,7 @@ def test_the_moments_of_a_checkpoint_are_those_of_the_optimizer(
     assert found == ([] if fits else [("train.init_from", said)])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("layers", "fits"),
     [((1, 4), True), ((4, 4), True), ((1, 5), False), ((1,), False), ((1, 2, 3), False)],
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from tests.rows import each_row
 
 from bertwright.contradictions.sections import (
     clipped_before_judged,
@@ -79,7 +80,7 @@ def test_a_recipe_without_a_corpus_names_its_vocabulary_and_the_data_of_every_ph
     assert keys(found) == ["train.phases.1.data", "train.phases.2.data"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lengths", "scored", "positions", "wrong"),
     [
         ((16, 32), 0, 32, []),
@@ -102,7 +103,7 @@ def test_the_lengths_to_choose_from_are_said_once_each_and_in_order() -> None:
     assert "[16, 32]" in text
 
 
-@pytest.mark.parametrize("kind", ["modern", "distilbert"])
+@each_row("kind", ["modern", "distilbert"])
 def test_pairs_need_a_family_with_segments(kind: str) -> None:
     for plan in ("next-sentence", "sentence-order"):
         assert keys(pairs_unseen(model(kind=kind), ExamplesConfig(plan=plan))) == ["model.kind"]  # type: ignore[arg-type]
@@ -131,8 +132,8 @@ SOFT = {"objective": {"kind": "distillation", "teacher": "teacher", "hidden_weig
 PACKED = {"packing": True}
 
 
-@pytest.mark.parametrize("graph", ["compiled", "ortmodule"])
-@pytest.mark.parametrize(
+@each_row("graph", ["compiled", "ortmodule"])
+@each_row(
     ("phase", "settings", "wrong"),
     [
         ({}, {}, []),
@@ -161,7 +162,7 @@ def test_each_phase_is_checked_for_fixed_shapes() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "wrong"),
     [
         ({"precision": "bf16"}, "train.precision"),
@@ -184,7 +185,7 @@ def test_onnx_runtime_trains_the_families_that_have_biases_in_their_norms() -> N
     assert keys(unfixed(train(graph="compiled"), model(kind="modern"))) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attention", "precision", "dropout", "wrong"),
     [
         ("varlen", "fp32", None, 1),
@@ -213,7 +214,7 @@ def test_the_kernel_for_gpus_takes_the_dropout_of_a_file_for_what_it_is() -> Non
     assert key == "train.attention" and "that of [model] is 0.1; set model.attention_dropout=0, or train." in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hidden", "heads", "right"),
     [(64, 8, True), (768, 12, True), (512, 2, True), (528, 2, False), (40, 2, False), (36, 9, False)],
 )
@@ -232,7 +233,7 @@ LAMB = {"kind": "lamb"}
 CLIP = {"kind": "lamb", "clip_before_reduction": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("engine", "settings", "optimizer", "wrong"),
     [
         ("fsdp", {}, {}, []),
@@ -301,7 +302,7 @@ def test_the_key_of_a_pattern_is_split_from_its_message() -> None:
     assert key == "optim.groups.0.pattern" and text.startswith("'no.such'")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phase", "ranks", "wrong"),
     [
         ({"batch": 8}, 8, []),

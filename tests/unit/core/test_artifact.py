@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core import artifact as artifacts
 from bertwright.core.artifact import MANIFEST, Artifact, build, is_tensorflow_checkpoint, open_artifact, seal
@@ -137,7 +138,7 @@ def test_the_wrong_stage_and_an_unfinished_folder_are_refused(tmp_path: Path) ->
         open_artifact(tmp_path / "corpus").file("c.txt")
 
 
-@pytest.mark.parametrize("name", ["", "model.ckpt-1", "model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"])
+@each_row("name", ["", "model.ckpt-1", "model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"])
 def test_a_tensorflow_checkpoint_is_named_as_one(name: str, tmp_path: Path) -> None:
     for file in ("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001", "vocab.txt"):
         (tmp_path / file).touch()
@@ -208,7 +209,7 @@ def test_the_time_of_interrupted_attempts_counts(tmp_path: Path, monkeypatch: py
     assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus"]
 
 
-@pytest.mark.parametrize("damage", [b"{}", b"not JSON", None])
+@each_row("damage", [b"{}", b"not JSON", None])
 def test_what_cannot_be_built_anew_is_never_to_be_moved_away(tmp_path: Path, damage: bytes | None) -> None:
     for folder, stage, advice in (
         (tmp_path / "train", "train", "Remove .*/train/manifest.json and run the same command again"),

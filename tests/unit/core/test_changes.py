@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import pytest
 from pydantic import BeforeValidator, Field
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact, build, open_artifact
 from bertwright.core.changes import changes, remedy_of
@@ -77,7 +77,7 @@ POLY = NowPhase(length=8, schedule=Poly())
 VERSION = "the stage's version changed: 1 -> 2"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "now", "expected"),
     [
         (Before(), of(Now(), 2), [VERSION]),

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import pytest
 from pydantic import BeforeValidator, Field
+from tests.rows import each_row
 
 from bertwright.core.config import Section, by_kind, differences, extendable, fingerprinted, runtime_only
 from bertwright.core.errors import RecipeError
@@ -128,7 +129,7 @@ def test_a_key_below_the_name_of_a_kind_makes_the_name_a_section() -> None:
             apply_overrides(values, [f"{text}.eps=1"], Named)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "says"),
     [("seed=", "the recipe does not set"), ("optim.eps=", "does not set"), ("phases.0=", "give the whole list")],
 )

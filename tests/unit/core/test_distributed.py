@@ -1,10 +1,11 @@
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import RecipeError
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("environment", "expected"),
     [
         ({}, (0, 1)),
@@ -24,9 +25,7 @@ def test_what_the_launcher_says(
     assert rank_and_world() == expected
 
 
-@pytest.mark.parametrize(
-    ("rank", "world"), [("4", "4"), ("-1", "2"), ("0", "0"), ("one", "2"), ("0", "two"), ("", "1")]
-)
+@each_row(("rank", "world"), [("4", "4"), ("-1", "2"), ("0", "0"), ("one", "2"), ("0", "two"), ("", "1")])
 def test_what_cannot_be_is_refused(rank: str, world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", world)

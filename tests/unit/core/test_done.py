@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.errors import ArtifactError
@@ -22,7 +23,7 @@ def test_a_whole_task_is_done_and_tells_what_it_counted(tmp_path: Path) -> None:
     assert is_done(path) and read_done(path) == {"count": 2}
 
 
-@pytest.mark.parametrize("name", ["a", "sub/b", "task.json"])
+@each_row("name", ["a", "sub/b", "task.json"])
 def test_a_flipped_bit_a_shortened_and_a_missing_file_are_not(name: str, tmp_path: Path) -> None:
     path, damaged = note(tmp_path), tmp_path / name
     data = damaged.read_bytes()

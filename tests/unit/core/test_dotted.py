@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.core.dotted import leaves, overlap, texts, value_at
 
 VALUES = {"train": {"phases": [{"steps": 3}, {"steps": 5}]}, "name": None}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value"),
     [
         ("train.phases.1.steps", 5),
@@ -24,7 +24,7 @@ def test_a_value_is_found_by_its_key(key: str, value: Any) -> None:
     assert value_at(VALUES, key) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "expected"),
     [
         ("corpus.source", "corpus.source", True),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.unit.cluster import cluster
 
 from bertwright.core.dask import Dask
@@ -57,7 +58,7 @@ def test_results_come_in_task_order_and_each_is_told_of(executor: Executor) -> N
     assert sorted(seen) == [0, 1, 4, 9, 16, 25]
 
 
-@pytest.mark.parametrize("length", [0, 1])
+@each_row("length", [0, 1])
 def test_lists_may_be_short(executor: Executor, length: int) -> None:
     assert executor.map(square, range(length), "corpus") == [0] * length
 

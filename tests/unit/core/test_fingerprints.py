@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
+from tests.rows import each_row
 
 from bertwright.core.artifact import build
 from bertwright.core.changes import changes
@@ -51,7 +52,7 @@ def changed(section: Section, **settings: bool) -> object:
     return fingerprinted(section, defaults=False, **settings)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("section", "expected"),
     [
         (Before(), {}),

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.json_values import MAX_DEPTH, parse_json, refuse_depth
 
@@ -13,12 +14,12 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-@pytest.mark.parametrize("text", ["0", '""', "[]", "{}", "null", '{"híd": ["東京", -1.5, 18446744073709551615]}'])
+@each_row("text", ["0", '""', "[]", "{}", "null", '{"híd": ["東京", -1.5, 18446744073709551615]}'])
 def test_ordinary_values_are_those_of_the_library(text: str) -> None:
     assert parse_json(text) == parse_json(text.encode()) == json.loads(text)
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH + 2, 1_000, 200_000])
+@each_row("depth", [MAX_DEPTH + 2, 1_000, 200_000])
 def test_what_is_nested_too_deeply_is_refused_before_it_can_break_anything(depth: int) -> None:
     with pytest.raises(ValueError, match=f"nested deeper than {MAX_DEPTH} levels"):
         parse_json(nested(depth))
@@ -34,7 +35,7 @@ def test_the_deepest_allowed_value_is_read() -> None:
         refuse_depth([[mixed]])
 
 
-@pytest.mark.parametrize("number", ["1" + "0" * 20, "-" + "9" * 30, "1" * 100_000, "1e999", "-1e999"])
+@each_row("number", ["1" + "0" * 20, "-" + "9" * 30, "1" * 100_000, "1e999", "-1e999"])
 def test_a_number_that_no_array_can_hold_is_refused(number: str) -> None:
     with pytest.raises(ValueError, match="is too large"):
         parse_json(f'{{"n": {number}}}')
@@ -51,7 +52,7 @@ def test_every_object_is_handed_on_the_innermost_first() -> None:
     assert seen == [{"b": 1}, {"a": 1}]
 
 
-@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", '"\\ud800', b"\xff\xfe", "nul"])
+@each_row("text", ["", "{", "{'a': 1}", '"\\ud800', b"\xff\xfe", "nul"])
 def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         parse_json(text)

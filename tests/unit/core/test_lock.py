@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.lock import FolderLock
@@ -55,7 +56,7 @@ def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
         FolderLock(tmp_path / "none").__enter__()
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@each_row("shared", [False, True])
 def test_a_file_system_without_locks_is_an_error(shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

@@ -2,6 +2,7 @@
 
 import pytest
 from markdown_it import MarkdownIt
+from tests.rows import each_row
 
 from bertwright.page.markup import address, b, code, element, html, markdown, p, small
 
@@ -23,21 +24,19 @@ def test_text_keeps_its_place_between_elements_even_of_one_used_twice() -> None:
     assert markdown([p("a ", bold, " c ", (bold, ["d", small("e")]), "f")]) == "a **x** c **x**def"
 
 
-@pytest.mark.parametrize(
-    "link", ["javascript:alert(1)", "data:text/html,x", "//evil.org", "/etc", "../x", "http://a b", ""]
-)
+@each_row("link", ["javascript:alert(1)", "data:text/html,x", "//evil.org", "/etc", "../x", "http://a b", ""])
 def test_a_link_leads_to_the_web_or_to_a_file_beside_the_page(link: str) -> None:
     with pytest.raises(ValueError, match="is not a link"):
         element("a", "x", href=link)
     assert address(link) == link, "is text"
 
 
-@pytest.mark.parametrize("link", ["#results", "export/hf/", "https://hu.wikipedia.org/wiki/Kezd%C5%91lap"])
+@each_row("link", ["#results", "export/hf/", "https://hu.wikipedia.org/wiki/Kezd%C5%91lap"])
 def test_these_are_links(link: str) -> None:
     assert element("a", "x", href=link).get("href") == link
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["# x", "- x", "+ x", "1. x", "23) x", "> x", "===", "---", "    x", "\tx", "| a |", "*x*", "~~~", "```\nx", EVIL],
 )
@@ -49,7 +48,7 @@ def test_text_is_a_paragraph_of_markdown(text: str) -> None:
     assert rendered(element("ul", element("li", text))) == f"<ul>\n<li>{shown}</li>\n</ul>\n"
 
 
-@pytest.mark.parametrize("text", ["`", "``x", "a`b|c", "x\\", "<b>&amp;"])
+@each_row("text", ["`", "``x", "a`b|c", "x\\", "<b>&amp;"])
 def test_code_shows_what_it_holds(text: str) -> None:
     shown = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert rendered(p(code(text))) == f"<p><code>{shown}</code></p>\n"
@@ -75,7 +74,7 @@ def test_blocks_are_apart() -> None:
     assert rendered(element("p", address("https://a.org/x_y"))) == "<p>https://a.org/x_y</p>\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("", ""),
@@ -89,7 +88,7 @@ def test_words_of_others_are_plain_text_of_one_line(text: str, shown: str) -> No
     assert markdown([p(text)]) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "span"),
     [
         ("not_entailment", "`not_entailment`"),

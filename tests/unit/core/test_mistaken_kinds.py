@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
@@ -47,7 +48,7 @@ def test_there_is_a_case_of_every_union() -> None:
     assert set(unions(Recipe)) == OF_ANOTHER_KIND.keys()
 
 
-@pytest.mark.parametrize("key", OF_ANOTHER_KIND)
+@each_row("key", OF_ANOTHER_KIND)
 def test_a_key_of_another_kind_is_told_with_both_kinds(key: str, small_recipe: Path) -> None:
     section, kind, others = OF_ANOTHER_KIND[key]
     name = section.split(", ")[1].partition("=")[0]

@@ -1,11 +1,11 @@
 """Numbers for people: three digits, and a unit that changes where the digits would."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.core.numbers import amount, counted, large, size_of
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "said"),
     [
         (0, "0 bytes"),
@@ -25,7 +25,7 @@ def test_bytes(size: float, said: str) -> None:
     assert size_of(size) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "said"),
     [(0, "0"), (9_999, "9,999"), (12_345, "12.3 k"), (999_500, "1 M"), (1.25e6, "1.25 M"), (3.14e9, "3.14 G")],
 )
@@ -33,7 +33,7 @@ def test_counts(value: float, said: str) -> None:
     assert large(value) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "said"),
     [(0, "0"), (0.0004, "under 0.001"), (0.0123, "0.0123"), (3.4567, "3.46"), (99.94, "99.9"), (1234.5, "1,234")],
 )

@@ -1,11 +1,11 @@
 """Addresses are printed and written down without secrets."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.core.redact import is_secret, is_url, redact_credentials, shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "safe"),
     [
         ("https://me:word@host/a?sig=1 and s3://k:s@bucket/x", "https://host/a and s3://bucket/x"),
@@ -22,7 +22,7 @@ def test_secrets_are_not_shown(text: str, safe: str) -> None:
     assert shown(text) == safe
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "safe"),
     [
         ("https://me:word@host/a.bz2?sv=2024&sig=1", "https://host/a.bz2"),
@@ -51,7 +51,7 @@ def test_what_is_an_address() -> None:
     assert not is_url("a/b") and not is_url("/a") and not is_url("c:/a") and not is_url("wiki: a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         *("HF_TOKEN", "PGPASSWORD", "api-key", "AZURE_STORAGE_CONNECTION_STRING", "SAS", "APIKEY", "X-Amz-Signature"),
@@ -62,7 +62,7 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         *("TOKENIZERS_PARALLELISM", "KEYBOARD", "MAX_TOKENS", "SASL_MECHANISM", "SIGTERM", "OLDPWD", "SECOND_PASS"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from tests.rows import each_row
 from tests.server import Server, serving
 
 from bertwright.core.errors import DataError, MissingExtraError
@@ -206,7 +207,7 @@ def test_no_server_and_no_folder(tmp_path: Path, server: Server) -> None:
         fetch(f"{server.address}/a/wiki.bz2", tmp_path / "file" / "x", SILENT)
 
 
-@pytest.mark.parametrize("url", ["https://me:secret@127.0.0.1/x", "HTTP://secret@127.0.0.1/x", "ftp://me:secret@h/x"])
+@each_row("url", ["https://me:secret@127.0.0.1/x", "HTTP://secret@127.0.0.1/x", "ftp://me:secret@h/x"])
 def test_names_and_passwords_in_addresses_are_refused(url: str) -> None:
     with pytest.raises(DataError, match="cannot read .* a user name or password .*Remove it") as caught:
         ask(url, 0)

@@ -1,7 +1,7 @@
 """The counter hash against published SplitMix64 vectors, a plain restatement, and simple statistics."""
 
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from bertwright.core import rng
 
@@ -21,7 +21,7 @@ def test_published_vectors() -> None:
     assert rng.bits(1234567, np.arange(5)).tolist() == PUBLISHED
 
 
-@pytest.mark.parametrize("seed", [0, 1, MASK, rng.key("any", 3)])
+@each_row("seed", [0, 1, MASK, rng.key("any", 3)])
 def test_equals_the_plain_restatement_at_any_counter(seed: int) -> None:
     counters = [0, 1, 2, 1000, 2**40, MASK]
     assert rng.bits(seed, np.array(counters, dtype=np.uint64)).tolist() == [plain_splitmix64(seed, c) for c in counters]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.processes import gone
+from tests.rows import each_row
 
 from bertwright.core.running import output_of, running
 from bertwright.core.signals import Stopped, end_on_signals
@@ -28,7 +29,7 @@ def test_a_program_that_ends_by_itself_has_its_exit_code() -> None:
         assert process.wait(60) == 3
 
 
-@pytest.mark.parametrize(("patience", "code"), [(0.0, -signal.SIGKILL), (60.0, -signal.SIGTERM)])
+@each_row(("patience", "code"), [(0.0, -signal.SIGKILL), (60.0, -signal.SIGTERM)])
 def test_a_program_that_still_runs_is_ended_even_after_an_error(patience: float, code: int) -> None:
     with pytest.raises(ZeroDivisionError), running(SLEEP, patience) as process:
         raise ZeroDivisionError
@@ -56,7 +57,7 @@ def test_a_program_that_cannot_be_started_is_an_error_of_the_system() -> None:
         raise AssertionError("the block must not run")
 
 
-@pytest.mark.parametrize("raised", [Stopped, KeyboardInterrupt])
+@each_row("raised", [Stopped, KeyboardInterrupt])
 def test_a_signal_while_the_program_starts_leaves_none(
     raised: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,7 +80,7 @@ def test_a_signal_while_the_program_starts_leaves_none(
     assert started[0].returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("listening", [end_on_signals, nullcontext])
+@each_row("listening", [end_on_signals, nullcontext])
 def test_the_output_of_a_program_that_is_given_much_and_says_much(listening: Callable[[], Any]) -> None:
     given, slow = bytes(2**20), ("/bin/sh", "-c", "sleep 0.5; cat")
     with listening(), running(slow, 0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -1,6 +1,6 @@
 """How a text holds a secret: what is refused in descriptions of jobs, and what stands for it in commands."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.core.secrets import (
@@ -31,7 +31,7 @@ SHAPED = {
 """Made-up tokens in the form of each issuer."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("export HF_TOKEN=planted", f"HF_TOKEN=..., {NAMED}"),
@@ -64,7 +64,7 @@ def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
     assert secret_in(text) == found and "planted" not in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "HF_TOKEN=$(cat ~/.hf)",
@@ -111,7 +111,7 @@ def test_what_is_asked_for_elsewhere_or_is_none_is_no_secret(text: str) -> None:
     assert secret_in(text) == ""
 
 
-@pytest.mark.parametrize("issuer", SHAPED)
+@each_row("issuer", SHAPED)
 def test_a_token_is_known_by_its_form(issuer: str) -> None:
     token = SHAPED[issuer]
     for text in (token, f"export X={token}", f"run --name '{token}' now"):
@@ -154,7 +154,7 @@ def test_secrets_of_a_command_are_hidden() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "position", "found", "hidden"),
     [
         (("curl", "-u", "me:planted", "https://host/a"), 2, PASSWORD, f"me:{HIDDEN}"),
@@ -174,7 +174,7 @@ def test_the_words_before_it_may_tell_that_a_word_is_a_secret(
     assert hidden_words(words) == (*words[:position], hidden, *words[position + 1 :])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("curl", "-u", "me", "https://host:8080/a"),
@@ -189,7 +189,7 @@ def test_words_that_tell_of_no_secret_stay(words: tuple[str, ...]) -> None:
     assert secrets_in_words(words) == {} and hidden_words(words) == words
 
 
-@pytest.mark.parametrize("option", ["-genv", "--genv", "-env", "--env"])
+@each_row("option", ["-genv", "--genv", "-env", "--env"])
 def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(option: str) -> None:
     secret = ("mpirun", option, "API_TOKEN", "planted", option, "DB_PASSWORD", "-planted")
     plain = (option, "OMP_NUM_THREADS", "4", "run", "--max-tokens", "x")
@@ -200,7 +200,7 @@ def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(opt
     assert hidden_words((option, "API_TOKEN=planted", "run")) == (option, f"API_TOKEN={HIDDEN}", "run")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("'a.token=two planted words' is wrong", "'a.token=hidden' is wrong"),
@@ -226,7 +226,7 @@ def test_a_sentence_is_shown_without_secrets(text: str, shown: str) -> None:
     assert str(DataError(text)) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Write key=value, for example train.phases.0.steps=100.",

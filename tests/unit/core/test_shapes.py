@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.artifact import MANIFEST, Artifact, build, open_artifact
 from bertwright.core.config import Identity
@@ -26,12 +27,12 @@ def resealed(folder: Path, **changed: dict[str, object]) -> None:
     write_json(folder / MANIFEST, {**manifest, "sha256": sha256_of(manifest)})
 
 
-@pytest.mark.parametrize("stage", [name for name in STAGES if name != "report"])
+@each_row("stage", [name for name in STAGES if name != "report"])
 def test_every_stage_with_an_artifact_says_what_it_counts(stage: str) -> None:
     assert counts_of(stage) is not None and settings_of(stage) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "stage",
     [
         "checkpoint",
@@ -54,7 +55,7 @@ def test_a_name_that_is_no_stage_is_not_imported(stage: str) -> None:
     assert not {name for name in set(sys.modules) - before if name.startswith("bertwright.cli")}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stage", "counts", "key"),
     [
         ("corpus", {"sources": [{"weight": "half"}]}, "counts.sources.0.weight"),
@@ -74,7 +75,7 @@ def test_a_count_of_another_type_is_refused_with_its_place(
         open_artifact(tmp_path / stage)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stage", "settings", "key"),
     [
         ("corpus", {"corpus": {"language": 1}}, "corpus.language"),

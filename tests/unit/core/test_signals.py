@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DivergedError, Interrupted
 from bertwright.core.signals import (
@@ -85,7 +86,7 @@ time.sleep(1)
 """
 
 
-@pytest.mark.parametrize("number", ASKING)
+@each_row("number", ASKING)
 def test_a_signal_that_asks_to_stop_is_raised_at_a_safe_point_and_named(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with pytest.raises(Stopped) as stop, end_on_signals():
@@ -115,7 +116,7 @@ def test_a_stop_is_raised_once_and_never_where_training_saves_first() -> None:
         check_stop()  # while the program cleans up
 
 
-@pytest.mark.parametrize("error", [Interrupted("saved"), DivergedError("diverged")])
+@each_row("error", [Interrupted("saved"), DivergedError("diverged")])
 def test_an_error_that_ends_training_is_the_one_reported(error: Exception) -> None:
     with end_on_signals():
         with pytest.raises(type(error)), stop_on_signals():
@@ -124,8 +125,8 @@ def test_an_error_that_ends_training_is_the_one_reported(error: Exception) -> No
         check_stop()
 
 
-@pytest.mark.parametrize(("numbers", "code"), [((signal.SIGINT,), 130), ((signal.SIGTERM, signal.SIGHUP), 75)])
-@pytest.mark.parametrize("in_program", [True, False])
+@each_row(("numbers", "code"), [((signal.SIGINT,), 130), ((signal.SIGTERM, signal.SIGHUP), 75)])
+@each_row("in_program", [True, False])
 def test_training_that_was_asked_has_the_code_of_the_first_signal(
     numbers: tuple[int, ...], code: int, in_program: bool
 ) -> None:
@@ -178,7 +179,7 @@ def started(code: str, **settings: bool) -> subprocess.Popen[str]:
     return process  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+@each_row(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_library_that_computes_for_long_does_not_hold_up_the_end(number: signal.Signals, code: int) -> None:
     process = started(BUSY)
     process.send_signal(number)
@@ -187,7 +188,7 @@ def test_a_library_that_computes_for_long_does_not_hold_up_the_end(number: signa
     assert err.strip().startswith("bertwright: ") and err.count("\n") == 2
 
 
-@pytest.mark.parametrize(("numbers", "code"), [((15, 15), 75), ((2, 2), 130), ((15, 2), 130)])
+@each_row(("numbers", "code"), [((15, 15), 75), ((2, 2), 130), ((15, 2), 130)])
 def test_a_second_signal_ends_a_process_that_saves(numbers: tuple[int, int], code: int) -> None:
     process = started(SAVING)
     process.send_signal(numbers[0])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.unit.core.topologies import RECORDED, Topology
 
 from bertwright.core import sockets as module
@@ -125,7 +126,7 @@ def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         processors_of("socket")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "numbers"),
     [("0-3,8-9\n", {0, 1, 2, 3, 8, 9}), ("5\n", {5}), ("\n", set()), ("0,2,4-4", {0, 2, 4})],
 )

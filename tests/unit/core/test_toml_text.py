@@ -8,6 +8,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.toml_text import toml_text
@@ -27,7 +28,7 @@ def test_what_is_written_is_read_again(values: dict[str, Any]) -> None:
         assert toml_text(values) == tomli_w.dumps(values)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@each_row("name", SHIPPED)
 def test_recipes_look_as_before(name: str) -> None:
     written, resolved = (
         tomllib.loads(find_recipe(name).read_text()),

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.done import mark_done
 from bertwright.core.lock import FolderLock
@@ -40,7 +41,7 @@ def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_mi
         WorkSplit(1, 2, late).complete("corpus", tmp_path, outputs)
 
 
-@pytest.mark.parametrize("publishes", [False, True])
+@each_row("publishes", [False, True])
 def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: bool, tmp_path: Path) -> None:
     waits, completed, left = threading.Event(), threading.Event(), threading.Event()
     draft = tmp_path / "draft"

@@ -1,6 +1,7 @@
 import unicodedata
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.corpus import alphabet
 from bertwright.corpus.alphabet import LAST_LETTER, letters, script, scripts, shortest_word, spaced
@@ -26,7 +27,7 @@ def test_an_unlisted_language_is_latin() -> None:
     assert not set("яα") & set(letters("ltg"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "text"),
     [
         ("mag", "मगही भाषा"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.corpus.balance import LEFT_OUT, balance
@@ -53,7 +53,7 @@ def test_more_than_a_tenth_dropped_is_a_warning_that_names_the_worst_and_its_rem
     assert REASONS["min_words"].remedy in warning and "--dropped" in warning
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "says"),
     [
         ("duplicates", "dropped as documents with the same text as an earlier one. Most likely cause: a source is "
@@ -78,7 +78,7 @@ def test_more_than_a_tenth_of_repetitions_is_a_warning(name: str, says: str) -> 
     assert Recipe.load("demo", [f"corpus.{key}"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "key"),
     [
         ("reference", "references=keep"),

@@ -2,9 +2,9 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from bertwright.corpus.citation_filter import detect_references
 from bertwright.corpus.sources.format import Paragraph
@@ -23,7 +23,7 @@ def found(*paragraphs: tuple[str, str | None]) -> list[bool]:
     return list(detect_references([Paragraph(text, heading) for text, heading in paragraphs]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Taylor, Frederick. The Berlin Wall. London: Bloomsbury, 2006. ISBN 978-0-7475-8554-1",
@@ -40,7 +40,7 @@ def test_a_citation_is_told_by_its_shape(text: str) -> None:
     assert found((PROSE[0], None), (text, None), (PROSE[1], None)) == [False, True, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("heading", "texts"), [(None, PROSE), ("History", PROSE), ("Література", PROSE[::5]), ("参考文献", PROSE[::5])]
 )
 def test_prose_is_none_wherever_it_stands(heading: str | None, texts: list[str]) -> None:
@@ -48,7 +48,7 @@ def test_prose_is_none_wherever_it_stands(heading: str | None, texts: list[str])
     assert found(*pairs) == [False] * len(texts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "heading",
     ["Літаратура", "Weiterführende Literatur und Quellen", "মূল্য", "Bøkur", "Références", "Notas e referências"],
 )

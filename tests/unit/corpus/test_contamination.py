@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.core.tasks import Pool
@@ -29,7 +30,7 @@ def found_by_definition(train: list[list[str]], sentence: str, n: int) -> bool:
     return any(f" {' '.join(words[i : i + n])} " in text for i in range(len(words) - n + 1) for text in texts)
 
 
-@pytest.mark.parametrize(("start", "stop", "found"), [(0, 13, True), (0, 12, False), (0, 18, True), (1, 18, False)])
+@each_row(("start", "stop", "found"), [(0, 13, True), (0, 12, False), (0, 18, True), (1, 18, False)])
 def test_thirteen_words_in_a_row_of_one_document_are_a_find(start: int, stop: int, found: bool) -> None:
     sentence = " ".join(WORDS[start:stop])
     report = contamination(TRAIN, {"set": [sentence]})["set"]

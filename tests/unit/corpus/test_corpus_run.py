@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
@@ -195,7 +196,7 @@ def test_facts_name_headings_and_paragraphs(tmp_path: Path, export: Build, bridg
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("name", ["a.xml", "c.xml.bz2", "d.xml.xz", "e.xml", "g.xml.bz2"])
+@each_row("name", ["a.xml", "c.xml.bz2", "d.xml.xz", "e.xml", "g.xml.bz2"])
 def test_a_cut_dump_keeps_every_whole_page(
     tmp_path: Path, packagings: Packagings, bridges: list[str], name: str
 ) -> None:
@@ -278,7 +279,7 @@ def test_a_cut_text_loses_its_last_document(tmp_path: Path) -> None:
     assert any("ends after the document at byte" in line for line in log.said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "data", "reason"),
     [
         ("latin2.xml", lambda dump: dump.decode().encode("iso-8859-2", "replace"), r"not valid UTF-8 at byte \d+"),
@@ -460,7 +461,7 @@ def test_a_head_that_the_text_contradicts_is_remarked(tmp_path: Path, export: Bu
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "language"),
     [
         (b'xml:lang="nb"><siteinfo><dbname>nowiki</dbname>', "no"),
@@ -480,7 +481,7 @@ def test_a_wiki_has_several_names_for_its_language(tmp_path: Path, head: bytes, 
     assert log.said == []
 
 
-@pytest.mark.parametrize("wrong", [{"shard_bytes": 10}, {"language": "Hungarian!"}, {"source": ()}, {"filtre": {}}])
+@each_row("wrong", [{"shard_bytes": 10}, {"language": "Hungarian!"}, {"source": ()}, {"filtre": {}}])
 def test_settings_are_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(RecipeError):
         CorpusConfig(**{"source": "a.xml", "language": "hu", **wrong})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.tasks import Pool
 from bertwright.corpus.config import DeduplicateConfig
@@ -123,7 +124,7 @@ def test_without_spaces_two_characters_count_for_a_word(tmp_path: Path, write_pa
     assert rows["sentences"].tolist() == [4, 3]
 
 
-@pytest.mark.parametrize("weight", [0.3, 1.0, 2.0, 2.25, 100])
+@each_row("weight", [0.3, 1.0, 2.0, 2.25, 100])
 def test_a_weight_is_the_mean_number_of_copies(tmp_path: Path, write_part: WritePart, weight: float) -> None:
     part = write_part(tmp_path / "0", [[[f"Az {i}. irat.", "Vége."]] for i in range(2000)], weight)
     off = {"documents": False, "near_documents": False, "paragraphs": False}

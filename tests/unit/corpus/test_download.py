@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.server import Server, serving
 
 from bertwright.core.errors import DataError, RecipeError
@@ -80,13 +81,13 @@ def test_what_is_not_there(tmp_path: Path, mirror: Server) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("language", "date"), [("HU", "latest"), ("../x", "latest"), ("hu", "2026-04-01"), ("hu", "")])
+@each_row(("language", "date"), [("HU", "latest"), ("../x", "latest"), ("hu", "2026-04-01"), ("hu", "")])
 def test_arguments(tmp_path: Path, language: str, date: str) -> None:
     with pytest.raises(RecipeError, match="Give|did you mean 'hu'|a wiki code has only lower-case letters"):
         download(language, date, tmp_path, "http://127.0.0.1:9")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "name"),
     [
         ("hu", "huwiki"),

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact
 from bertwright.corpus import dropped
@@ -42,7 +43,7 @@ def later(cuts: list[int]) -> Callable[[Path], Iterator[tuple[int, bytes]]]:
     return of
 
 
-@pytest.mark.parametrize("cuts", [[0, 12], [0, 1, 2, 5, 12], [0, 0, 4, 8, 12, 12], list(range(13))])
+@each_row("cuts", [[0, 12], [0, 1, 2, 5, 12], [0, 0, 4, 8, 12, 12], list(range(13))])
 def test_files_are_in_corpus_order_whatever_the_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int]
 ) -> None:

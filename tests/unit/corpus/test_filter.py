@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.document_filter import HUNGARIAN, first_failure
+from tests.rows import each_row
 
 from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
@@ -35,7 +36,7 @@ def test_good_document_passes_and_its_language_is_told() -> None:
     assert DocumentFilter(FilterConfig(), "hu").verdict(SENTENCES) == (None, "hu")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "sentences"),
     [
         ("mean_words", ["Igen.", "Nem.", "Talán majd.", *SENTENCES[:1]]),
@@ -94,7 +95,7 @@ def test_two_languages_may_be_accepted() -> None:
     assert verdict(SENTENCES, languages=("hu", "en")) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "sentence"),
     [
         ("bn", "বাংলাদেশ দক্ষিণ এশিয়ার একটি সার্বভৌম রাষ্ট্র এবং এর রাজধানী ঢাকা শহর নদীর তীরে।"),
@@ -107,7 +108,7 @@ def test_other_scripts_have_words_and_no_foreign_letters(language: str, sentence
     assert verdict([sentence] * 10, language, min_mean_words=1, min_words=5) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "sentence"),
     [
         ("zh", "北京是一座有着三千多年历史的古都，在不同的朝代有着不同的称谓，它荟萃了自元明清以来的中华文化。"),
@@ -146,7 +147,7 @@ def test_a_word_of_a_large_alphabet_may_be_any_of_its_letters() -> None:
 BERLIN = "Berlin ist die Hauptstadt der Bundesrepublik Deutschland und hat mehr als drei Millionen Einwohner."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "sentences"),
     [
         ("empty", []),
@@ -168,7 +169,7 @@ def test_the_general_preset_drops_what_is_no_prose_of_the_language(reason: str, 
 CHEROKEE = "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏂᏴᏫᏯ ᎤᎾᏤᎵ ᎦᏬᏂᎯᏍᏗ ᎨᏒᎢ ᎠᎴ ᏧᏂᎳᏫᎢᏍᏗ ᎤᏂᏬᏂᏍᏗ."
 
 
-@pytest.mark.parametrize("preset", ["general", "turkunlp"])
+@each_row("preset", ["general", "turkunlp"])
 def test_cherokee_is_not_all_capitals_though_unicode_says_so(preset: str) -> None:
     sentences = [f"{CHEROKEE[:-1]} {word}." for word in CHEROKEE[:-1].split()]
     assert general(sentences, "chr", preset=preset, identify=False) is None
@@ -187,7 +188,7 @@ def test_what_stands_twice_is_counted_once_less_than_it_stands() -> None:
     assert ByScript(["hu"]).measure(["ab", "cde", "ab", "ab"]).repeated == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "sentence"),
     [
         ("uk", "Берлін (Berlin, Land Berlin, UNESCO City of Design) — столиця і водночас федеральна земля Німеччини."),
@@ -226,7 +227,7 @@ def test_a_preset_fills_in_what_is_not_said() -> None:
     assert FilterConfig(**preset.model_dump()) == preset
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "message"),
     [
         ({"alphabet": "abc"}, 'filter.alphabet is read only by preset = "turkunlp"'),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 from tests.unit.corpus.exports import HEAD, TAIL, article, page
 
 from bertwright.core.errors import RecipeError
@@ -35,7 +36,7 @@ class Counting(bytes):
         return part
 
 
-@pytest.mark.parametrize("compression", PACK)
+@each_row("compression", PACK)
 def test_thousands_of_empty_streams_are_read_once_each(compression: Compression, tmp_path: Path) -> None:
     """The rest of a block is not copied again for every stream that ends in it."""
     pack = PACK[compression]
@@ -47,7 +48,7 @@ def test_thousands_of_empty_streams_are_read_once_each(compression: Compression,
     assert compression in MAGIC
 
 
-@pytest.mark.parametrize("padding", [b"\0" * 512, b"\0" * 10_000])
+@each_row("padding", [b"\0" * 512, b"\0" * 10_000])
 def test_padding_between_and_after_streams_is_skipped(padding: bytes, tmp_path: Path) -> None:
     def blocks(data: bytes) -> Iterator[bytes]:
         yield from (data[i : i + 700] for i in range(0, len(data), 700))
@@ -76,8 +77,8 @@ def test_combining_marks_without_end_are_cut() -> None:
     assert composed(first) == first
 
 
-@pytest.mark.parametrize("length", [1, 2, 29, 30, 31, 32, 33, 47, 48])
-@pytest.mark.parametrize("before", [0, 5, 15])
+@each_row("length", [1, 2, 29, 30, 31, 32, 33, 47, 48])
+@each_row("before", [0, 5, 15])
 def test_marks_of_a_language_stay(length: int, before: int) -> None:
     text = "x" * before + "a" + "\u0316" * length
     kept = len(composed(text)) - before - 1

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.corpus import language
 from bertwright.corpus.language import Identifier, detect
@@ -24,7 +25,7 @@ def without_langid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_langid")
-@pytest.mark.parametrize(("text", "code"), [(HUNGARIAN, "hu"), (ENGLISH, "en"), (UKRAINIAN, "uk")])
+@each_row(("text", "code"), [(HUNGARIAN, "hu"), (ENGLISH, "en"), (UKRAINIAN, "uk")])
 def test_clear_texts_are_told_without_the_second_opinion(text: str, code: str) -> None:
     identifier = Identifier(["hu", "uk"])
     assert identifier.language(text * 3) == code
@@ -78,7 +79,7 @@ def test_nothing_is_known_of_a_language_neither_knows() -> None:
 
 
 @pytest.mark.usefixtures("without_langid")
-@pytest.mark.parametrize(
+@each_row(
     ("wiki", "text"),
     [
         ("simple", ENGLISH),

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.near_copies import shingles
+from tests.rows import each_row
 
 from bertwright.core.rng import bits
 from bertwright.corpus.measures import ByScript
@@ -38,7 +39,7 @@ def test_every_word_has_its_line() -> None:
     assert words("\n")[0].tolist() == words("")[1].tolist() == []
 
 
-@pytest.mark.parametrize("n", [1, 3, 13])
+@each_row("n", [1, 3, 13])
 def test_a_run_is_a_polynomial_of_its_words(n: int) -> None:
     numbers = bits(1, np.arange(20))
     factor = 0x9E3779B97F4A7C15
@@ -70,15 +71,13 @@ def test_the_hashes_are_the_same_on_every_machine() -> None:
     assert words("Híd –")[0].tolist() == [expected]
 
 
-@pytest.mark.parametrize(
-    ("text", "unspaced"), [("Ő – 한국 देश!", False), ("a 京", True), ("ไทย", True), ("ก", True), ("", False)]
-)
+@each_row(("text", "unspaced"), [("Ő – 한국 देश!", False), ("a 京", True), ("ไทย", True), ("ก", True), ("", False)])
 def test_letters_of_scripts_without_spaces_are_found(text: str, unspaced: bool) -> None:
     assert has_unspaced(text) == unspaced
     assert count_tokens_of_sentences(text, unspaced=unspaced) == count_tokens_of_sentences(text)
 
 
-@pytest.mark.parametrize("language", ["hu", "ja"])
+@each_row("language", ["hu", "ja"])
 def test_what_is_counted_in_pieces_is_what_is_counted_at_once(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line may be a whole file, and is never held as arrays at once."""
     sentences = ["Az 1848. évi forradalom\u2028a „híres” ősz-hős.", "東京は日本の首都である。 2 3", "x" * 30, "Ő!"] * 9

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.part import (
     DOCUMENTS,
@@ -73,7 +73,7 @@ def test_facts_are_one_line_each_in_the_script_of_the_text(tmp_path: Path) -> No
     assert "日本".encode() in lines[0]
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", None])
+@each_row("damage", [b"", b"\x93NUMPY", None])
 def test_an_array_counts_as_written_only_as_it_was(damage: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     write_array(path, np.arange(6).reshape(2, 3))

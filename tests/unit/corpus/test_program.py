@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.corpus.config import SplitConfig
@@ -32,7 +33,7 @@ def program(source: str, **settings: float) -> SplitConfig:
     return SplitConfig(command=(sys.executable, "-X", "utf8", "-c", source), **settings)
 
 
-@pytest.mark.parametrize("source", [SPLIT, ALL_AT_ONCE, TOKENS, UNKNOWN])
+@each_row("source", [SPLIT, ALL_AT_ONCE, TOKENS, UNKNOWN])
 def test_the_ends_of_sentences_are_taken_and_the_text_is_kept(source: str) -> None:
     assert split_paragraphs(program(source), PARAGRAPHS) == SENTENCES
 
@@ -66,7 +67,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_split(tmp_path: Path) -> Non
     assert split_paragraphs(never, ["", " \t"]) == [[], []]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "message"),
     [
         (SPLIT.replace("print(", "print('x' + "), "wrote 'xItwascold.' for 'Itwascold.Thelake"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.corpus.decisions import DecidePart, decide_part
@@ -49,8 +50,8 @@ def facts_of(shard: Shard) -> list[dict[str, object]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-@pytest.mark.parametrize(("shard_bytes", "count"), [(900, None), (10**6, 7), (10**6, 20), (10**6, None)])
-@pytest.mark.parametrize("weight", [1, 3])
+@each_row(("shard_bytes", "count"), [(900, None), (10**6, 7), (10**6, 20), (10**6, None)])
+@each_row("weight", [1, 3])
 def test_shards_are_cut_by_sentences_wherever_the_parts_are_cut(
     tmp_path: Path, write_part: WritePart, shard_bytes: int, count: int | None, weight: int
 ) -> None:

@@ -1,9 +1,9 @@
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from bertwright.corpus.split import splitter
 
@@ -15,7 +15,7 @@ finally:
     sys.path.remove(str(BENCHMARKS))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "A szerződést 2010. augusztus 5-én írták alá.",
@@ -36,7 +36,7 @@ def test_hungarian_sentences_that_are_two() -> None:
     assert split("A csapat győzött 3–0-ra. Mindenki örült!") == ["A csapat győzött 3–0-ra.", "Mindenki örült!"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "sentence"),
     [
         ("de", "Die Sitzung am 3. Oktober dauerte lange."),
@@ -85,7 +85,7 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
     assert splitter(language)(sentence) == [sentence]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "sentences"),
     [
         ("en", ["It was cold.", "The lake froze."]),
@@ -126,7 +126,7 @@ def test_sentences_that_are_two(language: str, sentences: list[str]) -> None:
     assert splitter(language)(" ".join(sentences)) == sentences
 
 
-@pytest.mark.parametrize(("language", "stop"), [("km", "។"), ("bo", "།"), ("bo", "། "), ("am", "፡")])
+@each_row(("language", "stop"), [("km", "។"), ("bo", "།"), ("bo", "། "), ("am", "፡")])
 def test_a_run_of_stops_takes_linear_time(language: str, stop: str) -> None:
     text = "ក" + stop * 100_000
     assert "".join("".join(splitter(language)(text)).split()) == "".join(text.split())
@@ -144,8 +144,8 @@ def test_a_forgotten_space_hides_no_end_after_a_long_word() -> None:
     assert splitter("en")("It ended in defeat.Then the army left.") == ["It ended in defeat.", "Then the army left."]
 
 
-@pytest.mark.parametrize("language", ["ja", "zh", "en"])
-@pytest.mark.parametrize(
+@each_row("language", ["ja", "zh", "en"])
+@each_row(
     "sentences",
     [
         ["大学に所属。", "1979年に卒業した。"],
@@ -178,8 +178,8 @@ def test_a_quotation_mark_after_a_space_belongs_to_what_follows() -> None:
     assert splitter("en")(" ".join(sentences)) == sentences
 
 
-@pytest.mark.parametrize("language", ["hu", "en", "ja"])
-@pytest.mark.parametrize(
+@each_row("language", ["hu", "en", "ja"])
+@each_row(
     "unit",
     [
         "Az árvíz elvitte a hidat. ",
@@ -204,7 +204,7 @@ def test_a_paragraph_of_any_length_keeps_its_text(language: str, unit: str) -> N
     assert all(sentence == sentence.strip() != "" for sentence in sentences)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "text"),
     [("en", "See " + "x" * 9000), ("zh", "第一章 " + "天地玄黄，宇宙洪荒。" * 500), ("ja", "ルネ " + "語。" * 3000)],
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError
 from bertwright.corpus import text
@@ -22,7 +23,7 @@ def in_blocks(data: bytes) -> bytes:
     return b"".join([*blocks, packing.flush()])
 
 
-@pytest.mark.parametrize("sip", [1, 2, 3, 5, 4096])
+@each_row("sip", [1, 2, 3, 5, 4096])
 def test_blank_lines_part_documents_wherever_what_is_unpacked_ends(
     sip: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,7 +33,7 @@ def test_blank_lines_part_documents_wherever_what_is_unpacked_ends(
     assert list(documents_in(whole)) == [["Egy.", "Kettő."], ["Három."], [""], ["Négy."]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "says"),
     [
         (zstandard.compress(b"One.\n\n\xff\xfe\n\n"), "can't decode byte 0xff"),
@@ -43,7 +44,6 @@ def test_blank_lines_part_documents_wherever_what_is_unpacked_ends(
         (zstandard.compress(b"One.\n\n") * 2, "is incomplete, or other bytes follow it"),
         (zstandard.compress(bytes(range(256)) * 40)[:40] + b"\xff" * 40, "is damaged: "),
     ],
-    ids=["bytes", "bytes at the end", "no zstd", "cut", "empty", "two frames", "damaged zstd"],
 )
 def test_what_is_no_text_is_refused_by_name(data: bytes, says: str, tmp_path: Path) -> None:
     shard = tmp_path / "00000.txt.zst"

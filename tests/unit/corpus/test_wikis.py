@@ -3,18 +3,19 @@
 import re
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.wikis import wiki_code, wikis
 
 
-@pytest.mark.parametrize("code", ["hu", "uk", "simple", "be-tarask", "zh-min-nan", "ltg", "nb", "xx"])
+@each_row("code", ["hu", "uk", "simple", "be-tarask", "zh-min-nan", "ltg", "nb", "xx"])
 def test_a_code_is_taken_as_it_is(code: str) -> None:
     assert CorpusConfig(source="a", language=code).language == code  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "meant"),
     [
         ("hungarian", "hu"),
@@ -43,7 +44,7 @@ def test_what_stands_in_its_place_names_the_code(written: str, meant: str) -> No
         CorpusConfig(source="a", language="hu", filter={"languages": [written]})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("written", ["x", "日本語", "h u", ""])
+@each_row("written", ["x", "日本語", "h u", ""])
 def test_what_is_no_code_at_all(written: str) -> None:
     with pytest.raises(ValueError, match="only lower-case letters and hyphens, such as 'hu'"):
         wiki_code(written)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import zstandard
+from tests.rows import each_row
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact, build
@@ -176,7 +177,7 @@ def test_predictions_of_lines_and_of_held_out_sentences(made: Made, tmp_path: Pa
         assert len(chances) == 5 and chances == sorted(chances, reverse=True) and 0 < sum(chances) < 1
 
 
-@pytest.mark.parametrize("line", ["no mask here", "[MASK] and [MASK]"])
+@each_row("line", ["no mask here", "[MASK] and [MASK]"])
 def test_a_line_needs_exactly_one_mask(line: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(f"{line!r} contains [MASK] {line.count('[MASK]')} times")):
         EvaluateConfig(cloze=(line,))
@@ -215,6 +216,6 @@ def test_readable_text_has_no_blanks_before_commas() -> None:
     assert readable("A [MASK] , ( az öreg ) „ híd ” alatt .") == "A [MASK], (az öreg) „híd” alatt."
 
 
-@pytest.mark.parametrize(("loss", "expected"), [(None, True), (7.1, True), (6.9, True), (6.75, False), (2.3, False)])
+@each_row(("loss", "expected"), [(None, True), (7.1, True), (6.9, True), (6.75, False), (2.3, False)])
 def test_a_model_is_untrained_until_it_beats_word_frequencies_clearly(loss: float | None, expected: bool) -> None:
     assert untrained(loss, 7.0) is expected

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.reference.batch_hash import Sequence
 from tests.reference.batch_hash import batch_hash as restated
 from tests.reference.batch_types import TYPES, types
+from tests.rows import each_row
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
@@ -119,7 +120,7 @@ def test_every_change_gives_another_hash() -> None:
     assert len(hashes) == 3 + len(CHANGES)
 
 
-@pytest.mark.parametrize("next_sentence", [(0, 0.0), (1, 0.0)])
+@each_row("next_sentence", [(0, 0.0), (1, 0.0)])
 def test_what_has_no_weight_does_not_count(next_sentence: tuple[int, float]) -> None:
     weightless = Sequence([(2, 0, 0), (5, 1, 0)], [(1, 9, 0.0)], next_sentence)
     assert batch_hash(as_batch([weightless, *TWO])) == batch_hash(as_batch(TWO))

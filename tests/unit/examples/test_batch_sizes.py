@@ -2,7 +2,7 @@
 
 import math
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.examples.batch_sizes import BatchSizes
 
@@ -23,7 +23,7 @@ def counted(sizes: BatchSizes, step: int) -> int:
     return size
 
 
-@pytest.mark.parametrize("sizes", GROWTHS)
+@each_row("sizes", GROWTHS)
 def test_sizes_rows_and_steps_are_those_of_a_plain_count(sizes: BatchSizes) -> None:
     rows = 0
     for step in range(40):

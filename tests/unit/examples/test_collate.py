@@ -2,10 +2,10 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from tests.reference import masking as reference_masking
 from tests.reference import pairs as reference_pairs
 from tests.reference.batch_types import TYPES, types
+from tests.rows import each_row
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import batch_hash
@@ -53,7 +53,7 @@ A = [1, 1, 60, 60, 61, 62, 63, 300, 2, 500, 0 + 61, 400, 33]
 B = [1, 300, 1, 65, 64, 64, 63, 2, 290, 600, 64, 61, 34]
 
 
-@pytest.mark.parametrize("longest", [128, 127, 9])
+@each_row("longest", [128, 127, 9])
 def test_sequences_are_those_of_the_plain_rules(longest: int) -> None:
     chosen, ids = rows(A, B), store()
     for one, batch in enumerate(split(collate(chosen, longest, ids, MASKING), [np.array([1])] * len(A))):

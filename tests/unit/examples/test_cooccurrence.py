@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.rows import each_row
 from tests.unit.examples import made
 from tests.unit.examples.test_loader import SETTINGS
 
@@ -23,7 +24,7 @@ def text_of(seed: int, lengths: list[int]) -> Text:
     return Text(ids, np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
 
 
-@pytest.mark.parametrize("contexts", [4, ENTRIES, 100])
+@each_row("contexts", [4, ENTRIES, 100])
 def test_each_pair_within_the_window_counts_by_its_distance(contexts: int) -> None:
     text = text_of(1, [30, 1, 3, 40])
     frequency = Counter(text.ids_T.tolist())

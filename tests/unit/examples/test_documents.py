@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from bertwright.examples.documents import cut_last_tenth, documents_of, heldout_place, is_heldout, subset, text_hash
 from bertwright.examples.store import Documents
@@ -32,7 +32,7 @@ def plain(stored: Documents) -> Plain:
 TEXTS: Plain = [[[1, 2], [3]], [[4]], [[5, 6, 7], [8], [9, 10]], [[11]]]
 
 
-@pytest.mark.parametrize("kept", [[], [0], [3], [1, 2], [0, 3], [0, 1, 2, 3]])
+@each_row("kept", [[], [0], [3], [1, 2], [0, 3], [0, 1, 2, 3]])
 def test_a_subset_has_its_documents_with_their_sentences_and_hashes(kept: list[int]) -> None:
     some = subset(documents(TEXTS), np.isin(np.arange(4), kept))
     assert plain(some) == [TEXTS[i] for i in kept] and some.hashes.tolist() == kept
@@ -49,7 +49,7 @@ def test_a_document_without_a_token_takes_nothing_from_its_neighbours() -> None:
     assert documents([]).documents.tolist() == [0]
 
 
-@pytest.mark.parametrize(("sentences", "last"), [(2, 1), (9, 1), (10, 1), (19, 1), (20, 2), (105, 10)])
+@each_row(("sentences", "last"), [(2, 1), (9, 1), (10, 1), (19, 1), (20, 2), (105, 10)])
 def test_the_last_tenth_of_a_document_is_at_least_a_sentence_and_the_rest_is_what_is_left(
     sentences: int, last: int
 ) -> None:

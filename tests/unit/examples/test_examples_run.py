@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
@@ -183,7 +184,7 @@ def test_where_the_share_takes_all_documents_the_one_it_would_leave_first_is_tra
     assert np.all(heldout_place(Store.open(most, "heldout").hashes) < place)
 
 
-@pytest.mark.parametrize("share", [0.01, 1 - 1e-9])
+@each_row("share", [0.01, 1 - 1e-9])
 def test_of_a_corpus_of_one_document_the_last_tenth_is_held_out(share: float, tmp_path: Path) -> None:
     document = [sentence for text in made.text(8, seed=3) for sentence in text]
     source = made.corpus(tmp_path / "corpus", [[document]])
@@ -231,7 +232,7 @@ def test_plans_do_not_depend_on_the_other_sets(examples: Artifact, tmp_path: Pat
     assert hashes[0] == hashes[1]
 
 
-@pytest.mark.parametrize("documents", [(0.5, 0.5), (0.9, 0.1), (-0.1, 0.5), (0.0, 1.1)])
+@each_row("documents", [(0.5, 0.5), (0.9, 0.1), (-0.1, 0.5), (0.0, 1.1)])
 def test_a_share_must_be_a_range(documents: tuple[float, float]) -> None:
     with pytest.raises(RecipeError, match="must rise within 0 and 1"):
         PlanSet(length=128, document_range=documents)
@@ -276,7 +277,7 @@ def test_killed_while_sealing_no_shard_is_read_again(
     assert contents(made.examples(tmp_path)) == contents(examples)
 
 
-@pytest.mark.parametrize("module", ["vocab", "examples"])
+@each_row("module", ["vocab", "examples"])
 def test_the_stage_is_imported_without_torch(module: str) -> None:
     code = f"import sys, bertwright.{module}.run; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

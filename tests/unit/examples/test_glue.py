@@ -114,7 +114,7 @@ def archived(folder: Path, rows: list[dict[str, Any]]) -> None:
     (archive / "test.tsv").write_text("index\tsentence\n" + "".join(f"{i}\t{r['text']}\n" for i, r in enumerate(rows)))
 
 
-@pytest.mark.parametrize("written", [cached, archived], ids=["the cache of datasets", "the archive of GLUE"])
+@pytest.mark.parametrize("written", [cached, archived])
 def test_a_task_is_trained_from_its_name_to_its_scores(
     written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

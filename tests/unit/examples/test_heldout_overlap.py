@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
@@ -37,7 +38,7 @@ def some_words(count: int, seed: int) -> list[str]:
     return " ".join(document[0].rstrip(".").lower() for document in made.text(40, seed)).split()[:count]
 
 
-@pytest.mark.parametrize("block", [2**22, 7])
+@each_row("block", [2**22, 7])
 def test_sentences_with_thirteen_words_of_the_training_text_are_found(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
@@ -103,7 +104,7 @@ IDEOGRAPHS = "".join(map(chr, range(0x4E00, 0x4E80)))
 THAI = "".join(chr(0x0E01 + (7 * i * i + i) % 46) for i in range(95))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("train", "heldout", "found"),
     [
         (IDEOGRAPHS[:60], IDEOGRAPHS[30:45] + IDEOGRAPHS[90:120], 0),  # share fifteen characters

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
@@ -45,7 +46,7 @@ def test_lone_held_out_documents_of_shards_are_partners_of_each_other(tmp_path: 
     assert labels.mean().round(4) == held["label_share"]
 
 
-@pytest.mark.parametrize("label", ["nvidia", "google"])
+@each_row("label", ["nvidia", "google"])
 def test_a_document_that_is_held_out_alone_has_no_pairs_to_score(label: str, tmp_path: Path) -> None:
     """It was paired with itself: not a pair was called random, and half of those trained on are."""
     lone = one_held_out_a_shard(1, documents=30)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.rows import each_row
 
 from bertwright.core.files import read_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
@@ -82,7 +83,7 @@ def test_a_segment_longer_than_16_bits_count_is_cut_there_and_starts_beyond_them
     assert plan["b_start"].tolist() == [70_000, 3_000_000_000] and plan["breaks"].tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("length", [8, 19, 128, 512])
+@each_row("length", [8, 19, 128, 512])
 def test_sequences_are_counted_as_they_will_be_drawn(length: int) -> None:
     """Truncated, special tokens included: [CLS], [SEP] after A, after B and where a document begins."""
     a, b, breaks = np.array([1, 5, 600, 3, 40_000]), np.array([0, 4, 600, 2, 40_000]), np.array([0, 0, 0, 3, 0])

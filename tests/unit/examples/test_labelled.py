@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
@@ -59,7 +60,7 @@ def read(file: Path, texts: LabelledTexts = TEXTS) -> list[Text]:
     return list(read_texts(file, texts, Omitted()))
 
 
-@pytest.mark.parametrize("task", GLUE)
+@each_row("task", GLUE)
 def test_the_layout_of_each_task_is_read(task: str, tmp_path: Path) -> None:
     name = task.removesuffix("-mm")
     file = tmp_path / "train.tsv"
@@ -103,7 +104,7 @@ def test_what_is_no_example_is_left_out_and_counted(tmp_path: Path) -> None:
     assert omitted == Omitted(unlabelled=2, incomplete=["line 4"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "values", "numbers"),
     [
         (("-1", "0", "1"), [-1, 0, 1, "-1", "1"], [0, 1, 2, 0, 2]),
@@ -131,7 +132,7 @@ def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> N
         read(tmp_path / "a.csv", stars)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "says"),
     [
         (
@@ -172,7 +173,7 @@ def test_long_cells_are_read_and_one_without_an_end_is_told_of(tmp_path: Path, m
     assert csv.field_size_limit() == before
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.jsonl", "{}"), ("a.json", "[{}]")])
+@each_row(("name", "content"), [("a.jsonl", "{}"), ("a.json", "[{}]")])
 def test_half_a_surrogate_pair_is_a_replacement_character(name: str, content: str, tmp_path: Path) -> None:
     row = json.dumps({"text": "a\ud83d", "pair": "\U0001f600", "label": "no"})
     (tmp_path / name).write_text(content.replace("{}", row))
@@ -221,7 +222,7 @@ def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
     assert [file.name for file in find_files(tmp_path, TEXTS, "k").train] == ["rte_train.json"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("train", "heldout"),
     [
         ("training.csv", "valid.csv"),

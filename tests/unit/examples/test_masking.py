@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 from tests.reference import masking as reference
 from tests.reference import words as reference_words
+from tests.rows import each_row
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.config import MaskingConfig
@@ -45,7 +46,7 @@ def masked(lengths: list[int], a_counts: list[int], masking: Masking, seed: int 
     )
 
 
-@pytest.mark.parametrize(("rate", "most"), [(0.15, 20), (0.15, 3), (0.4, 76), (1.0, 1000)])
+@each_row(("rate", "most"), [(0.15, 20), (0.15, 3), (0.4, 76), (1.0, 1000)])
 def test_masks_are_those_of_the_plain_rule(rate: float, most: int) -> None:
     lengths, a_counts = [128, 5, 64, 64, 11, 300, 17], [60, 1, 1, 60, 4, 100, 7]
     keys, before, ours = masked(lengths, a_counts, rule(rate, most))
@@ -54,7 +55,7 @@ def test_masks_are_those_of_the_plain_rule(rate: float, most: int) -> None:
         assert ours[number] == (plain.tokens, plain.positions, plain.labels)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("length", "count"),
     [(5, 1), (6, 1), (10, 2), (30, 4), (50, 8), (70, 10), (90, 14), (128, 19), (140, 20), (512, 20)],
 )
@@ -122,7 +123,7 @@ def test_nothing_to_mask() -> None:
     assert len(which) == len(position) == 0
 
 
-@pytest.mark.parametrize(("mask", "random"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.5, 0.25)])
+@each_row(("mask", "random"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.5, 0.25)])
 def test_the_three_shares_are_keys(mask: float, random: float) -> None:
     n = 4000
     _, _, [(tokens, positions, labels)] = masked([n], [9], rule(0.999999, n, mask_share=mask, random_share=random))
@@ -134,8 +135,8 @@ def test_the_three_shares_are_keys(mask: float, random: float) -> None:
 LENGTHS, A_COUNTS = [128, 5, 64, 64, 11, 300, 17, 512], [60, 1, 1, 60, 4, 100, 7, 200]
 
 
-@pytest.mark.parametrize(("unit", "longest"), [("words", 3), ("spans", 1), ("spans", 3), ("spans", 10)])
-@pytest.mark.parametrize(("rate", "most"), [(0.15, 80), (0.15, 7), (0.5, 400)])
+@each_row(("unit", "longest"), [("words", 3), ("spans", 1), ("spans", 3), ("spans", 10)])
+@each_row(("rate", "most"), [(0.15, 80), (0.15, 7), (0.5, 400)])
 def test_words_and_spans_are_those_of_the_plain_rule(unit: str, longest: int, rate: float, most: int) -> None:
     keys, before, ours = masked(LENGTHS, A_COUNTS, rule(rate, most, unit=unit, longest_span=longest))
     for number, a in enumerate(A_COUNTS):
@@ -154,7 +155,7 @@ def test_a_word_is_predicted_whole_or_not_at_all() -> None:
                 assert len(chosen & set(word)) in (0, len(word))
 
 
-@pytest.mark.parametrize("unit", ["tokens", "words"])
+@each_row("unit", ["tokens", "words"])
 def test_by_bernoulli_draws_the_share_is_the_rate_and_the_number_varies(unit: str) -> None:
     lengths = [128] * 800
     _, _, ours = masked(lengths, [60] * 800, rule(0.15, 128, count="bernoulli", unit=unit))
@@ -188,7 +189,7 @@ def test_the_rate_may_change_with_the_step() -> None:
     assert config.most(128) == 40
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "said"),
     [
         ({"rate": [[1, 0.3]]}, "from step 0 on"),

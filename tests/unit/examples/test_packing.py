@@ -2,6 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import MicroBatching
@@ -22,9 +23,9 @@ BATCHINGS = [
 ]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 7, 64, 257])
-@pytest.mark.parametrize("world", [1, 2, 3, 8])
-@pytest.mark.parametrize("batching", BATCHINGS)
+@each_row("rows", [1, 2, 7, 64, 257])
+@each_row("world", [1, 2, 3, 8])
+@each_row("batching", BATCHINGS)
 def test_every_row_goes_to_one_rank(rows: int, world: int, batching: MicroBatching) -> None:
     sizes = lengths(rows)
     assigned = [assign_to_ranks(sizes, rank, world, batching) for rank in range(world)]
@@ -40,7 +41,7 @@ def test_every_row_goes_to_one_rank(rows: int, world: int, batching: MicroBatchi
         )
 
 
-@pytest.mark.parametrize(("rows", "world", "micro_batch"), [*product([1, 7, 64, 257], [1, 3, 8], [1, 4, 32])])
+@each_row(("rows", "world", "micro_batch"), [*product([1, 7, 64, 257], [1, 3, 8], [1, 4, 32])])
 def test_without_packing_ranks_and_micro_batches_are_of_a_size(rows: int, world: int, micro_batch: int) -> None:
     assigned = [
         [len(one.examples) for one in assign_to_ranks(lengths(rows), rank, world, MicroBatching(micro_batch))]
@@ -84,7 +85,7 @@ def plain_best_fit(sizes: list[int], room: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 60, 700])
+@each_row("count", [0, 1, 5, 60, 700])
 def test_packing_fills_as_the_plain_rule_does(count: int) -> None:
     """Which of several equally full bins is taken makes no difference to how full they end."""
     sizes = lengths(count)
@@ -101,7 +102,7 @@ def test_rows_of_mixed_lengths_are_nearly_full() -> None:
     assert sizes.sum() / (512 * sum(len(one.row_sizes) for one in rows)) > 0.99
 
 
-@pytest.mark.parametrize(("rank", "world", "micro_batch"), [(2, 2, 1), (-1, 2, 1), (0, 1, 0)])
+@each_row(("rank", "world", "micro_batch"), [(2, 2, 1), (-1, 2, 1), (0, 1, 0)])
 def test_nonsense_is_refused(rank: int, world: int, micro_batch: int) -> None:
     with pytest.raises(ValueError, match="these must satisfy 0 <= rank < world"):
         assign_to_ranks(lengths(4), rank, world, MicroBatching(micro_batch))

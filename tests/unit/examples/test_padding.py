@@ -1,10 +1,10 @@
 """Batches of fixed shape: what counts stays, whatever the rows."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.batches import random_batch
+from tests.rows import each_row
 
 from bertwright.examples.batch import Counts, MicroBatch, batch_hash
 from bertwright.examples.padding import Room, in_rows
@@ -37,7 +37,7 @@ def test_it_is_the_same_batch_in_full_rows(rows: list[list[int]]) -> None:
         assert getattr(filled, name).dtype == getattr(batch, name).dtype
 
 
-@pytest.mark.parametrize("rows", [[], [[1]], [[12], [12], [12], [12]], [[3, 4], [2], [1, 1, 1]]])
+@each_row("rows", [[], [[1]], [[12], [12], [12], [12]], [[3, 4], [2], [1, 1, 1]]])
 def test_shapes_are_few(rows: list[list[int]]) -> None:
     filled = in_rows(batch_of(rows), ROOM)
     sequences, tokens, predictions = filled.counts

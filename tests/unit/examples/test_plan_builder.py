@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 from tests.reference import pairs
+from tests.rows import each_row
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.config import ExamplesConfig
@@ -45,8 +46,8 @@ def expected_rows(
     return rows
 
 
-@pytest.mark.parametrize("label", ["nvidia", "google"])
-@pytest.mark.parametrize("counts", [[1], [3], [1, 1], [5, 1, 30, 2, 8, 1, 13], list(range(1, 40))])
+@each_row("label", ["nvidia", "google"])
+@each_row("counts", [[1], [3], [1, 1], [5, 1, 30, 2, 8, 1, 13], list(range(1, 40))])
 def test_rows_are_those_of_the_plain_walk(counts: list[int], label: str) -> None:
     documents = made(counts)
     config = ExamplesConfig.model_validate({"random_label": label, "short_seq_prob": 0.3})
@@ -146,7 +147,7 @@ def full_rows(documents: Documents, stretches: list[list[int]], targets: Iterato
     return found
 
 
-@pytest.mark.parametrize("left_out", [(), (3,), (0, 3, 4, 7), range(8)])
+@each_row("left_out", [(), (3,), (0, 3, 4, 7), range(8)])
 def test_full_sentences_go_on_in_the_next_document_as_if_those_left_out_were_not_there(left_out: list[int]) -> None:
     documents, config = made([1, 7, 30, 2, 9, 1, 1, 5], longest=90), ExamplesConfig(plan="full-sentences")
     member = ~np.isin(np.arange(8), left_out)
@@ -188,8 +189,8 @@ def test_segments_hold_as_many_whole_sentences_as_fit() -> None:
     assert plan["a_count"].tolist() == [60, 30, 62, 43]  # 20+20+20 | 30 | 62 of 100 | the other 38, and 5
 
 
-@pytest.mark.parametrize("setting", [{"random_next_prob": 0.3}, {"random_label": "google"}])
-@pytest.mark.parametrize("plan", ["sentence-order", "doc-sentences", "full-sentences"])
+@each_row("setting", [{"random_next_prob": 0.3}, {"random_label": "google"}])
+@each_row("plan", ["sentence-order", "doc-sentences", "full-sentences"])
 def test_settings_of_random_pairs_are_refused_where_there_are_none(plan: str, setting: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=f"{next(iter(setting))} have an effect only with plan = next-sentence"):
         ExamplesConfig.model_validate({"plan": plan, **setting})

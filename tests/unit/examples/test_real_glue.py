@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.examples.labelled.config import GlueTask, glue
 from bertwright.examples.labelled.read import Omitted, read_texts
@@ -30,7 +31,7 @@ FOUND = {"entailment": 0.0, "not_entailment": 1.0}
 
 
 @pytest.mark.skipif(not GLUE.is_dir(), reason=f"no files of GLUE at {GLUE}; set BERTWRIGHT_SHARED")
-@pytest.mark.parametrize(("task", "name"), COUNTS)
+@each_row(("task", "name"), COUNTS)
 def test_every_line_is_a_text_with_its_label(task: GlueTask, name: str) -> None:
     file, omitted = GLUE / task / f"{name}.tsv", Omitted()
     texts = list(read_texts(file, glue(task), omitted))
@@ -47,7 +48,7 @@ def test_every_line_is_a_text_with_its_label(task: GlueTask, name: str) -> None:
 
 
 @pytest.mark.skipif(not GLUE.is_dir(), reason=f"no files of GLUE at {GLUE}; set BERTWRIGHT_SHARED")
-@pytest.mark.parametrize("task", ["cola", "sst2", "rte", "stsb", "wnli"])
+@each_row("task", ["cola", "sst2", "rte", "stsb", "wnli"])
 def test_the_files_to_train_on_and_to_hold_out_are_told_apart(task: GlueTask) -> None:
     from bertwright.examples.labelled.read import find_files
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.examples.sequences import Sequences
 
@@ -33,7 +34,7 @@ def test_counted_lengths_stand_in_the_middle_of_their_bins() -> None:
     assert found.deviation == pytest.approx(math.sqrt((16**2 + 3 * 112**2) / 4 - 88**2))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bins", "length", "longest"), [([4, 0, 0, 0], 128, 32), ([1, 0, 2, 0], 128, 96), ([1, 1, 0], 128, 86), ([0], 9, 9)]
 )
 def test_no_counted_example_is_longer_than_the_last_bin_with_one(bins: list[int], length: int, longest: int) -> None:

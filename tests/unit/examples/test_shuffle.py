@@ -1,16 +1,16 @@
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from bertwright.core.rng import fold, key
 from bertwright.examples.shuffle import Permutation, permute
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 64, 1000, 4097])
+@each_row("n", [1, 2, 3, 4, 7, 64, 1000, 4097])
 def test_every_row_comes_once(n: int) -> None:
     assert sorted(Permutation(5, n)(np.arange(n)).tolist()) == list(range(n))
 
 
-@pytest.mark.parametrize("n", [101, 640, 1000, 1023, 2049])
+@each_row("n", [101, 640, 1000, 1023, 2049])
 def test_every_row_comes_once_in_blocks(n: int) -> None:
     order = Permutation(5, n, in_memory=100, block=64, window=300)
     assert sorted(order(np.arange(n)).tolist()) == list(range(n))
@@ -36,7 +36,7 @@ def _chi_square(observed: np.ndarray) -> float:
     return float(((observed - expected) ** 2).sum() / expected)
 
 
-@pytest.mark.parametrize("n", [6, 37])
+@each_row("n", [6, 37])
 def test_positions_are_uniform(n: int) -> None:
     keys = fold(key("uniformity"), np.arange(3000))
     places = np.arange(n)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled import sizes
@@ -58,7 +59,7 @@ def write_categories(file: Path, rows: list[dict[str, Any]]) -> None:
 WRITERS = {"jsonl": write_jsonl, "json": write_json, "csv": write_csv, "parquet": write_parquet}
 
 
-@pytest.mark.parametrize(("suffix", "write"), [*WRITERS.items(), ("parquet", write_categories)])
+@each_row(("suffix", "write"), [*WRITERS.items(), ("parquet", write_categories)])
 def test_of_a_small_file_they_are_exact(suffix: str, write: Write, tmp_path: Path) -> None:
     file = tmp_path / f"train.{suffix}"
     write(file, ROWS)
@@ -74,7 +75,7 @@ def test_a_file_without_texts_has_none(tmp_path: Path) -> None:
         assert (found.number, found.read.tolist(), found.longest) == (0, [], 0)
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+@each_row("suffix", ["jsonl", "csv"])
 def test_of_a_large_file_a_sample_is_parsed(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two records has a label, and the longest text is beyond the sample."""
     monkeypatch.setattr(sizes, "SAMPLE", 100)

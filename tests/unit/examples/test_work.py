@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.files import read_json
@@ -39,7 +40,7 @@ class Heard:
         self.rows.append(row)
 
 
-@pytest.mark.parametrize("world", [1, 2, 3, 7])
+@each_row("world", [1, 2, 3, 7])
 def test_each_task_of_each_step_is_done_once_by_all_processes_together(world: int) -> None:
     files, shards = ([Task(Path(f"{kind}{i}")) for i in range(n)] for kind, n in (("file", 2), ("shard", 5)))
     done: list[tuple[str, Path]] = []

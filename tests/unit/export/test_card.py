@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from markdown_it import MarkdownIt
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
@@ -70,7 +70,7 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, task: Mapping[str, Any
     return (tmp_path / "README.md").read_text()
 
 
-@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "[here](javascript:1)", "![](//x)", "a\n# b\x1b[2J"])
+@each_row("hostile", ["<script>alert(1)</script>", "[here](javascript:1)", "![](//x)", "a\n# b\x1b[2J"])
 def test_names_licences_and_addresses_are_plain_words(tmp_path: Path, hostile: str) -> None:
     text = card(tmp_path, name=hostile, base=hostile, licence=hostile)
     assert "<" not in text and "\x1b" not in text and "\n# b" not in text and "&lt;b&gt;qa" in text

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.rows import each_row
 
 from bertwright.examples.instances import Instances
 from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
@@ -37,14 +38,14 @@ def test_whole_columns_become_examples() -> None:
     assert examples.next_sentence_labels.tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("label", [256, 257, 2**40, -257, 2, -2])
+@each_row("label", [256, 257, 2**40, -257, 2, -2])
 def test_a_label_that_would_be_a_good_one_in_eight_bits_is_a_fault(label: int) -> None:
     with pytest.raises(ShardError, match=r"part\.x: example 1,001: its next-sentence label is not 0, 1 or -1"):
         example(next_sentence_labels=np.array([0, label]))
 
 
-@pytest.mark.parametrize("number", [2**32 + 7, -(2**32) + 7, 2**31])
-@pytest.mark.parametrize("column", ["tokens", "positions", "labels"])
+@each_row("number", [2**32 + 7, -(2**32) + 7, 2**31])
+@each_row("column", ["tokens", "positions", "labels"])
 def test_an_id_that_would_be_a_good_one_in_32_bits_is_a_fault(column: str, number: int) -> None:
     values: Any = np.array([number])
     if column == "tokens":
@@ -55,7 +56,7 @@ def test_an_id_that_would_be_a_good_one_in_32_bits_is_a_fault(column: str, numbe
         example(**{column: values})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "value", "fault"),
     [
         ("segment_ids", np.zeros(7), "7 segment ids for 8 tokens"),

@@ -2,6 +2,7 @@ import json
 import os
 
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample, token_documents
 
@@ -117,8 +118,8 @@ def test_a_name_that_is_not_utf8_is_converted(tmp_path):
     assert read_json(tmp_path / "b" / "conversion.json") == note and sha256_of(note)
 
 
-@pytest.mark.parametrize("first", KINDS)
-@pytest.mark.parametrize("second", KINDS)
+@each_row("first", KINDS)
+@each_row("second", KINDS)
 def test_every_pair_of_formats_keeps_the_examples(tmp_path, first, second):
     found = sample(20)
     (tmp_path / "a").mkdir()
@@ -250,7 +251,7 @@ def test_two_formats_in_one_folder_are_not_mixed_up(tmp_path):
         convert(tmp_path, tmp_path / "out", Target("hdf5", 32, 5))
 
 
-@pytest.mark.parametrize("masks", [(True, False), (False, True)])
+@each_row("masks", [(True, False), (False, True)])
 def test_files_with_and_without_masks_are_not_mixed_up(tmp_path, masks):
     """Those without would silently predict nothing."""
     (tmp_path / "a").mkdir()

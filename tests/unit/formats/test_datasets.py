@@ -2,6 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
@@ -31,7 +32,7 @@ def columns(found, padded=False):
     return table
 
 
-@pytest.mark.parametrize("padded", [True, False])
+@each_row("padded", [True, False])
 def test_a_saved_data_set_is_read(tmp_path, padded):
     found = sample(3000)
     made = library.Dataset.from_dict(columns(found, padded) | {"text": ["x"] * 3000})
@@ -78,7 +79,7 @@ def test_ids_alone_are_one_segment_without_masks_or_label(tmp_path):
     assert not len(read.labels)
 
 
-@pytest.mark.parametrize("masks", [True, False])
+@each_row("masks", [True, False])
 def test_the_library_reads_what_is_written(tmp_path, masks):
     found = sample(200, masks=masks)
     file = tmp_path / "data-00000-of-00001.arrow"
@@ -133,7 +134,7 @@ def as_lists(documents):
     return [[part.tolist()] for part in np.split(documents.ids, np.cumsum(documents.lengths)[:-1])]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rows", "documents"),
     [
         ([[2, 7, 8, 3], [2, 9, 3]], False),
@@ -162,7 +163,7 @@ def stream(file, **columns):
         out.write_table(table)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("columns", "fault"),
     [
         ({"input_ids": [[1, 2]], "labels": [[-100]]}, "labels is not as long"),
@@ -213,7 +214,7 @@ def test_long_examples_are_read_in_several_blocks(tmp_path):
     assert same(concatenate(blocks), found)
 
 
-@pytest.mark.parametrize("padded", [True, False])
+@each_row("padded", [True, False])
 def test_examples_in_parquet_are_read_as_those_in_arrow(tmp_path, padded):
     """As the hub keeps them; one row group and several."""
     found = sample(300)
@@ -244,7 +245,7 @@ def test_token_ids_in_parquet_are_running_text(tmp_path):
     assert np.concatenate([block.ids for block in read]).tolist() == [number for row in rows for number in row]
 
 
-@pytest.mark.parametrize("group", [37, 1000])
+@each_row("group", [37, 1000])
 def test_running_text_in_parquet_is_decoded_once_however_many_pieces_it_is_read_in(tmp_path, monkeypatch, group):
     """Each piece decoded the file from its beginning."""
     rows = [[5 + (7 * row + i) % 90 for i in range(20 + row % 30)] for row in range(200)]

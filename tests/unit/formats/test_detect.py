@@ -6,6 +6,7 @@ from typing import get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import VOCABULARY, sample, token_documents
 
@@ -54,7 +55,7 @@ def test_the_hubs_names_of_files_say_what_is_not_for_training(tmp_path):
     assert not test.trains and len(test.files) == 2
 
 
-@pytest.mark.parametrize("name", ["dev", "val", "valid", "eval", "validation_matched", "test.clean"])
+@each_row("name", ["dev", "val", "valid", "eval", "validation_matched", "test.clean"])
 def test_no_other_split_is_trained_on(tmp_path, name):
     for folder, file in (("hub", f"{name}-00000-of-00001"), ("hub", "train_dev-00000-of-00001"), (name, "0")):
         (tmp_path / folder).mkdir(exist_ok=True)
@@ -63,7 +64,7 @@ def test_no_other_split_is_trained_on(tmp_path, name):
     assert found == {("hub", name): False, ("hub", "train_dev"): True, (name, "0.parquet"): "." in name or "_" in name}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("folder", "file"),
     [
         ("eval_set_uncompressed", "part_0.hdf5"),
@@ -167,8 +168,8 @@ def written(kind, folder):
     return files
 
 
-@pytest.mark.parametrize("broken", [lambda whole: whole[:40], lambda whole: b"", lambda whole: bytes(500)])
-@pytest.mark.parametrize("kind", get_args(Kind))
+@each_row("broken", [lambda whole: whole[:40], lambda whole: b"", lambda whole: bytes(500)])
+@each_row("kind", get_args(Kind))
 def test_a_folder_of_which_no_file_can_be_read_is_not_passed_over(tmp_path, kind, broken):
     written(kind, tmp_path / "data" / "good" / "train")
     for split in ("train", "test"):
@@ -227,7 +228,7 @@ def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
     assert second.examples is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "told"),
     [
         (("c_training_0.hdf5", "c_training_2.hdf5"), "2 of 3 parts (1 is missing)"),

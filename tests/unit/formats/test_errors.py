@@ -7,6 +7,7 @@ from copy import copy
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.formats.errors import ShardError, reading
@@ -15,7 +16,7 @@ FILE = Path("part-1.tfrecord")
 HDF5 = "Can't synchronously read data (file read failed: time = now, filename = 'x', errno = 5, error message = '...')"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "says"),
     [
         (OSError(errno.EIO, "Input/output error"), "part-1.tfrecord: Input/output error. Check the disk"),
@@ -28,7 +29,6 @@ HDF5 = "Can't synchronously read data (file read failed: time = now, filename = 
             "part-1.tfrecord cannot be read: this process has run out of memory",
         ),
     ],
-    ids=["EIO", "ESTALE", "EACCES", "HDF5", "memory", "ENOMEM"],
 )
 def test_disk_and_memory_are_not_the_files_fault(error: Exception, says: str) -> None:
     with pytest.raises(DataError, match=says) as caught, reading(FILE):
@@ -36,7 +36,7 @@ def test_disk_and_memory_are_not_the_files_fault(error: Exception, says: str) ->
     assert not isinstance(caught.value, ShardError)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         OSError("Unable to synchronously open file (truncated file: eof = 9, sblock->base_addr = 0)"),
@@ -46,7 +46,6 @@ def test_disk_and_memory_are_not_the_files_fault(error: Exception, says: str) ->
         EOFError("Compressed file ended"),
         ValueError("metadata"),
     ],
-    ids=lambda error: type(error).__name__,
 )
 def test_damage_is_the_files_own(error: Exception) -> None:
     with pytest.raises(ShardError, match="part-1.tfrecord: cannot be read") as caught, reading(FILE):

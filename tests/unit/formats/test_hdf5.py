@@ -8,6 +8,7 @@ import tracemalloc
 import h5py
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import nvidia_loader, rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
@@ -51,7 +52,7 @@ def test_the_original_loader_reads_what_is_written(tmp_path):
         assert following == [plain["next"]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("positions", "labels"),
     [([3, 0, 9, 11, 0], [7, 0, 9, 10, 0]), ([3, 0, 0, 0, 0], [7, 8, 0, 0, 0]), ([0, 3, 9, 11, 12], [5, 6, 7, 8, 9])],
 )
@@ -202,7 +203,7 @@ def test_hostile_files_are_refused_by_name(tmp_path):
         assert error.value.file == tmp_path / name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "row", "values", "fault"),
     [
         ("packed_input_len", 0, [3, 4], "columns have different lengths"),
@@ -241,9 +242,7 @@ def test_links_are_not_followed_to_see_whether_they_lead_anywhere(tmp_path):
 GZIP = {"compression": "gzip"}
 
 
-@pytest.mark.parametrize(
-    ("chunked", "filters"), [(False, {}), (True, {}), (True, GZIP), (True, GZIP | {"shuffle": True})]
-)
+@each_row(("chunked", "filters"), [(False, {}), (True, {}), (True, GZIP), (True, GZIP | {"shuffle": True})])
 def test_a_run_of_absurd_length_is_refused_before_memory_is_taken(tmp_path, chunked, filters):
     write_packed(tmp_path / "p.hdf5", rows_of(sample(6)), 2)
     with h5py.File(tmp_path / "p.hdf5", "r+") as handle:
@@ -357,8 +356,8 @@ except DataError as error:
 """
 
 
-@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen"])
-@pytest.mark.parametrize("most", [0, 1000, 5000, 60_000])
+@each_row("kind", ["hdf5", "hdf5-varlen"])
+@each_row("most", [0, 1000, 5000, 60_000])
 def test_a_disk_that_is_full_ends_in_a_sentence(tmp_path, kind, most):
     """libhdf5 by itself ends the process with signal 11."""
     file = tmp_path / "a.hdf5"

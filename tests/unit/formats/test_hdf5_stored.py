@@ -5,15 +5,16 @@ import zlib
 import h5py
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.formats.errors import ShardError
 from bertwright.formats.hdf5.heaps import Heaps, Runs
 from bertwright.formats.hdf5.stored import Mapped, Stored
 
 
-@pytest.mark.parametrize("libver", ["earliest", "latest"])
-@pytest.mark.parametrize("userblock", [0, 512])
-@pytest.mark.parametrize(
+@each_row("libver", ["earliest", "latest"])
+@each_row("userblock", [0, 512])
+@each_row(
     "settings",
     [
         {},
@@ -38,8 +39,8 @@ def test_rows_are_those_of_h5py(tmp_path, settings, userblock, libver):
         assert Stored(mapped, handle["none"], np.dtype("i4")).rows(0, 10).shape == (0, 4)
 
 
-@pytest.mark.parametrize("userblock", [0, 1024])
-@pytest.mark.parametrize("settings", [{}, {"chunks": (6,)}, {"chunks": (6,), "compression": "gzip", "shuffle": True}])
+@each_row("userblock", [0, 1024])
+@each_row("settings", [{}, {"chunks": (6,)}, {"chunks": (6,), "compression": "gzip", "shuffle": True}])
 def test_runs_are_those_of_h5py(tmp_path, settings, userblock):
     rng = np.random.default_rng(4)
     runs = [rng.integers(-99, 999, size).astype("i2") for size in rng.integers(0, 3000, 20)]

@@ -5,6 +5,7 @@ import resource
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
@@ -51,7 +52,7 @@ def outcome(module, file):
     return "same" if same(found, FOUND) else "other"
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@each_row("name", MAKERS)
 def test_cuts_and_flipped_bits(tmp_path, name):
     module, make = MAKERS[name]
     file = tmp_path / name.replace(" ", "_")
@@ -72,7 +73,7 @@ def test_cuts_and_flipped_bits(tmp_path, name):
     assert most_memory() - before < 300  # nothing was allocated because a damaged file declared it
 
 
-@pytest.mark.parametrize("kind", ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"])
+@each_row("kind", ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"])
 def test_few_tokens_are_decoded_at_once_however_long_examples_are(tmp_path, kind):
     """Repeated text shrinks to little, so the size of a file says nothing about the memory its examples take."""
     length, count = 32_000, 160
@@ -86,7 +87,7 @@ def test_few_tokens_are_decoded_at_once_however_long_examples_are(tmp_path, kind
     assert sum(sizes) == len(ids) and max(sizes) <= 2**22
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "1_0", " 16", "32769", "9" * 5000, "x", ""])
+@each_row("size", ["0", "-1", "1_0", " 16", "32769", "9" * 5000, "x", ""])
 def test_a_stated_length_that_is_none_is_damage(tmp_path, monkeypatch, size):
     monkeypatch.setattr(Shape, "metadata", {"bertwright.length": size})
     for kind in ("hdf5-varlen", "lddl", "datasets"):

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.examples.made import rows_of
 from tests.unit.formats.samples import VOCABULARY, sample
 
@@ -97,7 +98,7 @@ def as_drawn(batches: list[MicroBatch]) -> Counter[Any]:
     return Counter(row for batch in batches for row in rows_of(batch))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_an_epoch_holds_every_example_of_the_files(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, kind: Kind
 ) -> None:
@@ -126,7 +127,7 @@ def test_an_epoch_holds_every_example_of_the_files(
             assert 0 < batch.segment_ids.mean() < 1 and batch.sequence_weights.all()
 
 
-@pytest.mark.parametrize("cut", [[], ["train.phases.0.packing=true"], ["train.phases.0.micro_tokens=40"]])
+@each_row("cut", [[], ["train.phases.0.packing=true"], ["train.phases.0.micro_tokens=40"]])
 def test_any_ranks_and_any_cut_see_the_same_examples(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, cut: list[str]
 ) -> None:
@@ -213,7 +214,7 @@ def test_examples_without_masks_are_masked_anew(
     assert words.counts(1)[0] == sum(batch.counts.predictions for batch in words.step(1))
 
 
-@pytest.mark.parametrize("plan", ["sentence-order", "next-sentence"])
+@each_row("plan", ["sentence-order", "next-sentence"])
 def test_next_sentence_labels_that_are_trained_on_as_order_are_said_once(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, plan: str
 ) -> None:
@@ -451,7 +452,7 @@ def without_predictions(every: Instances) -> Instances:
     return Instances(every.originals(), every.cu_seqlens, every.second, *none, every.next_sentence_labels)
 
 
-@pytest.mark.parametrize("bare", [0, 1])
+@each_row("bare", [0, 1])
 def test_a_block_without_predictions_is_legal_among_others(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, bare: int
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.test_imported_data import Notes, data, prepared, without_masks
 from tests.unit.formats.test_imported_tokens import WITHOUT_CHANCE, facts_of, flat, loaders_of, nested, saved, store_of
 
@@ -41,7 +42,7 @@ def rows(folder: Path, ids: Rows, shards: int = 1, **columns: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("stretch", [1 << 20, 300])
+@each_row("stretch", [1 << 20, 300])
 def test_rows_of_running_text_are_documents_of_one_sentence(
     two_phases: Path, texts: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int
 ) -> None:
@@ -133,7 +134,7 @@ def test_a_file_of_one_row_goes_with_the_others(two_phases: Path, texts: Rows, t
     assert nested(store_of(folder)) == [[row] for row in texts]
 
 
-@pytest.mark.parametrize("books", [[300_000], [300_000, 9], [200_000, 150_000]])
+@each_row("books", [[300_000], [300_000, 9], [200_000, 150_000]])
 def test_a_row_may_be_a_book(texts: Rows, tmp_path: Path, books: list[int]) -> None:
     """The rows that are compared are then fewer than two."""
     ids = [number for text in texts for number in text]

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import same, sample
 
@@ -37,7 +38,7 @@ def test_whole_examples_pass(tmp_path):
     assert checked(sample(50, masks=False), tmp_path, 0) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "index", "value", "fault"),
     [
         ("token_ids", 40, -1, "negative|outside"),

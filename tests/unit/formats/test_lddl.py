@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
@@ -42,8 +43,8 @@ def table(found, masks, binned=False):
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
-@pytest.mark.parametrize("masks", [True, False])
-@pytest.mark.parametrize("binned", [True, False])
+@each_row("masks", [True, False])
+@each_row("binned", [True, False])
 def test_files_of_lddl_are_read(tmp_path, masks, binned):
     found = sample(200, masks=masks)
     file = tmp_path / ("part.0.parquet_1" if binned else "part.0.parquet")
@@ -53,7 +54,7 @@ def test_files_of_lddl_are_read(tmp_path, masks, binned):
     assert same(concatenate(list(lddl.read(file, VOCABULARY))), found)
 
 
-@pytest.mark.parametrize("masks", [True, False])
+@each_row("masks", [True, False])
 def test_lddl_finds_what_it_would_have_written(tmp_path, masks):
     found = sample(200, masks=masks)
     file = tmp_path / "shard-0.parquet"
@@ -91,7 +92,7 @@ class Payload:
         return exec, ("raise SystemExit('a pickle was loaded')",)
 
 
-@pytest.mark.parametrize("stored", ["pickle", "float", "short", "long", "text"])
+@each_row("stored", ["pickle", "float", "short", "long", "text"])
 def test_positions_are_nothing_but_16_bit_numbers(tmp_path, stored):
     memory = io.BytesIO()
     if stored == "pickle":
@@ -107,7 +108,7 @@ def test_positions_are_nothing_but_16_bit_numbers(tmp_path, stored):
         list(lddl.read(tmp_path / "f", VOCABULARY))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "values", "fault"),
     [
         (3, pa.array([9] * 5, pa.uint16()), "not num_tokens"),
@@ -131,7 +132,7 @@ def test_other_parquet_files_are_refused(tmp_path):
 PLAIN = {"A": ["w5 w7"], "B": ["w7"], "is_random_next": [True], "num_tokens": [6]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "values", "fault"),
     [
         ("A", [1], "A holds int64"),
@@ -151,7 +152,7 @@ def test_columns_of_other_types_are_refused(tmp_path, column, values, fault):
         list(lddl.read(tmp_path / "f", VOCABULARY))
 
 
-@pytest.mark.parametrize("column", ["A", "masked_lm_positions"])
+@each_row("column", ["A", "masked_lm_positions"])
 def test_one_text_that_stands_in_every_row_is_not_unfolded(tmp_path, column):
     """A file of 20 kB that would take gigabytes."""
     text = "w5 " * 100_000 if column == "A" else b"x" * 300_000

@@ -4,6 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.samples import token_documents
 
 from bertwright.core.errors import DataError
@@ -52,7 +53,7 @@ def write_old(prefix, documents):
             index.write(np.array(list(values), np.int64))
 
 
-@pytest.mark.parametrize(("dtype", "code"), [(np.uint16, 8), (np.int32, 4), (np.int64, 5)])
+@each_row(("dtype", "code"), [(np.uint16, 8), (np.int32, 4), (np.int64, 5)])
 def test_megatrons_files_are_read(tmp_path, dtype, code):
     write_new(tmp_path / "a", DOCUMENTS, dtype, code)
     assert megatron.facts(tmp_path / "a.idx").examples == 3
@@ -64,7 +65,7 @@ def test_the_older_form_is_read(tmp_path):
     assert everything(tmp_path / "a.idx") == DOCUMENTS
 
 
-@pytest.mark.parametrize(("size", "dtype", "code"), [(500, np.uint16, 8), (70_000, np.int32, 4)])
+@each_row(("size", "dtype", "code"), [(500, np.uint16, 8), (70_000, np.int32, 4)])
 def test_files_are_written_byte_for_byte_as_megatron_does(tmp_path, size, dtype, code):
     write_new(tmp_path / "theirs", DOCUMENTS, dtype, code)
     blocks = [token_documents(DOCUMENTS[:1]), token_documents(DOCUMENTS[1:])]
@@ -100,7 +101,7 @@ def test_empty_sentences_and_documents_are_kept(tmp_path):
         assert megatron.facts(tmp_path / "a.idx").examples == len(documents)
 
 
-@pytest.mark.parametrize("tokens", [1, 3, 5, 100])
+@each_row("tokens", [1, 3, 5, 100])
 def test_pieces_follow_each_other_and_are_about_as_long_as_asked(tmp_path, tokens):
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
     index = open_index(tmp_path / "a.idx")
@@ -135,7 +136,7 @@ def test_every_cut_is_named(tmp_path):
             everything(tmp_path / "a.idx")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("at", "value", "fault"),
     [
         (9, struct.pack("<Q", 2), "version 2"),
@@ -173,7 +174,7 @@ def test_sentences_that_lie_upon_each_other_are_refused_unread(tmp_path):
     assert peak < 2**20
 
 
-@pytest.mark.parametrize(("starts", "tokens"), [([0, 0, 0], 100), ([0, 0, 0], 1), ([0, 6, 6], 100), ([0, 6, 6], 1)])
+@each_row(("starts", "tokens"), [([0, 0, 0], 100), ([0, 0, 0], 1), ([0, 6, 6], 100), ([0, 6, 6], 1)])
 def test_sentences_lie_one_after_another(tmp_path, starts, tokens):
     """An index whose pointers are all 0 read as the beginning of the file, time and again."""
     write_new(tmp_path / "a", [[[5, 6, 7]], [[8]], [[9, 10]]], np.uint16, 8)

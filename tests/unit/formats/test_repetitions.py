@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.rng import bits, key
 from bertwright.examples.instances import Instances, ends
@@ -101,7 +102,7 @@ def test_a_damaged_file_is_compared_with_no_other() -> None:
     assert list(repetitions.files) == [Path("0.x")] and repetitions.faults() == []
 
 
-@pytest.mark.parametrize("kept", [64, 1 << 20])
+@each_row("kept", [64, 1 << 20])
 def test_the_sample_tells_the_share_of_all_keys(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three files of 4,000 keys, of which a fifth is in all of them: by 64 keys a file about as many as by all."""
     monkeypatch.setattr(repetitions, "KEPT", 3 * kept)
@@ -122,8 +123,8 @@ def test_the_sample_tells_the_share_of_all_keys(kept: int, monkeypatch: pytest.M
         assert abs(repeated.several / repeated.sampled - expected) < 0.1
 
 
-@pytest.mark.parametrize("examples", [0, 1, 2, 3, 7, 8, 100, 101])
-@pytest.mark.parametrize("files", [1, 2, 3, 8, 200])
+@each_row("examples", [0, 1, 2, 3, 7, 8, 100, 101])
+@each_row("files", [1, 2, 3, 8, 200])
 def test_files_are_shared_out_as_their_loader_asks(examples: int, files: int) -> None:
     edges = shares(Target("tfrecord"), examples, files)
     sizes = np.diff(edges).tolist()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import CLS, MASK, SEP, UNK, VOCABULARY, sample
 
@@ -157,7 +158,7 @@ def test_a_sketch_keeps_little_and_finds_what_is_equal(monkeypatch):
     assert abs(several / sampled - 2000 / 34_000) < 0.03
 
 
-@pytest.mark.parametrize("vocabulary", [VOCABULARY, None])
+@each_row("vocabulary", [VOCABULARY, None])
 def test_special_ids_of_another_vocabulary_are_seen(tmp_path, vocabulary):
     """They came to light only when a run was to train on them."""
     found = sample(60)

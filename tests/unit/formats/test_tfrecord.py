@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
@@ -55,7 +56,7 @@ def test_integers_of_protocol_buffers():
             decode_varints(np.frombuffer(broken, np.uint8))
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
+@each_row("suffix", ["", ".gz"])
 def test_what_is_written_is_read(tmp_path, suffix):
     found = sample(1500)
     file = tmp_path / f"part{suffix}"
@@ -102,7 +103,7 @@ with tensorflow.io.TFRecordWriter(theirs, options=compression) as writer:
 
 
 @pytest.mark.skipif(not find_spec("tensorflow"), reason="TensorFlow is not needed; where it is, it must agree")
-@pytest.mark.parametrize(("suffix", "compression"), [("", ""), (".gz", "GZIP")])
+@each_row(("suffix", "compression"), [("", ""), (".gz", "GZIP")])
 def test_tensorflow_reads_what_is_written_and_writes_what_is_read(tmp_path, suffix, compression):
     found, (ours, theirs) = sample(50), (tmp_path / f"{name}{suffix}" for name in ("ours", "theirs"))
     tfrecord.write(ours, iter([found]), SHAPE)
@@ -141,7 +142,7 @@ def stored(**changed):
     return framed(message)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "fault"),
     [
         ({"masked_lm_ids": None}, "lacks masked_lm_ids"),

@@ -1,5 +1,5 @@
 import numpy as np
-import pytest
+from tests.rows import each_row
 from tests.unit.formats.samples import MASK, UNK, VOCABULARY, token_documents
 from tests.unit.formats.test_megatron import write_new
 
@@ -15,7 +15,7 @@ def numbers_of(folder, **arguments):
     return found
 
 
-@pytest.mark.parametrize("at_once", [1, 1 << 20])
+@each_row("at_once", [1, 1 << 20])
 def test_documents_sentences_and_tokens_are_counted(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(token_statistics, "_AT_ONCE", at_once)
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)

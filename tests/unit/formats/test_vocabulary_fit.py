@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.conftest import MODEL
 from tests.unit.formats.samples import CLS, MASK, PAD, SEP, sample
 from tests.unit.formats.test_imported_data import KINDS, Notes
@@ -63,7 +64,7 @@ def example(ids: list[int], second: int, predictions: dict[int, int] | None = No
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "inside", "labels"),
     [
         (example([CLS, 7, SEP, 8, SEP], 3), {}, {}),

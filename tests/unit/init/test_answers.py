@@ -3,33 +3,32 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.init.answers import hours_of, language_of, machine_named, out_of, quality_of
 
 
-@pytest.mark.parametrize("text", ["16-cores", "16 cores", "16cores", " 16-CORES ", "16-core"])
+@each_row("text", ["16-cores", "16 cores", "16cores", " 16-CORES ", "16-core"])
 def test_cores_are_one_machine_without_gpus(text: str) -> None:
     found = machine_named(text)
     assert (found.cores, found.ranks, found.device.gpu) == (16, 1, False)
     assert machine_named("4096-cores").cores == 4096
 
 
-@pytest.mark.parametrize(("text", "gpus"), [("h100", 1), ("8xh100", 8), ("8 x H100", 8), ("1xh100", 1), (" h100", 1)])
+@each_row(("text", "gpus"), [("h100", 1), ("8xh100", 8), ("8 x H100", 8), ("1xh100", 1), (" h100", 1)])
 def test_gpus_are_a_rank_each(text: str, gpus: int) -> None:
     found = machine_named(text)
     assert (found.device.name, found.ranks, found.nodes) == ("h100", gpus, 1)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "cores", "-2-cores", "2.5-cores", "xh100", "8x", "8x-h100", "there", "h100 h100", "4097-cores"]
-)
+@each_row("text", ["", "cores", "-2-cores", "2.5-cores", "xh100", "8x", "8x-h100", "there", "h100 h100", "4097-cores"])
 def test_other_words_are_no_machine(text: str) -> None:
     with pytest.raises(RecipeError, match="--machine"):
         machine_named(text)
 
 
-@pytest.mark.parametrize(("text", "hours"), [("24", 24.0), ("0.5", 0.5), ("1e1", 10.0), ("87600", 87_600.0)])
+@each_row(("text", "hours"), [("24", 24.0), ("0.5", 0.5), ("1e1", 10.0), ("87600", 87_600.0)])
 def test_hours_are_a_number_of_at_most_ten_years(text: str, hours: float) -> None:
     assert hours_of(text) == hours
     for wrong in ("0", "-0.5", "87600.1", "inf", "nan", "", "1h", "1,5"):
@@ -65,7 +64,7 @@ def test_no_file_is_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             out_of(f"{tmp_path}/{name}")
 
 
-@pytest.mark.parametrize("gpus", [2, 0])
+@each_row("gpus", [2, 0])
 def test_this_machine_has_a_rank_for_each_gpu_or_one(gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("init.answers", "plan.machine"):
         monkeypatch.setattr(f"bertwright.{module}.training_gpus", lambda recipe: (80 * 10**9,) * gpus)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.init.answers import Answers, Quality, machine_named
@@ -46,13 +47,13 @@ def size_of(recipe: Recipe) -> str:
     return str(recipe.model.size)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_row("size", SIZES)
 def test_the_largest_network_that_sees_enough_tokens_is_chosen(size: str, forecast: Forecast) -> None:
     forecast(lambda recipe: enough(recipe) * (1.1 if size_of(recipe) == size else 0.9))
     assert choose(asked(quality="classic")).size == size
 
 
-@pytest.mark.parametrize(("speed", "size"), [(2.0, "medium"), (0.5, "mini")])
+@each_row(("speed", "size"), [(2.0, "medium"), (0.5, "mini")])
 def test_only_what_fits_is_chosen_and_without_enough_tokens_the_smallest(
     speed: float, size: str, forecast: Forecast
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_machine_that_nothing_fits_on_is_named(forecast: Forecast) -> None:
         choose(asked())
 
 
-@pytest.mark.parametrize(("preparing", "possible"), [(8.5, True), (8.51, False), (20.0, False)])
+@each_row(("preparing", "possible"), [(8.5, True), (8.51, False), (20.0, False)])
 def test_a_tenth_of_the_hours_is_for_training(
     preparing: float, possible: bool, forecast: Forecast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +88,7 @@ def test_a_tenth_of_the_hours_is_for_training(
         choose(asked(hours=10))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quality", "text", "phases"),
     [
         ("quick", None, {128: 1.0}),
@@ -106,7 +107,7 @@ def test_a_quality_has_lengths_and_shares_of_the_time(
     assert {phase.length: (phase.hours or 0.0) / total for phase in found} == pytest.approx(phases, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "hours", "tokens", "trained"),
     [
         (None, 2, 14_000_000_000, 2.0),  # twice 7,200 seconds at a million a second, without scores and export

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.init.answers import Answers, Quality, machine_named
 from bertwright.init.asked import Asked
@@ -29,7 +29,7 @@ def keys(
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "entries", "heldout"),
     [
         (2 * 10**8, "32_000", "0.005"),
@@ -52,7 +52,7 @@ def test_scripts_of_many_characters_have_16000_entries_at_least() -> None:
         assert keys(10**9, language=language, size="small")["vocab.size"] == "32_000"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "machine", "entries", "optimizer", "rate", "dropout"),
     [
         ("tiny", "2-cores", "8_000", '"muon"', "3e-3", "0.0"),
@@ -75,7 +75,7 @@ def test_what_a_small_network_learns_with_on_a_processor(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quality", "size", "machine", "modern"),
     [
         ("quick", "tiny", "2-cores", True),
@@ -98,7 +98,7 @@ def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine:
         assert (found["train.phases.batch"], found["train.phases.learning_rate"]) == ("32", "5e-3")
 
 
-@pytest.mark.parametrize(("quality", "narrow"), [("quick", True), ("best", True), ("classic", False)])
+@each_row(("quality", "narrow"), [("quick", True), ("best", True), ("classic", False)])
 def test_a_mini_has_wide_initial_weights_where_it_is_a_modernbert(quality: Quality, narrow: bool) -> None:
     found = keys(quality=quality, size="mini", machine="2-cores")
     assert found["train.phases.warmup"] == ("0.02" if narrow else "0.06")
@@ -106,7 +106,7 @@ def test_a_mini_has_wide_initial_weights_where_it_is_a_modernbert(quality: Quali
     assert ("train.phases.masking.rate" in found) == narrow
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quality", "text", "passes"),
     [
         ("classic", 10**9, "10"),
@@ -122,7 +122,7 @@ def test_a_text_is_cut_anew_less_often_where_there_is_much_of_it(quality: Qualit
     assert ("examples.plan" in found) == (quality == "best")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quality", "family", "rate", "unit", "schedule"),
     [
         ("quick", None, "0.25", None, None),
@@ -146,7 +146,7 @@ def test_positions_of_a_first_look_are_those_of_its_longest_phase() -> None:
     assert keys(quality="quick", phases=phases)["model.max_positions"] == "512"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("machine", "precision", "attention", "device", "multiple"),
     [
         ("2-cores", None, None, '"cpu"', None),
@@ -170,9 +170,7 @@ def batch(tokens: int, length: int = 128, **given: Any) -> int:
     return int(keys(phases=(PhaseDraft(length, 1.0, 2 * tokens, 1.0),), **given)["train.phases.batch"].replace("_", ""))
 
 
-@pytest.mark.parametrize(
-    ("size", "least"), [("tiny", 16), ("mini", 16), ("small", 32), ("medium", 64), ("base", 128), ("large", 256)]
-)
+@each_row(("size", "least"), [("tiny", 16), ("mini", 16), ("small", 32), ("medium", 64), ("base", 128), ("large", 256)])
 def test_a_batch_doubles_while_50000_updates_are_left(size: str, least: int) -> None:
     """An update of the doubled batch reads 2 x batch x 128 tokens."""
     enough = 50_000 * 2 * least * 128
@@ -188,9 +186,7 @@ def test_long_sequences_are_fewer_and_every_rank_has_as_many() -> None:
     assert batch(0, 1024, machine="12xh100") == 12
 
 
-@pytest.mark.parametrize(
-    ("length", "size", "micro_batch"), [(128, "large", "32"), (128, "tiny", "16"), (512, "large", "8")]
-)
+@each_row(("length", "size", "micro_batch"), [(128, "large", "32"), (128, "tiny", "16"), (512, "large", "8")])
 def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(length: int, size: str, micro_batch: str) -> None:
     phases = (PhaseDraft(length, 1.0, 10**6, 1.0),)
     assert keys(size=size, phases=phases)["train.phases.micro_batch"] == micro_batch
@@ -212,7 +208,7 @@ def test_a_dump_is_called_by_its_database_and_its_language_by_the_code() -> None
     assert found["corpus.language"] == '"be-tarask"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "size", "language", "why"),
     [
         (10**9, "small", "hu", "the usual number of entries"),
@@ -228,7 +224,7 @@ def test_a_number_of_entries_has_its_reason(text: int, size: str, language: str,
     assert [reason for key, _, reason in sections["[vocab]"] if key == "size"] == [why]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "case", "accents"),
     [
         ("hu", "case is kept", "accents are kept: they distinguish words"),

@@ -1,11 +1,12 @@
 """The sizes of a Wikipedia from the table: names of databases, counts that failed, and values that are missing."""
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.init.facts import Facts, facts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "known"),
     [
         ("nb", facts("no")),
@@ -20,7 +21,7 @@ def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str,
     assert facts(language) == known
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "known"),
     [
         (("10", "1000", "1"), Facts(10, 850, 1)),

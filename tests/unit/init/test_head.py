@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.init.answers import Answers, Quality, machine_named
 from bertwright.init.asked import Asked
@@ -53,7 +53,7 @@ def test_a_family_and_a_machine_are_called_as_people_call_them() -> None:
     assert first == "# A ModernBERT-mini from the Wikipedia in Hungarian (hu), in 24 h on 8 x H100."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hours", "said"),
     [
         (0.99 / 60, "59.4 s"),
@@ -74,7 +74,7 @@ def test_a_text_of_unknown_size_is_not_prepared_in_the_hours() -> None:
     assert "#   time       training 20 h 0 min, scores" in told and "corpus, vocabulary and examples" not in told
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "little"),
     [
         (500_000_000, "500 MB", False),
@@ -90,6 +90,6 @@ def test_a_little_text_is_hardly_enough(text: int, said: str, little: bool) -> N
     assert ("hardly enough text to learn a language: add other texts to corpus.source" in told) == little
 
 
-@pytest.mark.parametrize(("language", "without"), [("hu", False), ("th", True), ("zh", True), ("ko", False)])
+@each_row(("language", "without"), [("hu", False), ("th", True), ("zh", True), ("ko", False)])
 def test_a_language_without_spaces_has_long_words(language: str, without: bool) -> None:
     assert ("written without spaces: more than 100 characters" in comment(language=language)) == without

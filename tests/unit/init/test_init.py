@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.check.advice import READINGS
 from bertwright.check.lengths import BYTES_A_TOKEN
@@ -89,8 +90,8 @@ def test_every_language_machine_and_quality_has_a_recipe_that_loads_and_passes_c
     assert number > 40
 
 
-@pytest.mark.parametrize("quality", QUALITIES)
-@pytest.mark.parametrize(("language", "machine"), [("hu", "2-cores"), ("en", "8xh100"), ("zh", "t4"), ("ltg", "k80")])
+@each_row("quality", QUALITIES)
+@each_row(("language", "machine"), [("hu", "2-cores"), ("en", "8xh100"), ("zh", "t4"), ("ltg", "k80")])
 def test_a_choice_keeps_to_the_hours_the_machine_and_the_text(language: str, machine: str, quality: Quality) -> None:
     asked, choice = chosen(language, machine, quality)
     recipe = recipe_of(choice.sections)
@@ -172,7 +173,7 @@ def test_names_with_blanks_are_typed_in_quotes() -> None:
     assert commands(answers, 1)[0][1] == "bertwright check 'my hu.toml' --place 'my hu.place.toml'"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("read", "text", "message"),
     [
         (language_of, "Hungarian", "--language Hungarian: this is not the code of a Wikipedia; did you mean 'hu'"),
@@ -273,9 +274,7 @@ def test_for_each_wikipedia_a_choice_is_made(machine: str, quality: Quality) -> 
         assert recipe_of(choice.sections).corpus and head(asked, choice).count("\n") > 10
 
 
-@pytest.mark.parametrize(
-    ("machine", "ranks", "target"), [("a100", 1, "local"), ("8xh100", 8, "torchrun"), ("16-cores", 1, "local")]
-)
+@each_row(("machine", "ranks", "target"), [("a100", 1, "local"), ("8xh100", 8, "torchrun"), ("16-cores", 1, "local")])
 def test_a_place_describes_another_machine_to_check_plan_and_launch(
     machine: str, ranks: int, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.rows import each_row
 
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.core.log import SILENT
@@ -29,7 +30,7 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
     return load_place("azureml", "", settings).describe(load_job(Path("smoke"), overrides, Path(out)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "says"),
     [
         (
@@ -139,7 +140,7 @@ def test_what_is_printed_is_what_the_keys_say() -> None:
     assert "distribution" not in yaml.safe_load(described("compute=cpus").files["pipeline.yml"])["jobs"]["train"]
 
 
-@pytest.mark.parametrize(("nodes", "ranks", "here"), [(2, 1, "1"), (2, 4, "4"), (1, 4, "4"), (1, 1, None)])
+@each_row(("nodes", "ranks", "here"), [(2, 1, "1"), (2, 4, "4"), (1, 4, "4"), (1, 1, None)])
 def test_a_rank_knows_how_many_share_its_machine(nodes: int, ranks: int, here: str | None) -> None:
     """Azure does not say it, and without it all ranks are taken to be on one machine."""
     settings = ("compute=cpus", f"nodes={nodes}", f"ranks={ranks}", 'environment={A="1"}')
@@ -148,7 +149,7 @@ def test_a_rank_knows_how_many_share_its_machine(nodes: int, ranks: int, here: s
     assert jobs["data"]["environment_variables"] == jobs["evaluate"]["environment_variables"] == {"A": "1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("observer", "folder"),
     [
         ('"tensorboard"', "run/train/observers/tensorboard"),

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
@@ -142,14 +143,14 @@ def test_a_program_that_is_not_there_is_named(here: Path, monkeypatch: pytest.Mo
         submit(place("program=podman"), job(), SILENT)
 
 
-@pytest.mark.parametrize("kind", ["container", "kubeflow", "skypilot"])
-@pytest.mark.parametrize("out", ["/elsewhere/run", "../run"])
+@each_row("kind", ["container", "kubeflow", "skypilot"])
+@each_row("out", ["/elsewhere/run", "../run"])
 def test_a_run_folder_that_is_not_seen_inside_is_refused(kind: str, out: str) -> None:
     with pytest.raises(RecipeError, match=rf"--out {out}: .* runs/run\."):
         load_place(kind, "", ()).describe(load_job(Path("smoke"), [], Path(out)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "says"),
     [
         ('mounts={"data"="/disk"}', r"'data' is the path of '/disk' in the container; give an absolute path such as"),
@@ -220,7 +221,7 @@ def test_files_that_a_place_does_not_see_are_told_of() -> None:
     assert not place().describe(load_job(Path("smoke"), ["corpus.source=s3://box/x.bz2"], None)).note
 
 
-@pytest.mark.parametrize("name", ["1_x", "my run", "x_", "été"])
+@each_row("name", ["1_x", "my run", "x_", "été"])
 def test_skypilot_gets_a_name_that_it_takes(name: str) -> None:
     with pytest.raises(RecipeError, match=f"--out runs/{name}: SkyPilot needs a name .* begins with a letter"):
         load_place("skypilot", "", ()).describe(load_job(Path("smoke"), [], Path("runs") / name))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import gone
+from tests.rows import each_row
 
 from bertwright._version import __version__
 from bertwright.core.signals import SAME, Stopped, end_on_signals
@@ -30,7 +31,7 @@ def test_commands_run_one_after_another_with_the_variables_of_the_place(
     assert log.read_text() == "of the place kept\nsecond\n"
 
 
-@pytest.mark.parametrize(("text", "code"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
+@each_row(("text", "code"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
 def test_the_first_failure_ends_the_run_with_its_code(text: str, code: int, tmp_path: Path) -> None:
     """As a shell does, a signal is 128 and its number."""
     for run in (
@@ -74,7 +75,7 @@ time.sleep(60)
 """A program that is told to stop, once its handler is set."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sent", "heard", "code", "becomes"),
     [
         ("SIGTERM", "SIGTERM", 1, 75),
@@ -94,7 +95,7 @@ def test_torchrun_that_is_stopped_has_the_code_of_a_run_that_is_stopped(
         run_in_order(["torchrun x"], {})
 
 
-@pytest.mark.parametrize("code", [1, 6])
+@each_row("code", [1, 6])
 def test_a_failure_without_a_signal_keeps_its_code(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program(monkeypatch, "torchrun", f"sys.exit({code})")
     assert ended("torchrun x") == code
@@ -126,8 +127,8 @@ with end_on_signals(process_ends=True):
 """
 
 
-@pytest.mark.parametrize("deaf", ["kill -STOP $$", "wait; wait"], ids=["stopped", "ignores signals"])
-@pytest.mark.parametrize(
+@each_row("deaf", ["kill -STOP $$", "wait; wait"])
+@each_row(
     ("way", "number", "code"),
     [
         ("run_in_order", signal.SIGTERM, 75),

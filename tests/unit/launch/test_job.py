@@ -3,6 +3,7 @@
 from pathlib import Path, PurePosixPath
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -74,7 +75,7 @@ def test_other_mistakes_are_found_without_the_files() -> None:
         load_job(Path("smoke"), ["vocab.size=", "vocab.file=/there/v.txt", "train.phases.1.length=9999"], None)
 
 
-@pytest.mark.parametrize("control", ["\n", "\r", "\x1b", "\x7f"])
+@each_row("control", ["\n", "\r", "\x1b", "\x7f"])
 def test_a_run_folder_is_a_name_for_one_line(control: str) -> None:
     """Scripts of schedulers name it in comments, where a line break would begin a command."""
     with pytest.raises(RecipeError, match="^--out "):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -34,7 +35,7 @@ def pods(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("gpus", "asked"), [(0, (None, None, None)), (1, (None, 1, 1)), (8, (None, 8, 1))])
+@each_row(("gpus", "asked"), [(0, (None, None, None)), (1, (None, 1, 1)), (8, (None, 8, 1))])
 def test_only_what_computes_asks_for_gpus(gpus: int, asked: tuple[int | None, ...]) -> None:
     """Preparing has none, training all, and scores and export one."""
     found = pods(documents(f"gpus={gpus}"))
@@ -44,7 +45,7 @@ def test_only_what_computes_asks_for_gpus(gpus: int, asked: tuple[int | None, ..
     assert requests == [{"cpu": 8, "memory": "32Gi"}] * 3
 
 
-@pytest.mark.parametrize(("nodes", "gpus", "each"), [(1, 0, "1"), (3, 0, "1"), (2, 8, "8")])
+@each_row(("nodes", "gpus", "each"), [(1, 0, "1"), (3, 0, "1"), (2, 8, "8")])
 def test_the_operator_starts_a_pod_for_each_node_and_a_rank_for_each_gpu(nodes: int, gpus: int, each: str) -> None:
     spec = documents(f"nodes={nodes}", f"gpus={gpus}", "restarts=4")["train"]["spec"]
     assert spec["nprocPerNode"] == each and spec["pytorchReplicaSpecs"]["Worker"]["replicas"] == nodes
@@ -104,7 +105,7 @@ def test_the_commands_that_look_after_a_run_name_what_was_made_of_it() -> None:
     assert "big-run" in labels.values()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("out", "name"),
     [("smoke", "smoke"), ("My_Run.2", "my-run-2"), ("--a--", "a"), ("a" * 70, "a" * 50), ("a" * 49 + "-b", "a" * 49)],
 )
@@ -113,7 +114,7 @@ def test_a_run_is_named_as_kubernetes_takes_it(out: str, name: str) -> None:
     assert documents(out=f"runs/{out}")["train"]["metadata"]["name"] == name
 
 
-@pytest.mark.parametrize("out", ["2026", "9a", "été", "---"])
+@each_row("out", ["2026", "9a", "été", "---"])
 def test_a_name_without_a_letter_at_its_beginning_is_refused(out: str) -> None:
     if out == "été":
         assert documents(out=f"runs/{out}")["train"]["metadata"]["name"] == "t"

@@ -2,6 +2,7 @@
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from tests.rows import each_row
 
 from bertwright.launch.options import Lines, Words
 from bertwright.launch.shared_memory import SharedMemory
@@ -9,12 +10,12 @@ from bertwright.launch.shared_memory import SharedMemory
 WORDS, LINES, SIZE = TypeAdapter(Words), TypeAdapter(Lines), TypeAdapter(SharedMemory)
 
 
-@pytest.mark.parametrize("option", ["--memory=64g", "-m", "--comment=two words", "value", "a b"])
+@each_row("option", ["--memory=64g", "-m", "--comment=two words", "value", "a b"])
 def test_a_word_is_an_option_or_a_value(option: str) -> None:
     assert WORDS.validate_python([option]) == (option,)
 
 
-@pytest.mark.parametrize("option", ["--memory 64g", "-m 64g", "--a\t1", " --a", "--a ", "", " ", "--a=1\n--b", "a\nb"])
+@each_row("option", ["--memory 64g", "-m 64g", "--a\t1", " --a", "--a ", "", " ", "--a=1\n--b", "a\nb"])
 def test_two_words_in_one_and_blanks_around_it_are_refused(option: str) -> None:
     for adapter in (WORDS, LINES):
         with pytest.raises(ValidationError):
@@ -36,7 +37,7 @@ def test_a_line_is_an_option() -> None:
             LINES.validate_python(["--exclusive", option])
 
 
-@pytest.mark.parametrize(("size", "right"), [("64g", True), ("512m", True), ("1b", True), ("9k", True), ("0g", False)])
+@each_row(("size", "right"), [("64g", True), ("512m", True), ("1b", True), ("9k", True), ("0g", False)])
 def test_a_size_has_a_number_and_a_unit(size: str, right: bool) -> None:
     if right:
         assert SIZE.validate_python(size) == size

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -13,7 +14,7 @@ from bertwright.launch.job import load_job
 CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "settings", "says"),
     [
         ('kind = "slurm"\ngpu = 4\n', [], "mine.toml:2: gpu: unknown key 'gpu'; did you mean 'gpus'?"),
@@ -65,7 +66,7 @@ def test_a_mistake_in_hardware_hides_no_other(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "setting", "value"),
     [
         ("slurm", "time=12:00:00", "12:00:00"),  # a time in TOML
@@ -104,7 +105,7 @@ def test_an_unknown_target_and_an_unknown_place_name_the_nearest() -> None:
         load_place("slurm", "other/mine.toml")
 
 
-@pytest.mark.parametrize("nodes", ["nodes=2", 'rendezvous="node1"'])
+@each_row("nodes", ["nodes=2", 'rendezvous="node1"'])
 def test_machines_of_torchrun_must_meet_somewhere(nodes: str) -> None:
     with pytest.raises(
         RecipeError, match=r'rendezvous: several nodes need a host name and a port .* such as "node1:29500"'
@@ -112,7 +113,7 @@ def test_machines_of_torchrun_must_meet_somewhere(nodes: str) -> None:
         load_place("torchrun", "", [nodes])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "says"),
     [
         ('environment={PROXY="http://me:planted@proxy:80"}', "environment.PROXY holds an address with a password"),
@@ -138,7 +139,7 @@ def test_no_text_of_a_place_holds_a_secret(setting: str, says: str) -> None:
     assert says in str(caught.value) and "=planted" not in str(caught.value) and ":planted" not in str(caught.value)
 
 
-@pytest.mark.parametrize("words", ['"p", "--api-key=planted"', '"p", "--token", "planted"'])
+@each_row("words", ['"p", "--api-key=planted"', '"p", "--token", "planted"'])
 def test_no_value_of_a_recipe_holds_a_secret(words: str) -> None:
     with pytest.raises(
         RecipeError, match=r"corpus\.split\.command\.\d holds -?-?\S+ ?.*, which is the name of a secret"
@@ -147,7 +148,7 @@ def test_no_value_of_a_recipe_holds_a_secret(words: str) -> None:
     assert "planted" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "setting",
     [
         'environment={TOKENIZERS_PARALLELISM="false", KEYBOARD="hu", PROXY="http://proxy:80"}',
@@ -159,7 +160,7 @@ def test_what_is_no_secret_is_taken(setting: str) -> None:
     assert load_place("slurm", "", [setting])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "setting", "says"),
     [
         (
@@ -198,7 +199,7 @@ def test_an_option_may_have_a_blank_in_its_value_and_words_may_follow_one_anothe
     assert load_place("container", "", ['options=["--memory", "64g"]'])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "settings", "product", "ranks"),
     [
         ("torchrun", ["ranks=70"], "nodes = 1 x ranks = 70", 70),

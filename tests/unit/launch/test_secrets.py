@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import Input
@@ -29,7 +30,7 @@ def test_every_secret_is_found_and_none_is_shown() -> None:
     assert not any("planted" in text for _, text in found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "setting", "key"),
     [
         # Values that are wrong besides: the sentence about that would cite them.
@@ -60,7 +61,7 @@ def test_a_refused_secret_is_not_shown(target: str, setting: str, key: str) -> N
     assert said.startswith(f"command line: {key} holds ") and REFUSED in said and "planted" not in said
 
 
-@pytest.mark.parametrize("value", ['["planted"]', '{a="planted"}', "5"])
+@each_row("value", ['["planted"]', '{a="planted"}', "5"])
 def test_a_secret_variable_whose_value_is_wrong_is_not_shown(value: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load_place("slurm", "", [f"environment={{HF_TOKEN={value}}}"])

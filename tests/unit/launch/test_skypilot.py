@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -44,7 +45,7 @@ def test_the_machine_is_what_was_asked_for_and_no_more() -> None:
     }
 
 
-@pytest.mark.parametrize(("accelerators", "ranks"), [("", 1), ("L4:1", 1), ("H100:8", 8)])
+@each_row(("accelerators", "ranks"), [("", 1), ("L4:1", 1), ("H100:8", 8)])
 def test_a_gpu_is_a_rank_and_one_rank_needs_no_torchrun(accelerators: str, ranks: int) -> None:
     first, enter, *commands = task(f'accelerators="{accelerators}"', "restarts=5")["run"].splitlines()
     assert first == "set -e" and enter.endswith("bertwright/bin/activate")
@@ -108,7 +109,7 @@ def test_a_spot_machine_is_a_managed_job_and_another_a_cluster() -> None:
     assert "sky down" not in spot.describe(job(MIRROR)).note and "train.mirror" in spot.describe(job(MIRROR)).note
 
 
-@pytest.mark.parametrize("mirror", ["", "file:///scratch/run", "gs://bucket/run"])
+@each_row("mirror", ["", "file:///scratch/run", "gs://bucket/run"])
 def test_a_spot_machine_without_a_storage_that_it_can_write_to_is_refused(mirror: str) -> None:
     """The task installs packages for s3:// and az:// alone."""
     with pytest.raises(RecipeError, match="Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or remove"):

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -31,13 +32,13 @@ def test_the_last_job_has_memory_for_a_model_and_is_asked_for_by_itself() -> Non
     assert "--mem=4G" in options("vocab", "finish.memory=48G")
 
 
-@pytest.mark.parametrize(("gpus", "asked"), [(0, False), (4, True)])
+@each_row(("gpus", "asked"), [(0, False), (4, True)])
 def test_the_last_job_runs_where_training_does(gpus: int, asked: bool) -> None:
     said = options("finish", f"gpus={gpus}", "partition=large", "prepare.partition=cpu")
     assert "--partition=large" in said and ("--gpus-per-node=1" in said) is asked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("srun", "container"),
     [
         ('"--container-image=x", "--mpi=none"', "--container-image=x"),
@@ -53,7 +54,7 @@ def test_a_process_alone_is_given_its_processors_and_the_container_of_training(s
         assert f" --ntasks=1 --cpus-per-task={cpus} {container} bertwright " in line
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("time", "seconds"),
     [
         ("90", 5400),
@@ -70,7 +71,7 @@ def test_a_time_limit_is_as_long_as_slurm_reads_it(time: str, seconds: int) -> N
     assert seconds_of(time) == seconds
 
 
-@pytest.mark.parametrize("key", ["time", "prepare.time", "finish.time"])
+@each_row("key", ["time", "prepare.time", "finish.time"])
 def test_a_job_that_would_be_told_to_stop_when_it_starts_is_refused(key: str) -> None:
     """It would be started again for ever: "2:00" is two minutes, though hours may be meant."""
     with pytest.raises(RecipeError) as caught:
@@ -81,7 +82,7 @@ def test_a_job_that_would_be_told_to_stop_when_it_starts_is_refused(key: str) ->
         assert text_of("train", f'{key}="2:00"', other)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "code", "restarts", "again"),
     [
         *(("vocab", 75, 2, True), ("vocab", 75, 3, False), ("finish", 75, 3, False), ("train", 75, 99, True)),
@@ -104,7 +105,7 @@ def test_what_begins_again_does_so_only_so_often(
     assert (tmp_path / "requeued").exists() is again
 
 
-@pytest.mark.parametrize("step", ["corpus", "vocab", "examples", "train", "finish"])
+@each_row("step", ["corpus", "vocab", "examples", "train", "finish"])
 def test_processes_have_the_environment_of_the_script(step: str) -> None:
     """With SBATCH_EXPORT=NONE, srun would start them without the address of the first rank, and without PATH."""
     (line,) = (line for line in text_of(step, "prepare.tasks=2").splitlines() if line.startswith("srun "))

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -39,14 +40,14 @@ def test_several_machines_each_get_the_command_that_trains() -> None:
     assert made.note.endswith(f"bertwright run {' '.join(RUN)}"), "for scores and export"
 
 
-@pytest.mark.parametrize("rendezvous", ["node1", "node1:", ":29500", "no de:1", "node1:a", "a:b:1"])
+@each_row("rendezvous", ["node1", "node1:", ":29500", "no de:1", "node1:a", "a:b:1"])
 def test_a_rendezvous_is_a_name_and_a_port(rendezvous: str) -> None:
     for nodes in (1, 2):
         with pytest.raises(RecipeError, match="rendezvous"):
             load_place("torchrun", "", [f"nodes={nodes}", f'rendezvous="{rendezvous}"'])
 
 
-@pytest.mark.parametrize("target", ["local", "torchrun"])
+@each_row("target", ["local", "torchrun"])
 def test_variables_are_set_before_the_commands(target: str) -> None:
     (first, second, *_) = described(target, 'environment={A="1 2", B="it\'s"}').commands
     assert shlex.split(first) == ["export", "A=1 2"] and shlex.split(second) == ["export", "B=it's"]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.model import device
 from bertwright.model.device import torch_settings
@@ -45,7 +46,7 @@ def test_freed_memory_is_kept_or_returned() -> None:
     assert int(kept[2]) - int(returned[2]) > 0.9 * freed
 
 
-@pytest.mark.parametrize("spare", [True, False])
+@each_row("spare", [True, False])
 def test_a_training_that_checkpoints_its_activations_returns_it(spare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     for name in ("keep_freed_memory", "return_freed_memory"):

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from tests.reference.sequences import sequences
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.model.attention.padded import Padded
@@ -18,7 +19,7 @@ def test_a_gpu_is_not_kept_waiting_for_lengths() -> None:
     assert kernel_for("cpu") == "sequences" and kernel_for("cuda") == "padded"
 
 
-@pytest.mark.parametrize("kernel", [Padded, Sequences])
+@each_row("kernel", [Padded, Sequences])
 def test_attention_drops_weights_without_bias(kernel: type[Padded] | type[Sequences]) -> None:
     """With v = 1 every output is the sum of the kept weights / (1 - p): 1 on average, and not always 1."""
     torch.manual_seed(0)

@@ -4,6 +4,7 @@ from dataclasses import fields
 import pytest
 import torch
 from tests.reference.batch_types import TYPES, types
+from tests.rows import each_row
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
@@ -48,7 +49,7 @@ def test_for_a_gpu_every_tensor_is_pinned_and_for_a_cpu_none_is_copied(
     assert all(torch.equal(getattr(theirs, name), getattr(own, name)) for name in arrays)
 
 
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@each_row("kernel", ["sequences", "padded"])
 def test_an_empty_batch_gives_loss_and_gradients_of_zero(
     tiny: BertConfig, make_batch: MakeBatch, kernel: Kernel
 ) -> None:

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-import pytest
 import torch
+from tests.rows import each_row
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
@@ -44,7 +44,7 @@ def pad(batch: PackedBatch, tokens: int, sequences: int, predictions: int) -> Pa
     )
 
 
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@each_row("kernel", ["sequences", "padded"])
 def test_static_padding_changes_neither_loss_nor_gradients(
     tiny: BertConfig, make_batch: MakeBatch, kernel: Kernel
 ) -> None:

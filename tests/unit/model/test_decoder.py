@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 from torch import Tensor
 from torch.nn.functional import linear
 from torch.utils.flop_counter import FlopCounterMode
@@ -22,9 +23,9 @@ def inputs(vocabulary: int, dtype: torch.dtype, biased: bool) -> list[Tensor | N
     return [*drawn[:2], drawn[2] if biased else None]
 
 
-@pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("vocabulary", [1, 61, 512, 513, 1030, 1536])
+@each_row("biased", [True, False])
+@each_row("dtype", [torch.float32, torch.float64])
+@each_row("vocabulary", [1, 61, 512, 513, 1030, 1536])
 def test_logits_and_gradients_are_those_of_a_linear_map(vocabulary: int, dtype: torch.dtype, biased: bool) -> None:
     given = inputs(vocabulary, dtype, biased)
     direction = torch.randn(7, vocabulary, generator=torch.Generator().manual_seed(1), dtype=dtype)
@@ -36,7 +37,7 @@ def test_logits_and_gradients_are_those_of_a_linear_map(vocabulary: int, dtype: 
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize(("vocabulary", "by_columns"), [(30_522, True), (30_528, False), (8_003, True), (8_000, False)])
+@each_row(("vocabulary", "by_columns"), [(30_522, True), (30_528, False), (8_003, True), (8_000, False)])
 def test_rows_that_begin_within_a_cache_line_are_computed_by_columns(
     vocabulary: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,7 +46,7 @@ def test_rows_that_begin_within_a_cache_line_are_computed_by_columns(
     assert (decode(states, embeddings, None) is not None) == by_columns
 
 
-@pytest.mark.parametrize("asked", [{0}, {1}, {0, 1}])
+@each_row("asked", [{0}, {1}, {0, 1}])
 def test_a_gradient_that_nobody_asks_for_is_not_computed(asked: set[int]) -> None:
     given = inputs(61, torch.float32, True)
     chosen = [x if number in asked or x is None else x.detach() for number, x in enumerate(given)]
@@ -60,7 +61,7 @@ def test_a_batch_without_predictions_has_no_logits() -> None:
     assert decode(torch.zeros(0, 4), torch.ones(61, 4), torch.ones(61)).shape == (0, 61)
 
 
-@pytest.mark.parametrize("family", sections_of(ModelConfig))
+@each_row("family", sections_of(ModelConfig))
 def test_low_precision_keeps_its_product(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under autocast the states are in low precision, although the embeddings are not."""
     head = MaskedTokenHead(family(size="tiny").resolve(61))

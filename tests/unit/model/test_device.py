@@ -2,12 +2,13 @@ import os
 
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.device import resolve_device, torch_settings
 
 
-@pytest.mark.parametrize(("seen", "wanted", "device"), [
+@each_row(("seen", "wanted", "device"), [
     (False, "auto", "cpu"), (False, "cpu", "cpu"), (True, "auto", "cuda"), (True, "cpu", "cpu"), (True, "cuda", "cuda"),
 ])  # fmt: skip
 def test_auto_takes_a_gpu_where_there_is_one(
@@ -23,7 +24,7 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         resolve_device("cuda")
 
 
-@pytest.mark.parametrize("before", ["highest", "high"])
+@each_row("before", ["highest", "high"])
 def test_products_are_rounded_to_tf32_where_that_is_asked_for_alone(before: str) -> None:
     """A notebook may have asked torch for it: a training in float32 is in float32 all the same."""
     untouched = torch.get_float32_matmul_precision()
@@ -40,7 +41,7 @@ def test_products_are_rounded_to_tf32_where_that_is_asked_for_alone(before: str)
         torch.set_float32_matmul_precision(untouched)
 
 
-@pytest.mark.parametrize("before", [None, "7"])
+@each_row("before", [None, "7"])
 def test_the_environment_is_left_as_it_was_found(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the user has set counts inside as well; what we set is gone when the block ends, also by an error."""
     names = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}

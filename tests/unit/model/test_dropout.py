@@ -4,11 +4,12 @@ import traceback
 
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.model.dropout import Dropout, drop, seed_dropout
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@each_row("p", [0.1, 0.5, 0.9])
 def test_it_drops_with_its_probability_and_keeps_the_mean(p: float) -> None:
     torch.manual_seed(0)
     dropped = drop(torch.ones(1000, 1000), p)
@@ -41,7 +42,7 @@ def test_it_is_a_function_of_the_generator() -> None:
     assert torch.equal(once(3), once(3)) and not torch.equal(once(3), once(4))
 
 
-@pytest.mark.parametrize("key", [0, 7, 2**64 - 1])
+@each_row("key", [0, 7, 2**64 - 1])
 def test_seeding_is_that_of_torch_without_its_tracebacks(key: int, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(key)
     expected = torch.get_rng_state()
@@ -51,8 +52,8 @@ def test_seeding_is_that_of_torch_without_its_tracebacks(key: int, monkeypatch: 
     assert torch.equal(torch.get_rng_state(), expected)
 
 
-@pytest.mark.parametrize("shape", [(0,), (1,), (3, 7), (2, 3, 5)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@each_row("shape", [(0,), (1,), (3, 7), (2, 3, 5)])
+@each_row("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_any_shape_and_type(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     dropped = drop(torch.ones(shape, dtype=dtype), 0.25)
     assert dropped.shape == shape and dropped.dtype == dtype

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import BertModelConfig
@@ -97,7 +98,7 @@ def written(folder: Path, values: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_row("size", SIZES)
 def test_modern_sizes_are_those_of_bert_or_of_the_paper(size: Any) -> None:
     network = ModernModelConfig(size=size).resolve(30522)
     assert network.hidden_size // network.num_attention_heads == 64
@@ -110,7 +111,7 @@ def test_modern_sizes_are_those_of_bert_or_of_the_paper(size: Any) -> None:
         assert network.intermediate_size == 1.5 * network.hidden_size
 
 
-@pytest.mark.parametrize("size", DISTILBERT_SIZES)
+@each_row("size", DISTILBERT_SIZES)
 def test_distilbert_sizes_have_half_the_layers_of_bert(size: Any) -> None:
     network, bert = (section(size=size).resolve(30522) for section in (DistilBertModelConfig, BertModelConfig))
     assert 2 * network.num_hidden_layers == bert.num_hidden_layers
@@ -120,7 +121,7 @@ def test_distilbert_sizes_have_half_the_layers_of_bert(size: Any) -> None:
         assert network.parameters / 1e6 == pytest.approx(67, rel=0.01)
 
 
-@pytest.mark.parametrize("values", [MODERN, NEW, {**NEW, **MODERN}], ids=["4", "5", "both"])
+@each_row("values", [MODERN, NEW, {**NEW, **MODERN}])
 def test_files_of_modernbert_are_read(tmp_path: Path, values: dict[str, Any]) -> None:
     network = ModernModelConfig(config=written(tmp_path, values)).resolve(50000)
     expected = ModernModelConfig(size="base", max_positions=8192).resolve(50368)
@@ -160,7 +161,7 @@ def test_transformers_own_files_are_read_and_ours_by_transformers(tmp_path: Path
         assert read_network_config(path) == network == section(config=path).resolve(300)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         ({"hiden_size": 768}, "unknown key 'hiden_size'; correct its spelling or remove it"),
@@ -196,7 +197,7 @@ def test_another_network_is_refused_by_key(tmp_path: Path, change: dict[str, Any
     assert message in str(caught.value) and str(tmp_path / "config.json") in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         ({"hidden_size": 768}, "unknown key 'hidden_size'"),
@@ -220,7 +221,7 @@ def test_layers_of_which_the_first_alone_is_global(tmp_path: Path) -> None:
     assert ModernModelConfig(config=written(tmp_path, both)).resolve(9).global_attn_every_n_layers == 30
 
 
-@pytest.mark.parametrize("section", [ModernModelConfig, DistilBertModelConfig])
+@each_row("section", [ModernModelConfig, DistilBertModelConfig])
 def test_keys_of_the_section(section: Any, tmp_path: Path) -> None:
     kind = section.model_fields["kind"].default
     for wrong in ({}, {"size": "tiny", "config": Path("x.json")}):

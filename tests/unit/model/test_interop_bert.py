@@ -1,6 +1,7 @@
 import pytest
 import torch
 import transformers
+from tests.rows import each_row
 from tests.unit.model.conftest import MakeBatch
 
 from bertwright.core.errors import ArtifactError
@@ -11,7 +12,7 @@ from bertwright.model.saved import model_from
 from bertwright.tasks.terms import cross_entropy_sum
 
 
-@pytest.mark.parametrize("next_sentence", [True, False])
+@each_row("next_sentence", [True, False])
 def test_names_go_there_and_back(tiny: BertConfig, next_sentence: bool) -> None:
     state = PreTrainingModel(tiny.model_copy(update={"next_sentence": next_sentence})).state_dict()
     back = NAMES.to_ours(NAMES.to_theirs(state))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from tests.reference.batches import random_batch
+from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError
 from bertwright.model.config import NetworkConfig
@@ -22,7 +23,7 @@ WITHOUT_BIAS = SMALL["modern"].model_copy(update={"decoder_bias": False})
 kinds = pytest.mark.parametrize("config", SMALL.values(), ids=SMALL)
 
 
-@pytest.mark.parametrize("config", [*SMALL.values(), WITHOUT_BIAS], ids=[*SMALL, "without bias"])
+@each_row("config", [*SMALL.values(), WITHOUT_BIAS])
 def test_names_go_there_and_back(config: NetworkConfig) -> None:
     state, names = PreTrainingModel(config).state_dict(), peer_of(config).names
     back = names.to_ours(names.to_theirs(state))

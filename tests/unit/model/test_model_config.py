@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import SIZES, BertModelConfig
@@ -56,7 +57,7 @@ def written(folder: Path, values: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "millions"),
     [("tiny", 4.4), ("mini", 11.2), ("small", 28.8), ("medium", 41.4), ("base", 110.1), ("large", 336)],
 )
@@ -70,7 +71,7 @@ def test_named_sizes_have_their_published_parameters(size: Any, millions: float)
     assert h % config.num_attention_heads == 0 and f == 4 * h
 
 
-@pytest.mark.parametrize("values", [GOOGLE, NVIDIA, HUGGING_FACE], ids=["google", "nvidia", "hugging face"])
+@each_row("values", [GOOGLE, NVIDIA, HUGGING_FACE])
 def test_other_programs_files_are_read(tmp_path: Path, values: dict[str, Any]) -> None:
     config = BertModelConfig(config=written(tmp_path, values)).resolve(30000)
     assert config == BertConfig(
@@ -91,7 +92,7 @@ def test_transformers_own_file_is_read(tmp_path: Path) -> None:
     assert BertModelConfig(config=complete).resolve(1000).num_attention_heads == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         ({"hiden_size": 768}, "unknown key 'hiden_size'"),

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.reference.kernels import KERNELS
 from tests.reference.padded import padded_inputs
+from tests.rows import each_row
 from tests.unit.model.conftest import MakeBatch
 from torch import Tensor
 
@@ -39,10 +40,10 @@ def theirs(config: BertConfig, model: PreTrainingModel) -> Any:
     return network.to(next(model.parameters()).dtype)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=["fp32", "fp64"])
+@each_row("kernel", KERNELS)
+@each_row("lengths", LENGTHS)
+@each_row("shape", SHAPES)
+@each_row(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_same_network(
     make_batch: MakeBatch, shape: str, lengths: str, kernel: Kernel, dtype: torch.dtype, tolerance: float
 ) -> None:
@@ -71,7 +72,7 @@ def test_same_network(
         close(parameter.grad, gradients[name], f"gradient of {name}")
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@each_row("kernel", KERNELS)
 def test_same_network_without_next_sentence(make_batch: MakeBatch, kernel: Kernel) -> None:
     torch.manual_seed(4)
     config = config_of("tiny", next_sentence=False)

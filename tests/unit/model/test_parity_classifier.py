@@ -8,6 +8,7 @@ import torch
 from tests.reference.batches import NUMBERS, random_batch
 from tests.reference.kernels import KERNELS
 from tests.reference.padded import padded_inputs
+from tests.rows import each_row
 from torch import Tensor
 
 from bertwright.examples.batch import Batch
@@ -58,7 +59,7 @@ def labelled(labels: tuple[str, ...]) -> Batch[Tensor]:
 
 @families
 @kinds
-@pytest.mark.parametrize("kernel", KERNELS)
+@each_row("kernel", KERNELS)
 def test_same_classifier(family: str, labels: tuple[str, ...], kernel: Kernel) -> None:
     torch.manual_seed(3)
     config, batch = network(family, labels), labelled(labels)

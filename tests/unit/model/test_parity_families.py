@@ -10,6 +10,7 @@ import torch
 from tests.reference.batches import random_batch
 from tests.reference.kernels import KERNELS
 from tests.reference.padded import padded_inputs
+from tests.rows import each_row
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -77,11 +78,11 @@ def theirs(config: NetworkConfig, model: PreTrainingModel) -> Any:
     return network.to(next(model.parameters()).dtype)
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["rows", "packed"])
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=["fp32", "fp64"])
+@each_row("packed", [False, True])
+@each_row("kernel", KERNELS)
+@each_row("lengths", LENGTHS)
+@each_row("name", NETWORKS)
+@each_row(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_same_network(
     name: str, lengths: str, kernel: Kernel, packed: bool, dtype: torch.dtype, tolerance: float
 ) -> None:
@@ -118,7 +119,7 @@ def test_same_network(
         close(parameter.grad, gradients[parameter_name], f"gradient of {parameter_name}")
 
 
-@pytest.mark.parametrize("name", ["modern", "modern, without decoder bias", "distilbert"])
+@each_row("name", ["modern", "modern, without decoder bias", "distilbert"])
 def test_a_saved_peer_comes_back(name: str, tmp_path: Path) -> None:
     """Our tensors -> their folder -> our tensors: nothing changes."""
     from safetensors.torch import load_file
@@ -131,7 +132,7 @@ def test_a_saved_peer_comes_back(name: str, tmp_path: Path) -> None:
     assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize("name", ["modern", "distilbert"])
+@each_row("name", ["modern", "distilbert"])
 def test_segments_are_not_read(name: str) -> None:
     model, batch = PreTrainingModel(NETWORKS[name]).eval(), random_batch([9, 20], 1, 211)
     other = replace(batch, segment_ids=1 - batch.segment_ids)

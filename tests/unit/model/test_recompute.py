@@ -9,6 +9,7 @@ import torch
 from tests.reference.batches import random_batch
 from tests.reference.kernels import KERNELS
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 
 from bertwright.model.config import Kernel, ModelConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -60,8 +61,8 @@ def gradients(model: PreTrainingModel, low: torch.dtype | None) -> tuple[list[to
 
 
 @FAMILIES
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("low", LOW)
+@each_row("kernel", KERNELS)
+@each_row("low", LOW)
 def test_gradients_are_the_same_to_the_bit_and_less_is_kept(family: Any, kernel: Kernel, low: str) -> None:
     plain, drawn, all_bytes = gradients(network(family, kernel, recompute=False), LOW[low])
     again, drawn_again, few_bytes = gradients(network(family, kernel, recompute=True), LOW[low])

@@ -7,6 +7,7 @@ import torch
 from tests.reference.attention import attention
 from tests.reference.batches import NUMBERS
 from tests.reference.sequences import sequences
+from tests.rows import each_row
 from torch import Tensor
 from torch.nn.attention import varlen as torch_varlen
 
@@ -19,7 +20,7 @@ from bertwright.model.modern.network import ModernConfig
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
 
-@pytest.mark.parametrize("window", [None, 4])
+@each_row("window", [None, 4])
 def test_it_is_asked_for_the_sequences_of_the_batch(monkeypatch: pytest.MonkeyPatch, window: int | None) -> None:
     """A CPU has no such kernel: in its place stands the formula, called as torch's documentation says."""
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from tests.contract.test_optimizers import CONFIGS, build, train
+from tests.rows import each_row
 
 from bertwright.optim import adam
 from bertwright.optim import build as builder
@@ -17,7 +18,7 @@ def without_kernel(device_type: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("config", [*CONFIGS, *UNUSUAL], ids=lambda c: c.kind)
+@each_row("config", [*CONFIGS, *UNUSUAL])
 def test_without_the_fused_kernel_the_numbers_are_the_same(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fused, optimizer = build(config)
     train(fused, optimizer, range(5))

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.network import BertConfig
@@ -27,7 +28,7 @@ def test_groups_hold_every_parameter_once() -> None:
     assert len(decaying["params"]) + len(others["params"]) == len(named)
 
 
-@pytest.mark.parametrize("names", [["a.weight", "b.weight"], ["a.bias", "norm.weight"], []])
+@each_row("names", [["a.weight", "b.weight"], ["a.bias", "norm.weight"], []])
 def test_a_rule_that_matches_nothing_is_an_error(names: list[str]) -> None:
     with pytest.raises(RecipeError, match="weight decay needs parameters that decay and some that do not"):
         parameter_groups({name: torch.nn.Parameter(torch.zeros(2)) for name in names}, 0.01)
@@ -59,7 +60,7 @@ def test_the_scale_of_a_group_multiplies_the_rate_of_every_update() -> None:
     assert all(torch.equal(p, before[name]) == name.startswith("mlm.") for name, p in model.named_parameters())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("patterns", "said"),
     [
         (

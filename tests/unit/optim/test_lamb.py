@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from tests.reference.lamb import ReferenceLamb
+from tests.rows import each_row
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -94,8 +95,8 @@ RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """Options, and what the plain rule calls them."""
 
 
-@pytest.mark.parametrize(("options", "reference"), RULES.values(), ids=RULES)
-@pytest.mark.parametrize("max_norm", [1.0, 0.0])
+@each_row(("options", "reference"), RULES.values())
+@each_row("max_norm", [1.0, 0.0])
 @pytest.mark.usefixtures("_norms")
 def test_twenty_updates_agree_with_the_plain_rule(
     options: dict[str, Any], reference: dict[str, Any], max_norm: float

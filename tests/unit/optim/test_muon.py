@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.reference.muon import ReferenceMuon
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 from torch import nn
 
 from bertwright.core.errors import RecipeError
@@ -98,7 +99,7 @@ STACKED = {"bert": {}, "distilbert": {}, "modern": {"attention.qkv": 3, "feed_fo
 """The tensors of a layer that stack several matrices, and how many, as the encoders cut their products."""
 
 
-@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+@each_row("family", sections_of(ModelConfig))
 def test_all_matrices_of_a_layer_move_equally_far_however_unequal_their_gradients(family: Any) -> None:
     model = PreTrainingModel(family(size="tiny").resolve(50))
     engine, before, moved = Single(model, MuonConfig(weight_decay=0.0)), copy.deepcopy(model.state_dict()), 0

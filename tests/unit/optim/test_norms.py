@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.rows import each_row
 from torch import Tensor
 
 from bertwright.core.errors import RecipeError
@@ -30,14 +31,14 @@ def test_gradients_longer_than_the_limit_are_divided_by_norm_over_limit() -> Non
     np.testing.assert_allclose(q.grad.numpy(), [0, 1.6], rtol=1e-7)
 
 
-@pytest.mark.parametrize("limit", [5.0, 7.0, 0.0], ids=["at the limit", "within it", "clipping off"])
+@each_row("limit", [5.0, 7.0, 0.0])
 def test_other_gradients_are_left_alone(limit: float) -> None:
     p, q = parameters([3.0, 0.0], [0.0, 4.0])
     assert float(clip_global_norm([p.grad, q.grad], limit)) == 5.0
     assert p.grad.tolist() == [3.0, 0.0] and q.grad.tolist() == [0.0, 4.0]
 
 
-@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+@each_row("bad", [float("inf"), float("nan")])
 def test_a_norm_that_is_not_finite_is_reported_and_touches_nothing(bad: float) -> None:
     p, q = parameters([3.0, bad], [4.0])
     assert not torch.isfinite(clip_global_norm([p.grad, q.grad], 1.0))
@@ -61,7 +62,7 @@ def test_tensors_that_lie_elsewhere_are_taken_at_once(monkeypatch: pytest.Monkey
     assert asked == [2]
 
 
-@pytest.mark.parametrize("loss_scale", [1.0, 1024.0])
+@each_row("loss_scale", [1.0, 1024.0])
 def test_parts_clipped_before_they_are_added_up_follow_the_rule_of_mlcommons(loss_scale: float) -> None:
     """There each rank clips the gradient of the mean over its own examples, and the mean over ranks is taken."""
     random, limit = np.random.default_rng(0), 1.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tests.reference.muon import newton_schulz
+from tests.rows import each_row
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -12,7 +13,7 @@ from bertwright.optim.orthogonal import orthogonalized
 BOTH = [(12, 30), (30, 12), (16, 16), (1, 9), (24, 36), (64, 256)]
 
 
-@pytest.mark.parametrize("shape", BOTH)
+@each_row("shape", BOTH)
 def test_the_iteration_is_that_of_its_singular_values_and_brings_them_near_one(shape: tuple[int, int]) -> None:
     matrix = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     got = orthogonalized(torch.tensor(matrix)).double().numpy()
@@ -23,8 +24,8 @@ def test_the_iteration_is_that_of_its_singular_values_and_brings_them_near_one(s
     assert orthogonalized(torch.tensor(matrix)).dtype == torch.float32
 
 
-@pytest.mark.parametrize("shape", [(48, 192), (192, 48), (48, 48)])
-@pytest.mark.parametrize("decades", [0, 3, 6, 20])
+@each_row("shape", [(48, 192), (192, 48), (48, 48)])
+@each_row("decades", [0, 3, 6, 20])
 def test_small_singular_values_cost_no_more_than_a_thousandth(shape: tuple[int, int], decades: int) -> None:
     """Of gradients most singular values are small, and their squares are below the rounding of the Gram matrix."""
     random, rank = np.random.default_rng(decades), min(shape)
@@ -35,7 +36,7 @@ def test_small_singular_values_cost_no_more_than_a_thousandth(shape: tuple[int, 
     assert np.linalg.norm(got - expected) < 1e-3 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("shape", [(40, 160), (40, 40)])
+@each_row("shape", [(40, 160), (40, 40)])
 def test_a_matrix_of_rank_one_keeps_its_direction(shape: tuple[int, int]) -> None:
     expected = newton_schulz(np.ones(shape))
     got = orthogonalized(torch.ones(shape)).double().numpy()

@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
+from tests.rows import each_row
 
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
@@ -59,8 +60,8 @@ def test_a_warm_up_that_begins_before_the_phase_is_mlperfs_to_the_last_bit_of_fl
     assert wanted[0] == pytest.approx(peak * 77 / 287) and on_the_way.sum() == 210
 
 
-@pytest.mark.parametrize("schedule", ["linear", "poly", "constant", "cosine", "wsd"])
-@pytest.mark.parametrize(("total", "warmup"), [(10, 0), (10, 1), (10, 3), (10, 3.4), (10, 10), (1, 0), (1, 1)])
+@each_row("schedule", ["linear", "poly", "constant", "cosine", "wsd"])
+@each_row(("total", "warmup"), [(10, 0), (10, 1), (10, 3), (10, 3.4), (10, 10), (1, 0), (1, 1)])
 def test_no_update_is_wasted_and_the_peak_is_reached_once_warm(schedule: str, total: int, warmup: float) -> None:
     curve = rates(schedule, total, warmup, 0.5)
     assert all(0 < rate <= 0.5 for rate in curve)
@@ -88,7 +89,7 @@ def test_wsd_by_hand() -> None:
     assert rates(early, 10, 2)[5:] == pytest.approx([1, 1, 1 - 0.25**0.5, 1 - 0.5**0.5, 1 - 0.75**0.5])
 
 
-@pytest.mark.parametrize("shape", ["linear", "1-sqrt"])
+@each_row("shape", ["linear", "1-sqrt"])
 def test_a_phase_of_decay_alone_has_the_rates_of_the_end_of_a_whole_one(shape: str) -> None:
     whole = rates({"kind": "wsd", "decay": 0.25, "shape": shape}, 40, 4)
     assert whole[30:] == pytest.approx(rates({"kind": "wsd", "decay": 1.0, "shape": shape}, 10, 0))

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 from typer.testing import CliRunner
 
 from bertwright.cli.app import app
@@ -20,7 +20,7 @@ def facts(*words: str) -> dict[str, Any]:
     return json.loads(result.output) if result.output else {}
 
 
-@pytest.mark.parametrize("name", titles("recipe"))
+@each_row("name", titles("recipe"))
 def test_check_and_plan_agree_on_the_memory_of_training(name: str, tmp_path: Path) -> None:
     compared = 0
     for where, place in PLACES.items():

@@ -6,6 +6,7 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
@@ -54,7 +55,7 @@ def test_compiled_calls_are_fewer() -> None:
     assert compiled(1.0) == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize(("sequences", "mean"), [(1, 90), (8, 90), (64, 90), (64, 65), (256, 120)])
+@each_row(("sequences", "mean"), [(1, 90), (8, 90), (64, 90), (64, 65), (256, 120)])
 def test_lengths_are_counted_as_drawing_them_does(sequences: int, mean: int) -> None:
     """Full sequences, and all others of any length alike with the rest of the probability."""
     longest, rng = 128, random.Random(sequences)

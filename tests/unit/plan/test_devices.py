@@ -1,6 +1,7 @@
 """What a device of a plan is given, and which numbers of it a forecast uses."""
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.check.work import UNKNOWN_MEMORY
 from bertwright.core.errors import RecipeError
@@ -33,7 +34,7 @@ def test_a_v100_has_float16_alone_and_computes_the_rest_in_float32() -> None:
     assert v100.speed("fp32") == pytest.approx(0.8 * 15.7e12, rel=2e-3) and v100.speed("fp16") > 5 * v100.speed("fp32")
 
 
-@pytest.mark.parametrize("name", gpus())
+@each_row("name", gpus())
 def test_every_gpu_is_found_by_the_words_of_its_driver_and_gets_the_memory_that_was_measured(name: str) -> None:
     words, device = gpus()[name]
     found = gpu_of_driver(f"NVIDIA {words}", 7e9)
@@ -62,7 +63,7 @@ def test_a_name_is_corrected_or_all_are_listed() -> None:
     assert all(name in str(error.value) for name in gpus())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "fp32", "half", "slow"),
     [
         ({"avx2", "avx512f", "avx512_bf16", "amx_bf16"}, 62, 600, None),
@@ -88,7 +89,7 @@ def test_a_core_is_as_fast_as_its_best_instructions(
     assert device.speed("bf32") == pytest.approx(4 * (half / 2 if half else fp32) * 1e9 * 0.9)
 
 
-@pytest.mark.parametrize(("isa", "most"), [("avx2", 200e9), ("avx512", 200e9), ("avx512_bf16", 200e9), ("amx", 307e9)])
+@each_row(("isa", "most"), [("avx2", 200e9), ("avx512", 200e9), ("avx512_bf16", 200e9), ("amx", 307e9)])
 def test_cores_share_the_bandwidth_of_their_socket(isa: str, most: float) -> None:
     few, many = processor(4, 8e9, isa), processor(64, 8e9, isa)
     assert (few.bandwidth, few.link, few.watts) == (80e9, 16e9, 24)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
@@ -45,7 +46,7 @@ def test_what_is_left_is_without_scratch(load: Load) -> None:
     assert all((found[stage] or 0) <= (most[stage] or 0) for stage in most)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("overrides", "kept"),
     [
         (["train.keep_checkpoints=3"], 3),  # three steps, each of which is saved

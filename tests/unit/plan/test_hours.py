@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import Data, read_data
@@ -23,7 +24,7 @@ def time_of(recipe: Recipe, step: float = 2.0, heldout: dict[str, int] | None = 
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("every", "steps", "often"), [(3, 9, 3), (3, 10, 4), (100, 9, 1), (0, 9, 9), (0, 10, 10), (0, 1000, 10), (0, 25, 9)]
 )
 def test_what_happens_every_so_many_steps_happens_at_the_end_too(every: int, steps: int, often: int) -> None:

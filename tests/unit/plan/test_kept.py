@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe, RunFolder, run
 from bertwright.core.files import read_json, sha256_of
@@ -55,7 +56,7 @@ def test_only_training_has_a_forecast(load: Load, tmp_path: Path, trained: Path)
     assert plan and plan["basis"] == "examples" and set(plan["hours"]) == {"train", "evaluate", "export"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("low", "high", "line"),
     [
         (0.005, 0.02, "forecast: 18.0 s to 1 min 12 s, 1.5 GB of memory"),

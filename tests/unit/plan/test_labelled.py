@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 from tests.unit.test_classification import recipe, texts
 
 from bertwright import Recipe, run
@@ -45,7 +46,7 @@ def test_a_part_that_was_read_stands_for_its_whole_file(tmp_path: Path, monkeypa
     assert found.deviation == pytest.approx(6 * math.sqrt(0.97 * 0.03))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("longest", "tokens"),
     [((23, 9), 8), ((23, 25), 9), ((23, 900), 16), ((23, None), 16)],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
@@ -103,7 +104,7 @@ def test_a_plan_is_for_the_ranks_that_torchrun_starts() -> None:
     assert found and machine_of(found).each == 4
 
 
-@pytest.mark.parametrize("key", ["accelerators", "vm_size", "gpus"])
+@each_row("key", ["accelerators", "vm_size", "gpus"])
 def test_a_name_of_a_machine_type_needs_its_number_of_gpus(key: str) -> None:
     with pytest.raises(RecipeError, match="gpus = 8"):
         given({key: "all", "hardware": {"gpu": "h100"}})

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
@@ -55,7 +56,7 @@ def test_a_micro_batch_that_is_searched_for_fits_into_the_limit_of_the_recipe(lo
         assert plan["memory_bytes"] <= 1e9 * (limit or 80)
 
 
-@pytest.mark.parametrize(("gpu", "sequences"), [(True, 4), (False, 16)])
+@each_row(("gpu", "sequences"), [(True, 4), (False, 16)])
 def test_batches_are_32_bytes_a_token(gpu: bool, sequences: int, load: Load) -> None:
     """A GPU holds one micro-batch of 4; a processor the step's 8 sequences, and as many that are drawn ahead."""
     recipe = load()
@@ -73,7 +74,7 @@ def test_weights_and_gradients_are_float32_and_an_average_is_a_copy(load: Load) 
     assert second.weights == first.weights + 4 * parameters
 
 
-@pytest.mark.parametrize(("gpu", "precision", "other"), [("v100", "bf16", "fp16"), ("k80", "fp16", "fp32")])
+@each_row(("gpu", "precision", "other"), [("v100", "bf16", "fp16"), ("k80", "fp16", "fp32")])
 def test_a_precision_without_a_unit_is_refused_with_one_that_has(
     gpu: str, precision: str, other: str, load: Load
 ) -> None:
@@ -90,7 +91,7 @@ def test_a_precision_without_a_unit_is_refused_with_one_that_has(
     assert cpu["phases"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("overrides", "hardware", "kernel"),
     [
         ([], HardwareConfig(), "sequences"),

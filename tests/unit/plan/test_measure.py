@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.reference.teachers import write_stock
+from tests.rows import each_row
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
 
@@ -145,7 +146,7 @@ def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> Non
     assert batch.max_row == lengths.max() <= work.phase.length
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mean", "sequences", "expected"),
     [
         (128, 3, [128, 128, 128]),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.golden.plan.plans import PLANS, ROOT, planned
+from tests.rows import each_row
 
 from bertwright import Recipe, RunFolder
 from bertwright.check.known_data import read_data
@@ -45,7 +46,7 @@ def test_steps_are_those_that_training_resolves(trained: Path, load: Load, lengt
     assert work.mean_length == pytest.approx(phase.loader.mean_tokens, abs=0.01)
 
 
-@pytest.mark.parametrize("key", ["train.attention=padded", "train.checkpoint_activations=true", "train.averaging=ema"])
+@each_row("key", ["train.attention=padded", "train.checkpoint_activations=true", "train.averaging=ema"])
 def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> None:
     recipe = load(key)
     for ranks in (1, 2):
@@ -79,7 +80,7 @@ def test_what_hours_end_is_not_counted_as_trained(load: Load) -> None:
         assert phase[name] == pytest.approx(whole[name] * phase["steps"] / whole["steps"], abs=1)  # type: ignore[literal-required]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("driver", "name"), [("NVIDIA A10G", "a10"), ("NVIDIA RTX A1000", None), ("NVIDIA L40", None), ("NVIDIA L4", "l4")]
 )
 def test_a_gpu_is_known_by_whole_words_of_its_driver(driver: str, name: str | None) -> None:
@@ -129,12 +130,12 @@ def test_a_sum_over_ranks_takes_what_a_ring_sends() -> None:
     assert straggling(1) == 0 and straggling(64) == pytest.approx(0.01 * math.sqrt(2 * math.log(64)))
 
 
-@pytest.mark.parametrize("name", PLANS)
+@each_row("name", PLANS)
 def test_the_text_is_the_kept_one(name: str) -> None:
     assert planned(name) == (ROOT / f"{name}.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", PLANS)
+@each_row("name", PLANS)
 def test_the_text_fits_a_terminal_of_80_columns(name: str) -> None:
     assert max(map(len, planned(name, 80).splitlines())) <= 80
 
@@ -168,7 +169,7 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert PLAN.validate_python(printed)["parameters"] == Recipe.load("demo").network().parameters
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         (None, "cannot read the place {path}: "),
@@ -224,7 +225,7 @@ def test_a_run_of_another_recipe_says_nothing(load: Load, trained: Path) -> None
     assert "vocab" not in hours and {"examples", "train"} <= set(hours)
 
 
-@pytest.mark.parametrize("name", shipped("place"))
+@each_row("name", shipped("place"))
 def test_every_place_that_comes_with_the_package_can_be_planned_for(name: str) -> None:
     assert read_place(name).machine.device.memory > 0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.known_data import read_data
@@ -107,7 +108,7 @@ def error(row: Published) -> float:
     return predicted(row) / row.together - 1
 
 
-@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.name)
+@each_row("row", PUBLISHED)
 def test_published_points_are_met_within_a_tenth(row: Published) -> None:
     assert abs(error(row)) <= 0.10
 
@@ -116,7 +117,7 @@ def test_the_point_that_is_not_met_is_said() -> None:
     assert 0.2 < error(OUTSIDE) < 0.3
 
 
-@pytest.mark.parametrize("row", FASTER, ids=lambda row: row.name)
+@each_row("row", FASTER)
 def test_gpus_faster_than_the_one_alone_are_underestimated(row: Published) -> None:
     assert row.together / row.gpus > row.alone and -0.20 < error(row) < -0.08
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.work import PhaseWork
@@ -49,7 +50,7 @@ def test_an_unknown_stage_is_left_out_unless_it_is_the_training() -> None:
     assert spent({"export": 1800.0})["total_hours"] == 0.5, "the training is finished"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "done"),
     [
         ([], []),

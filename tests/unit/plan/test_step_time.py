@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.work import PhaseWork
@@ -145,7 +146,7 @@ def test_a_measurement_replaces_passes_and_update(load: Load) -> None:
     assert ranks.compute == 2.0 and ranks.wait == straggling(2)
 
 
-@pytest.mark.parametrize(("each", "cores", "speed"), [(1, 4, 2), (1, 1, 1), (2, 4, 1), (2, 16, 4)])
+@each_row(("each", "cores", "speed"), [(1, 4, 2), (1, 1, 1), (2, 4, 1), (2, 16, 4)])
 def test_a_rank_draws_its_sequences_with_half_of_its_cores(each: int, cores: int, speed: float, load: Load) -> None:
     """60,000 sequences of 128 tokens a second on a core; the small recipe has 8 of 16 in a step."""
     recipe = load()
@@ -153,7 +154,7 @@ def test_a_rank_draws_its_sequences_with_half_of_its_cores(each: int, cores: int
     assert found.loader == pytest.approx(8 / each * 16 / 128 / 60_000 / speed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("engine", "factor"),
     [
         ("auto", 4),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.rows import each_row
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertwright import Recipe
@@ -29,7 +30,7 @@ def seconds(recipe: Recipe, device: Device, each: int = 1) -> float:
     return update_seconds(recipe.network(), recipe.train, recipe.optim, machine)
 
 
-@pytest.mark.parametrize("kind", ["bert", "modern"])
+@each_row("kind", ["bert", "modern"])
 def test_muons_operations_are_those_that_torch_counts(kind: str) -> None:
     network = BertModelConfig(size="tiny").resolve(50) if kind == "bert" else ModernModelConfig(size="tiny").resolve(50)
     assert ITERATIONS == 5

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from tests.rows import each_row
 from tests.unit.report.conftest import written
 
 from bertwright.core.numbers import duration, large
@@ -8,7 +9,7 @@ from bertwright.page.chart import Chart, Series, figure, thinned, ticks
 from bertwright.page.table import number, percent
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("low", "high", "expected"),
     [
         (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),

@@ -1,6 +1,7 @@
 """Numbers and forms of the page at their edges; text of others is never markup."""
 
 import pytest
+from tests.rows import each_row
 from tests.unit.report.conftest import written
 
 from bertwright.core.numbers import duration, large
@@ -10,7 +11,7 @@ from bertwright.page.table import bar, definitions, number, operations, percent,
 EVIL = "<script>\"'&"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "text"),
     [
         (0, "0.0 s"),
@@ -28,7 +29,7 @@ def test_a_duration_has_no_sixtieth_second_or_minute(seconds: float, text: str) 
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (0, "0"),
@@ -49,7 +50,7 @@ def test_large_counts_have_a_unit(value: float, text: str) -> None:
     assert large(value) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"), [(1.0, "1"), (-3, "-3"), (1e-5, "1e-05"), (1000.4, "1,000"), (10**15, "1,000,000,000,000,000")]
 )
 def test_whole_numbers_have_no_fraction(value: float, text: str) -> None:
@@ -85,7 +86,7 @@ def test_a_row_of_another_length_is_a_fault_of_ours() -> None:
         table(("a", "b"), [("only one",)])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tera", "shown"),
     [(45_600.0, "45.6 PFLOP"), (1.0, "1 TFLOP"), (0.25, "250 GFLOP"), (2.5e-5, "25 MFLOP"), (3e11, "300 ZFLOP")],
 )

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.evaluate.config import GAP
 from bertwright.sample import SAMPLE, SMALL
@@ -69,7 +69,7 @@ def test_sizes() -> None:
     assert len(plain().encode()) > 1_800_000 and len(pages(SAMPLE)) > 1300 and len(pages(SMALL)) > 120
 
 
-@pytest.mark.parametrize("path", [SAMPLE, SMALL], ids=["full", "small"])
+@each_row("path", [SAMPLE, SMALL])
 def test_streams_as_in_a_multistream_dump(path: Path) -> None:
     head, *blocks, tail = streams(path)
     assert head.startswith("<mediawiki ") and head.rstrip().endswith("</siteinfo>") and tail == "</mediawiki>\n"
@@ -123,7 +123,7 @@ def demo_lines() -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("line", demo_lines())
+@each_row("line", demo_lines())
 def test_the_demo_asks_for_words_of_the_sample_in_sentences_it_does_not_have(line: str) -> None:
     before, word, after = GAP.split(line)
     assert Counter(re.findall(r"\w+", plain()))[word] >= 40

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from tools.sample import english, world
@@ -63,7 +64,7 @@ def test_a_word_is_linked_once_and_its_ending_stays_outside() -> None:
     assert text.count("[[juhász]]nak") == 1
 
 
-@pytest.mark.parametrize("language", [HUNGARIAN, ENGLISH], ids=lambda language: language.code)
+@each_row("language", [HUNGARIAN, ENGLISH])
 def test_every_pattern_can_be_filled(language: Language) -> None:
     made = grammar(language)
     lines = patterns(language.code)
@@ -95,12 +96,12 @@ PLURALS = {
 }
 
 
-@pytest.mark.parametrize(("word", "plural"), PLURALS.items())
+@each_row(("word", "plural"), PLURALS.items())
 def test_english_plurals(word: str, plural: str) -> None:
     assert english.suffixed(word, "s") == plural
 
 
-@pytest.mark.parametrize(("word", "article"), [("owl", "an"), ("fox", "a"), ("hour", "an"), ("useful", "a")])
+@each_row(("word", "article"), [("owl", "an"), ("fox", "a"), ("hour", "an"), ("useful", "a")])
 def test_english_articles(word: str, article: str) -> None:
     assert english.article(word) == article
 

@@ -1,6 +1,6 @@
 """The endings against forms written out by hand, as a dictionary of Hungarian gives them."""
 
-import pytest
+from tests.rows import each_row
 
 from tools.sample.hungarian import article, harmony, irregular, suffixed
 
@@ -30,7 +30,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("word", "suffix", "form"), CASES)
+@each_row(("word", "suffix", "form"), CASES)
 def test_forms(word: str, suffix: str, form: str) -> None:
     assert suffixed(word, suffix) == form
 
@@ -51,7 +51,7 @@ def test_every_exception_is_one() -> None:
         assert forms != (plural, accusative, standing or forms[2]), word
 
 
-@pytest.mark.parametrize(("word", "kind"), [("ház", "back"), ("kert", "front"), ("tükör", "round"), ("gyík", "back"),
+@each_row(("word", "kind"), [("ház", "back"), ("kert", "front"), ("tükör", "round"), ("gyík", "back"),
                                             ("sofőr", "round"), ("november", "front"), ("kávé", "back")])  # fmt: skip
 def test_harmony(word: str, kind: str) -> None:
     assert harmony(word) == kind

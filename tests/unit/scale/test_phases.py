@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.scale.phases import scaled_phases
 from bertwright.train.settings.phase_config import PhaseConfig
@@ -35,7 +35,7 @@ def changed(given: PhaseConfig, replaced: dict[str, Any]) -> PhaseConfig:
     return PhaseConfig.model_validate(values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "short"),
     [
         ((7038, 1563), (10, 2)),  # NVIDIA's phases: 9.8 and 2.2
@@ -51,7 +51,7 @@ def test_twelve_steps_are_shared_as_the_steps_were(steps: tuple[int, ...], short
     assert tuple(each["steps"] for each in scaled(*(phase(steps=n) for n in steps))) == short
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("length", "planned"),
     [({"samples": 640_000}, 10_000), ({"tokens": 640_000 * 128}, 10_000), ({"epochs": 3.0}, 12), ({"samples": 3}, 1)],
 )
@@ -71,7 +71,7 @@ def test_the_largest_batch_has_2048_tokens_and_the_others_keep_their_ratio() -> 
     assert [each["batch"] for each in scaled(phase(batch=2, length=4096))] == [1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "wanted"),
     [
         ({"warmup": 20}, {"warmup": 2}),
@@ -92,7 +92,7 @@ def test_parts_of_a_phase_keep_their_share(keys: dict[str, Any], wanted: dict[st
     assert changed(given, found).steps == 12
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "wanted"),
     [
         ({"micro_batch": 32}, {"micro_batch": 8}),  # half of the batch of 16: gradients are still accumulated
@@ -131,7 +131,7 @@ def test_data_are_replaced_by_what_is_built_in() -> None:
     assert "data" not in found and "quarantine" not in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("warmup", "before", "scaled_warmup", "scaled_before"),
     [
         (50, 25, 6, 3),
@@ -150,7 +150,7 @@ def test_a_warm_up_that_begins_before_the_first_step_does_so_at_a_tiny_scale(
     assert "schedule.warmup_before" not in scaled(phase(warmup=50, schedule="poly_nvidia"))[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rate", "wanted"),
     [
         ([[0, 0.3], [50, 0.2]], [[0, 0.3], [6, 0.2]]),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.verdict import Verdict
@@ -87,7 +88,7 @@ def able(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
     return verdicts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("train", "replaced"),
     [
         ({}, {}),
@@ -148,7 +149,7 @@ def test_what_this_machine_refuses_is_replaced_with_the_reason_and_a_warning_is_
     assert found["train.graph"].value is None and "disk" not in found and "train.attention" not in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "said"),
     [
         (True, "true"),

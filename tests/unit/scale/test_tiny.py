@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.scale.tiny import load_tiny
@@ -102,7 +103,7 @@ def test_a_recipe_without_a_corpus_has_one_then(tmp_path: Path) -> None:
     assert recipe.corpus is not None and recipe.texts is None and recipe.train.phases[0].steps == 12
 
 
-@pytest.mark.parametrize(("task", "warmup"), [("cola", 7), ("mnli", 1)])
+@each_row(("task", "warmup"), [("cola", 7), ("mnli", 1)])
 def test_a_warm_up_in_steps_keeps_its_share_of_epochs_over_a_task_of_glue(task: str, warmup: int) -> None:
     """500 of 836 steps of 1,024 sentences: CoLA has 8,551 (MNLI: of 38,350 steps)."""
     recipe, _ = load_tiny("azure-glue", [f"train.objective.task={task}"])
@@ -118,7 +119,7 @@ def test_a_warm_up_whose_share_nobody_knows_is_the_usual_one(file: Path) -> None
     assert line in replaced
 
 
-@pytest.mark.parametrize("preset", tomllib.loads(find_shipped("recipe", "mlperf-large").read_text())["presets"])
+@each_row("preset", tomllib.loads(find_shipped("recipe", "mlperf-large").read_text())["presets"])
 def test_every_preset_of_a_shipped_recipe_has_a_tiny_scale(preset: str) -> None:
     """Their schedules begin a warm-up before the first step."""
     recipe, _ = load_tiny("mlperf-large", [f"preset={preset}"])

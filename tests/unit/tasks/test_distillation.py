@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.reference.batches import random_batch
 from tests.reference.teachers import write_stock
+from tests.rows import each_row
 from torch import nn
 from transformers import AutoModelForMaskedLM
 
@@ -70,8 +71,8 @@ def softmax(x: Any) -> Any:
     return e / e.sum(-1, keepdims=True)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("temperature", [1.0, 2.0, 0.5])
+@each_row("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@each_row("temperature", [1.0, 2.0, 0.5])
 def test_the_soft_term_is_the_cross_entropy_with_the_teachers_probabilities(
     temperature: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,9 +142,9 @@ def test_without_compared_layers_any_module_with_the_outputs_of_the_network_is_t
     assert all(number(found[name].loss_sum) == number(plain[name].loss_sum) for name in plain)
 
 
-@pytest.mark.parametrize("teacher", [bert(4), bert(3, pairs=True), modern(), distilbert(3)], ids=lambda c: c.family)
-@pytest.mark.parametrize("student", [bert(2), modern(2), distilbert(2)], ids=lambda c: c.family)
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
+@each_row("teacher", [bert(4), bert(3, pairs=True), modern(), distilbert(3)])
+@each_row("student", [bert(2), modern(2), distilbert(2)])
+@each_row("kernel", ["sequences", "padded"])
 def test_every_family_teaches_every_other_what_transformers_makes_of_the_folder(
     teacher: NetworkConfig, student: NetworkConfig, kernel: Any, tmp_path: Path
 ) -> None:

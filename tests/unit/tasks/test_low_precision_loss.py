@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.tasks import terms as kept_gradient
 from bertwright.tasks.distillation.objective import SoftTerm
@@ -16,8 +17,8 @@ def formula(logits: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -
     return ((wide.logsumexp(1) - right) * weight[:, 0]).sum(), (wide.softmax(1) - one_hot) * weight
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("number", [0, 1, 7, 8, 9])
+@each_row("dtype", [torch.bfloat16, torch.float16])
+@each_row("number", [0, 1, 7, 8, 9])
 def test_sum_and_gradient_are_those_of_the_formula(
     number: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,7 +54,7 @@ LAST_DIGIT, SMALLEST = 2.0**-11, 2.0**-24
 """Half of the last of float16's digits, and its smallest number."""
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.0**14, 2.0**20])
+@each_row("scale", [1.0, 2.0**14, 2.0**20])
 def test_in_float16_a_scaled_loss_brings_back_the_gradients_of_a_whole_vocabulary(scale: float) -> None:
     """Rounded when it is kept and when it is given, and never to zero for want of a scale that came later."""
     random = torch.Generator().manual_seed(5)
@@ -68,7 +69,7 @@ def test_in_float16_a_scaled_loss_brings_back_the_gradients_of_a_whole_vocabular
     assert not lost.any() and ((gradient[weights > 0] != 0).double().mean() > 0.99) == (scale > 1)
 
 
-@pytest.mark.parametrize("temperature", [0.25, 2.0])
+@each_row("temperature", [0.25, 2.0])
 def test_in_float16_answers_that_are_nearly_the_teachers_still_teach(temperature: float) -> None:
     random = torch.Generator().manual_seed(6)
     logits = (3 * temperature * torch.randn(4, WORDS, generator=random)).half().requires_grad_()
@@ -99,7 +100,7 @@ def test_rows_of_any_size_are_kept_and_given_back() -> None:
         assert given[5, 0].isnan()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@each_row("dtype", [torch.float32, torch.bfloat16])
 def test_other_precisions_keep_their_rows_as_they_are(dtype: torch.dtype) -> None:
     kept, rows = KeptGradient(torch.zeros(2, 3, dtype=dtype)), torch.randn(2, 3)
     kept.keep(slice(0, 2), rows)

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.tasks.classification.scores import of_classes, of_numbers
 
@@ -34,7 +35,7 @@ def rank(values: list[float]) -> list[float]:
     return [sum(v < x for v in values) + (sum(v == x for v in values) + 1) / 2 for x in values]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_row("seed", range(5))
 def test_of_two_classes(seed: int) -> None:
     random = np.random.default_rng(seed)
     right = random.integers(0, 2, 40)
@@ -45,7 +46,7 @@ def test_of_two_classes(seed: int) -> None:
     assert found["matthews"] == pytest.approx(phi(guessed.tolist(), right.tolist()), rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each_row("seed", range(3))
 def test_of_three_classes(seed: int) -> None:
     random = np.random.default_rng(seed)
     right, guessed = random.integers(0, 3, 50), random.integers(0, 3, 50)

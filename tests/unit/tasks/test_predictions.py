@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.store import Store
@@ -45,7 +46,7 @@ class Sentences(Store):
             object.__setattr__(self, name, value)
 
 
-@pytest.mark.parametrize("word", ["híd", "молоко", "עברית", "हिन्दी"])
+@each_row("word", ["híd", "молоко", "עברית", "हिन्दी"])
 def test_a_gap_is_a_token_in_any_script_and_keeps_its_word(tokenizer: Tokenizer, word: str) -> None:
     question = cloze_question(f"the [MASK={word}] .", tokenizer, 16)
     assert question.gold == word and question.text == "the [MASK] ."
@@ -99,7 +100,7 @@ def test_no_more_than_asked_and_the_same_every_time(tokenizer: Tokenizer) -> Non
     assert heldout_questions(Sentences(), tokenizer, 4, 64) == []
 
 
-@pytest.mark.parametrize("training", [True, False])
+@each_row("training", [True, False])
 def test_answers_are_words_of_the_vocabulary_and_the_model_stays_as_it_was(
     tokenizer: Tokenizer, training: bool
 ) -> None:
@@ -126,6 +127,6 @@ def test_nothing_asked_is_nothing_answered(tokenizer: Tokenizer) -> None:
     assert answer(None, [], tokenizer) == []  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["", " ", "東京", "a  b", "( [MASK] )"])
+@each_row("text", ["", " ", "東京", "a  b", "( [MASK] )"])
 def test_text_without_certain_blanks_stays(text: str) -> None:
     assert readable(text).replace(" ", "") == text.replace(" ", "")

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.reference.teachers import write_stock
+from tests.rows import each_row
 from tests.unit.tasks.test_distillation import bert, distilbert, modern, network
 
 from bertwright.core.errors import ArtifactError, RecipeError
@@ -23,7 +24,7 @@ from bertwright.tasks.distillation.teacher_fit import misfits
 from bertwright.vocab.config import VocabConfig
 
 
-@pytest.mark.parametrize("config", [bert(2), bert(2, pairs=True), modern(2), distilbert(2)], ids=lambda c: c.title)
+@each_row("config", [bert(2), bert(2, pairs=True), modern(2), distilbert(2)])
 def test_a_folder_as_transformers_writes_it_is_read_with_its_heads(config: Any, tmp_path: Path) -> None:
     model = network(config, 1)
     folder = write_stock(tmp_path / "stock", model)
@@ -96,7 +97,7 @@ def test_what_is_no_teacher_is_told_what_would_be(tmp_path: Path) -> None:
     assert f"is a run folder; give its {tmp_path / 'run' / 'train'}, once it is finished" in refusal(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "sentence"),
     [
         (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.tasks.classification.section import ClassificationSection
@@ -39,7 +39,7 @@ def said(scores: dict[str, Any], **changes: Any) -> str:
     return section.verdict(scores | changes).replace("\u00a0", " ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "begins"),
     [
         ({}, "A good model of its kind of text. Its first guess is right for 62.8 % of the masked tokens, where the"),
@@ -66,7 +66,7 @@ def test_repeated_text_is_said_beside_the_score() -> None:
 RIGHT = "right for 60 % of 1,000 held-out texts, where always answering “neg” would be right for 60 %."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "wanted"),
     [
         ({}, "The model clearly beats a constant answer: it is right for 90 % of 1,000 held-out texts, where always"),
@@ -95,7 +95,7 @@ def test_before_the_stage_evaluate_nothing_is_invented() -> None:
     assert not by_chance(scores)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "wanted"),
     [
         ({}, "The model clearly beats a constant answer: its mean squared error on 1,000 held-out texts is 1.000, that "
@@ -121,7 +121,7 @@ def test_one_answer_is_one_class_or_numbers_that_hardly_differ() -> None:
 COUNTS = {"parameters": 1_021_000, "hours": 0.0333}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "language", "labels", "wanted"),
     [
         ({}, "hu", (), "Hungarian BERT of 1.02 M weights, trained for 2 minutes"),

@@ -59,6 +59,24 @@ def test_a_start_of_which_nothing_is_said_is_refused(tmp_path: Path) -> None:
         state_of(written(tmp_path / "step-000000014", values))
 
 
+def test_a_checkpoint_of_before_operations_were_counted_goes_on_without_a_count(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "flops"}
+    state = state_of(written(tmp_path / "step-000000014", values))
+    assert state == replace(STOOD, flops=None)
+    assert state_of(written(tmp_path / "again" / "step-000000014", asdict(state))).flops is None
+
+
+def test_a_checkpoint_of_before_losses_were_judged_goes_on_without_any(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "losses"}
+    assert state_of(written(tmp_path / "step-000000014", values)) == STOOD
+
+
+def test_a_checkpoint_of_before_ends_were_recorded_goes_on_with_the_planned_ones(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "ended"}
+    state = state_of(written(tmp_path / "step-000000014", values))
+    assert state == replace(STOOD, ended=()) and state.ends == (10, 8)
+
+
 def test_the_ends_are_the_recorded_ones_and_else_the_planned_ones() -> None:
     assert STOOD.ends == (7, 8)
     assert replace(STOOD, phase_end=True).ends == (7, 4), "this step was the last"
@@ -107,3 +125,8 @@ def test_a_dropped_update_counts_as_drawn_and_not_as_applied() -> None:
 
 def test_scores_are_of_one_step_alone() -> None:
     assert STOOD.advanced(applied=True, sequences=1, tokens=1, seconds=0.0, scale=None).heldout == {}
+
+
+def test_a_checkpoint_of_before_scoring_could_be_cut_short_was_scored(tmp_path: Path) -> None:
+    values = {key: value for key, value in asdict(STOOD).items() if key != "unscored"}
+    assert state_of(written(tmp_path / "step-000000014", values)) == STOOD

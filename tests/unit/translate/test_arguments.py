@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.arguments import settings
@@ -41,7 +42,7 @@ def refused(line: str, variables: dict[str, str] | None = None, **keys: Any) -> 
     return str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "wanted"),
     [
         ("--batch 64", {"batch": 64}),
@@ -103,7 +104,7 @@ def test_variables_are_options_of_scripts_and_of_programs_that_read_them() -> No
     assert "--IN" in refused("--IN d")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         ("--batch many", ["batch many", "whole number"]),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_cli import followed, submission, unfollowed
@@ -19,7 +20,7 @@ def translated(script: str, folder: Path) -> Translation:
     return translate(followed(of_script(script), folder), strict=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "file"),
     [
         ("az ml job create --file job.yml", "job.yml"),
@@ -54,7 +55,7 @@ def test_a_value_is_set_also_where_the_file_has_no_section(tmp_path: Path) -> No
     assert "workspace" not in made.place
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         ("az ml job create --file none.yml", "line 2: az ml job create: there is no file none.yml here"),

@@ -2,16 +2,14 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.azure_data import inputs, outputs
 
 FOLDER = "azureml://datastores/d/paths/o"
 
 
-@pytest.mark.parametrize(
-    "path", ["azureml:text:1", "azureml:text@latest", FOLDER, "https://host/a.bz2", "abfss://box@account/a"]
-)
+@each_row("path", ["azureml:text:1", "azureml:text@latest", FOLDER, "https://host/a.bz2", "abfss://box@account/a"])
 def test_data_of_the_workspace_is_an_input(path: str) -> None:
     (found,) = inputs("inputs", {"a": {"path": path}})
     assert found.key == "inputs" and found.value == {"a": {"path": path, "type": "uri_folder", "mode": "ro_mount"}}
@@ -32,7 +30,7 @@ def test_values_are_in_the_command_already_and_what_a_step_makes_is_made_here() 
     assert found.value["text"]["path"] == "azureml:text:1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "said"),
     [
         ({"path": "./hdf5/128"}, "inputs.a.path ./hdf5/128: it is not in the workspace; upload it, and add [inputs"),

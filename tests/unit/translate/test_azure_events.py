@@ -1,6 +1,6 @@
 """TensorBoard looks for events where the command of the job writes them, or the translation says that it does not."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.azure_job import of_job
 from bertwright.translate.translation import translate
@@ -29,7 +29,7 @@ def test_a_service_that_shows_another_folder_is_named_with_both() -> None:
     assert remark.startswith("services.board.log_dir logs is not") and "(--tensorboard_log_dir logs/runs)" in remark
 
 
-@pytest.mark.parametrize("shown", ["logs/runs", "logs/runs/", "./logs/runs", "$HOME/runs", "''"])
+@each_row("shown", ["logs/runs", "logs/runs/", "./logs/runs", "$HOME/runs", "''"])
 def test_the_same_folder_and_one_that_only_the_job_knows_are_no_contradiction(shown: str) -> None:
     assert told(shown) == []
 

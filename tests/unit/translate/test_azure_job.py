@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_job import AZUREML, of_job, within
@@ -72,7 +73,7 @@ def test_the_commands_of_a_pipeline_are_one_recipe() -> None:
     assert second["data"] == "run"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("job", "said"),
     [
         ("command: [", "this is not YAML: expected the node content, but found '<stream end>' in line 1. Give"),
@@ -118,7 +119,7 @@ def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
     assert "planted" not in str(caught.value) and "line 2" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "outer", "nodes", "processes", "by"),
     [
         (Launch(1, 4, "torchrun"), Launch(), 1, 4, "torchrun"),
@@ -145,7 +146,7 @@ def test_variables_of_the_file_are_set_before_those_of_the_command() -> None:
     assert (first.variables, second.variables) == ({"A": "1", "B": "x"}, {"A": "0", "B": "x"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("distribution", "processes"),
     [("{type: mpi, process_count_per_instance: 4}", 4), ("{type: PyTorch}", 1), ("{process_count_per_instance: 2}", 2)],
 )
@@ -197,7 +198,7 @@ jobs:
     assert any(each.startswith("settings.force_rerun False: always on") for each in made.unplaced)
 
 
-@pytest.mark.parametrize("style", ["|", ">"])
+@each_row("style", ["|", ">"])
 def test_a_line_is_that_of_the_file(style: str) -> None:
     (block,) = of_job(f"# first\ncommand: {style}\n  run.sh\n")
     (plain,) = of_job("# first\n\ncommand: run.sh\n")

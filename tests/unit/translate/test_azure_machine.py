@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.azure_machine import statements
 
@@ -57,7 +57,7 @@ def test_a_placeholder_for_the_cluster_is_open_and_serverless_is_none() -> None:
     assert keys(compute="serverless") == keys(compute=None) == keys() == {}
 
 
-@pytest.mark.parametrize(("tier", "spot"), [("spot", True), ("Spot", True), ("Standard", None), ("Premium", None)])
+@each_row(("tier", "spot"), [("spot", True), ("Spot", True), ("Standard", None), ("Premium", None)])
 def test_spot_machines_are_serverless_ones(tier: str, spot: bool | None) -> None:
     settings = {"job_tier": tier}
     assert keys(queue_settings=settings).get("spot") is spot
@@ -67,7 +67,7 @@ def test_spot_machines_are_serverless_ones(tier: str, spot: bool | None) -> None
         assert "a cluster has a setting of its own" in left(queue_settings=settings, compute="<name>")[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "wanted"),
     [("managed", "managed"), ("managed_identity", "managed"), ("user_identity", "user_identity"), ("aml_token", None)],
 )
@@ -101,7 +101,7 @@ def test_a_place_gets_no_secret_and_no_variable_that_azure_would_not_replace() -
     assert "contains no secrets" in said[0] and "export it in the place's setup" in said[3]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("job", "said"),
     [
         ({"resources": {"shm_size": "8 GB"}}, "resources.shm_size 8 GB: no key of the place is like it"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.azure_place import azure_keys, needs_machine, unheld
 from bertwright.translate.stated import Statement
@@ -19,7 +19,7 @@ def read(recipe: dict[str, Any], *stated: Statement) -> dict[str, Any]:
     return keys["inputs"].value if keys else {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "below"),
     [
         ("azureml:text:1", None),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.command import Key
 from bertwright.translate.complete import complete
@@ -39,9 +39,7 @@ def test_without_any_phase_it_is_the_first_one_that_was_published() -> None:
     assert all(key.why.startswith("not set") for key in made.phases[0].values())
 
 
-@pytest.mark.parametrize(
-    ("length", "nearest"), [(64, 128), (128, 128), (300, 128), (330, 512), (512, 512), (1024, 512)]
-)
+@each_row(("length", "nearest"), [(64, 128), (128, 128), (300, 128), (330, 512), (512, 512), (1024, 512)])
 def test_a_prepared_length_that_nothing_trains_on_gets_the_nearest_published_numbers(length: int, nearest: int) -> None:
     (made,) = completed(prepared=[phase(length=length)]).phases
     assert values(made) == {"length": length, **PUBLISHED[nearest], "schedule": "poly_nvidia"}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.arguments import settings
@@ -26,7 +27,7 @@ def keys(conversion: Conversion, line: str, **types: Any) -> dict[str, Any]:
     return {key.key: key.value for key in conversion(command, names[0])}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "wanted"),
     [
         ("bert-base-uncased", {"file": "uncased", "lower_case": True, "strip_accents": True}),
@@ -58,7 +59,7 @@ def test_the_rate_of_the_first_moment_comes_first_however_it_is_typed() -> None:
     assert keys(betas, "--opt_lamb_beta_2 0.9 --opt_lamb_beta_1 0.8", **types) == {"optim.betas": [0.8, 0.9]}
 
 
-@pytest.mark.parametrize(("passes", "accumulated", "updates"), [(50, 4, 12), (1, 8, 1), (10, 1, 10)])
+@each_row(("passes", "accumulated", "updates"), [(50, 4, 12), (1, 8, 1), (10, 1, 10)])
 def test_lines_of_the_log_are_counted_in_updates(passes: int, accumulated: int, updates: int) -> None:
     line = f"--log_freq {passes} --gradient_accumulation_steps {accumulated}"
     found = keys(log_every, line, log_freq="float", gradient_accumulation_steps="int")
@@ -73,7 +74,7 @@ def test_a_device_and_its_instructions_are_ours() -> None:
         keys(instructions, "--isa SSE41")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "folder"),
     [
         ("d/128", "d/128"),

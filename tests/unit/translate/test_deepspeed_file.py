@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from typer.testing import CliRunner
 
 from bertwright.cli.app import app
@@ -63,7 +64,7 @@ def test_a_file_that_says_the_same_or_auto_is_no_contradiction() -> None:
     assert told(beside(auto)) == told(beside({"gradient_clipping": None})) == told(beside({})) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value", "said"),
     [
         ("train_micro_batch_size_per_gpu", 64, "64 (--per_device_train_batch_size 93)"),
@@ -124,16 +125,14 @@ def test_keys_that_nothing_reads_are_listed_with_the_reason() -> None:
     assert list(listed) == [f"ds.json: {name}" for name in names] and all(listed.values())
 
 
-@pytest.mark.parametrize("text", ["nothing", "[1]", '{"zero_optimization": {"stage": "x"}}'])
+@each_row("text", ["nothing", "[1]", '{"zero_optimization": {"stage": "x"}}'])
 def test_another_file_is_an_error(text: str) -> None:
     Path("ds.json").write_text(text)
     with pytest.raises(RecipeError, match="--deepspeed ds.json: the file is not a DeepSpeed configuration"):
         translate(of_script(f"torchrun {COMMAND}"), strict=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "stage"), [("ds_config.json", "ZeRO stage 1, as in"), ("ds.json", "no ZeRO stage is")]
-)
+@each_row(("name", "stage"), [("ds_config.json", "ZeRO stage 1, as in"), ("ds.json", "no ZeRO stage is")])
 def test_what_is_assumed_of_a_file_that_is_not_here_is_left_to_the_user(name: str, stage: str) -> None:
     (question,) = translate(of_script(COMMAND.replace("ds.json", name)), strict=False).open
     assert question.startswith(f"--deepspeed {name} is no file here: {stage}")
@@ -147,7 +146,7 @@ def test_the_file_of_a_job_is_in_the_folder_of_its_code(folder: Path) -> None:
         assert len(told(made)) == wanted and len(made.open) == 1 - wanted
 
 
-@pytest.mark.parametrize("inside", ["", "results/"])
+@each_row("inside", ["", "results/"])
 def test_the_results_of_the_autotuner_are_read(inside: str) -> None:
     """From its folder, which has the best configuration beside its other files."""
     tuned = {"train_micro_batch_size_per_gpu": 46, "zero_optimization": {"stage": 2, "overlap_comm": True}}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.arguments import settings
@@ -70,7 +71,7 @@ def test_a_later_phase_goes_on_from_the_one_before_it() -> None:
 A, B, C = ({"path": name, "lines": "sentences"} for name in "abc")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second", "both"),
     [
         (A, B, [A, B]),
@@ -99,7 +100,7 @@ def test_arguments_of_a_script_are_accounted_for_where_nothing_reads_them() -> N
     assert draft.accounts[0].note
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("remark", "line", "fits"),
     [
         ({}, "", True),

@@ -1,11 +1,11 @@
 """Variables of scripts: which are replaced, and where they end words."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.shell import of_script
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "words"),
     [
         ("$OPTS", ("--a", "b", "c", "--d")),

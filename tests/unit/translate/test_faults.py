@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.command import Key
 from bertwright.translate.draft import Draft
@@ -16,19 +16,19 @@ def found(ranks: int = 1, **values: Any) -> list[str]:
     return list(faults(Draft(phases=[phase]), ranks))
 
 
-@pytest.mark.parametrize(("warmup", "drop"), [(0.2843, "15.4%"), (0.128, "6.6%"), (0.5, "29.3%")])
+@each_row(("warmup", "drop"), [(0.2843, "15.4%"), (0.128, "6.6%"), (0.5, "29.3%")])
 def test_the_rate_of_nvidias_schedule_falls_at_the_end_of_the_warm_up(warmup: float, drop: str) -> None:
     """From the peak to the square root of the rest: 1 - sqrt(1 - warmup)."""
     (text,) = found(schedule="poly_nvidia", warmup=warmup)
     assert text.startswith("train.phases.0:") and drop in text
 
 
-@pytest.mark.parametrize("keys", [{"schedule": "poly", "warmup": 0.2843}, {"warmup": 0.2843}])
+@each_row("keys", [{"schedule": "poly", "warmup": 0.2843}, {"warmup": 0.2843}])
 def test_other_schedules_do_not_fall(keys: dict[str, Any]) -> None:
     assert found(**keys) == []
 
 
-@pytest.mark.parametrize("warmup", [0.0, 1, 2000])
+@each_row("warmup", [0.0, 1, 2000])
 def test_without_a_share_the_fall_is_not_known(warmup: float) -> None:
     assert found(schedule="poly_nvidia", warmup=warmup) == []
 

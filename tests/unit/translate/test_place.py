@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.azure_job import AZUREML
 from bertwright.translate.launchers import Launch, strip_launchers
@@ -18,7 +18,7 @@ def left(line: str) -> list[str]:
     return unplaced(strip_launchers(tuple(line.split()))[0], {})
 
 
-@pytest.mark.parametrize("line", ["python x.py", "torchrun --nproc_per_node 1 x.py", "mpirun -n 1 x.py", "bash x.sh"])
+@each_row("line", ["python x.py", "torchrun --nproc_per_node 1 x.py", "mpirun -n 1 x.py", "bash x.sh"])
 def test_a_single_process_needs_no_place(line: str) -> None:
     assert place(line) == {}
 
@@ -35,7 +35,7 @@ def test_several_machines_meet_at_the_address_that_was_said() -> None:
     assert place(f"{front} x.py") == {**both, "rendezvous": "b:9"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "wanted", "unset"),
     [
         ("", "ADDRESS:29500", ""),
@@ -52,7 +52,7 @@ def test_where_machines_meet_is_left_open_if_nothing_says_it(options: str, wante
     assert open_keys(launch) == ({"rendezvous": wanted} if wanted else {})
 
 
-@pytest.mark.parametrize("line", ["torchrun --nproc_per_node 4 x.py", "srun -N 2 x.py", "mpirun x.py", "python x.py"])
+@each_row("line", ["torchrun --nproc_per_node 4 x.py", "srun -N 2 x.py", "mpirun x.py", "python x.py"])
 def test_a_rendezvous_is_asked_for_only_where_a_place_has_one(line: str) -> None:
     assert open_rendezvous(strip_launchers(tuple(line.split()))[0]) == ""
 
@@ -99,13 +99,13 @@ def test_long_and_short_options_of_slurm_are_keys_of_a_place() -> None:
         assert left(f"{line} --mem=64G x.py") == []
 
 
-@pytest.mark.parametrize(("option", "key"), [("-c", "cpus"), ("-t", "time"), ("--mem", "memory"), ("-A", "account")])
+@each_row(("option", "key"), [("-c", "cpus"), ("-t", "time"), ("--mem", "memory"), ("-A", "account")])
 def test_what_only_the_job_knows_is_left_over(option: str, key: str) -> None:
     line = f"srun -N 1 {option} $VALUE x.py"
     assert key not in place(line) and left(line) == [f"{option.lstrip('-')} $VALUE"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "wanted"), [("64G", "64G"), ("180GB", "180G"), ("500m", "500M"), ("2tb", "2T"), ("0", "0"), ("x", "x")]
 )
 def test_memory_is_written_as_a_place_has_it(typed: str, wanted: str) -> None:
@@ -120,7 +120,7 @@ def test_an_option_that_no_key_takes_is_left_over() -> None:
     assert left("mpirun -n 2 python x.py") == left("python x.py") == []
 
 
-@pytest.mark.parametrize("key", ["compute", "vm_size"])
+@each_row("key", ["compute", "vm_size"])
 def test_a_place_of_azure_needs_machines(key: str) -> None:
     known, unset = Statement(f"{key} gpus", key, "gpus"), Statement("compute <name>", "compute", None)
     for stated in ((), (unset,)):

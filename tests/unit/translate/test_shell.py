@@ -1,6 +1,7 @@
 """Shell scripts and launchers in front of commands, as far as they are understood."""
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.launchers import Launch, strip_launchers
@@ -37,7 +38,7 @@ def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
     assert of_words(["A=1"]) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "words", "variables"),
     [
         ("env A=b run.sh C=d", "env run.sh C=d", {"A": "b"}),
@@ -52,7 +53,7 @@ def test_variables_may_follow_what_starts_the_program(line: str, words: str, var
     assert command.words == tuple(words.split()) and command.variables == variables
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         ("run.sh $(nproc)", "line 1: $( needs a shell, but no shell is run. Replace it by its output."),
@@ -66,7 +67,7 @@ def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
     assert str(error.value).startswith(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "nodes", "processes", "rest"),
     [
         ("python3 -u x.py --a", 1, 1, ("x.py", "--a")),
@@ -100,7 +101,7 @@ def test_launchers_say_how_often(line: str, nodes: int, processes: int, rest: tu
     assert (launch.nodes, launch.processes, words) == (nodes, processes, rest)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "uncounted"),
     [
         ("deepspeed x.py", "deepspeed without --num_gpus"),
@@ -125,7 +126,7 @@ def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted
     assert (launch.ranks is None) == (uncounted is not None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         (
@@ -166,7 +167,7 @@ def test_the_machine_is_described_by_every_launcher_in_front() -> None:
     assert strip_launchers(("python", "x.py"))[0].by == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "rest"),
     [
         ("srun -- x.sh -n 3", ("x.sh", "-n", "3")),
@@ -180,13 +181,13 @@ def test_what_follows_the_launcher_is_the_programs(line: str, rest: tuple[str, .
     assert words == rest and launch.nodes == 1 and launch.processes in (1, 2)
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "1.5", "auto", "", "$N"])
+@each_row("count", ["0", "-1", "1.5", "auto", "", "$N"])
 def test_a_number_of_processes_is_a_whole_one_above_0(count: str) -> None:
     with pytest.raises(RecipeError, match="Write the number"):
         strip_launchers(("torchrun", f"--nproc_per_node={count}", "x.py"))
 
 
-@pytest.mark.parametrize("end", [";", "&&", "||", "|", "|&", "&"])
+@each_row("end", [";", "&&", "||", "|", "|&", "&"])
 def test_commands_end_at_an_operator(end: str) -> None:
     assert [command.words for command in of_script(f"a 1 {end} b 2")] == [("a", "1"), ("b", "2")]
 
@@ -240,7 +241,7 @@ def test_a_command_that_srun_does_not_start_is_alone_in_its_job() -> None:
     assert started("python x.py") == Launch()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         ("--nodes=2-4", "#SBATCH --nodes 2-4: the number of processes depends on the machine. Write the number."),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.arguments import settings
 from bertwright.translate.command import Command
@@ -57,7 +57,7 @@ def test_the_launcher_comes_first_and_the_line_is_the_scripts() -> None:
     assert made.variables == {"A": "1"} and passed == {"n", "data"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "condition", "holds"),
     [
         ("8 true", "fp16=true", True),

@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import replace
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.translate.command import Key
 from bertwright.translate.draft import Account
@@ -34,7 +34,7 @@ def made(**changes: Any) -> Translation:
     )
 
 
-@pytest.mark.parametrize("value", [1, 0.006, True, 'a\\b"é', [1, 2], (1, "a"), {"kind": "x", "n": {"m": [1.5]}}, []])
+@each_row("value", [1, 0.006, True, 'a\\b"é', [1, 2], (1, "a"), {"kind": "x", "n": {"m": [1.5]}}, []])
 def test_a_value_reads_back(value: Any) -> None:
     wanted = list(value) if isinstance(value, tuple) else value
     assert tomllib.loads(f"key = {value_text(value)}")["key"] == wanted
@@ -114,7 +114,7 @@ def test_commands_that_only_prepare_are_run_up_to_the_examples() -> None:
     assert start_line(made(phases=()), "r.toml") == "bertwright run r.toml"
 
 
-@pytest.mark.parametrize("control", ["\n", "\r", "\t", "\x0b", "\x1b", "\x7f", "\x85", "\x9b", "\x00"])
+@each_row("control", ["\n", "\r", "\t", "\x0b", "\x1b", "\x7f", "\x85", "\x9b", "\x00"])
 def test_no_word_of_a_command_ends_its_comment(control: str) -> None:
     """A line break in a comment would make the rest of it a key."""
     word = f"a{control}seed = 1"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.optim.schedule import Schedule, learning_rate
@@ -94,7 +95,7 @@ def test_a_schedule_has_the_rates_of_the_original(options: str, warmup: int, tmp
     assert kind != "constant" or made["warmup"] == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "said"),
     [
         ("--label_smoothing_factor 0.1", "--label_smoothing_factor 0.1 has no counterpart: labels are not smoothed"),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
@@ -22,7 +23,7 @@ def translated(line: str) -> Translation:
     return translate(of_words(line.split()))
 
 
-@pytest.mark.parametrize("name", programs())
+@each_row("name", programs())
 def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> None:
     program: Program = programs()[name]
     for option in program.options:
@@ -35,7 +36,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
     assert names <= set(program.options)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         (
@@ -103,7 +104,7 @@ def test_the_11th_argument_of_the_onnx_runtime_script_is_that_of_both_phases() -
     assert any("11th argument" in remark for remark in translation.remarks)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "options", "scale"),
     [
         ("run_pretraining_ort.py", "--fp16 --loss_scale 128", None),
@@ -156,7 +157,7 @@ def test_weights_to_start_from_are_looked_at(tmp_path: Path) -> None:
     assert foreign.sections["model.config"].value == str(stock / "config.json")
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@each_row("stage", [0, 1, 2, 3])
 def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int) -> None:
     (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": stage}}))
     translation = translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
@@ -170,7 +171,7 @@ def test_the_stage_of_a_deepspeed_file_is_the_engine(tmp_path: Path, stage: int)
         translated(f"deepspeed --num_gpus 2 pretrain_glue.py --output_dir o --deepspeed {tmp_path}/ds.json")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("front", "settings"),
     [
         ("", {}),
@@ -210,7 +211,7 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
     assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dump", "language"), [("huwiki-latest-pages.xml.bz2", "hu"), ("/d/be_x_oldwiki-20260101.xml.bz2", "be-x-old")]
 )
 def test_the_language_is_that_of_the_dumps_database(dump: str, language: str) -> None:
@@ -218,7 +219,7 @@ def test_the_language_is_that_of_the_dumps_database(dump: str, language: str) ->
     assert data.sections["corpus.language"].value == language
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "one", "micro"),
     [
         (f"run_pretraining.py {NEEDED} --train_batch_size 64 --gradient_accumulation_steps 2", 64, 32),
@@ -239,7 +240,7 @@ def test_a_batch_of_an_unknown_number_of_processes_is_left_open(command: str, on
     assert counted.phases[0]["batch"].value == 2 * one and not counted.open
 
 
-@pytest.mark.parametrize("action", ["create_hdf5_files", "create_tfrecord_files"])
+@each_row("action", ["create_hdf5_files", "create_tfrecord_files"])
 def test_examples_of_bertprep_have_its_length_if_none_is_given(action: str) -> None:
     command = f"python bertPrep.py --action {action} --dataset wikicorpus_en"
     for words, predictions in (("", 20), (" --max_predictions_per_seq 80", 80)):
@@ -259,8 +260,8 @@ def test_an_action_of_bertprep_that_makes_no_examples_prepares_no_length() -> No
     }
 
 
-@pytest.mark.parametrize("name", programs())
-@pytest.mark.parametrize("every", [False, True])
+@each_row("name", programs())
+@each_row("every", [False, True])
 def test_a_command_of_any_program_is_translated_or_refused(name: str, every: bool) -> None:
     program = programs()[name]
     words = [program.scripts[0]]
@@ -283,7 +284,7 @@ ALONE = [name for name, program in programs().items() if program.phase == "data"
 """Steps of the data that say something of the run; formatting.py says nothing, which is an error."""
 
 
-@pytest.mark.parametrize("name", ALONE)
+@each_row("name", ALONE)
 def test_the_command_for_a_step_of_the_data_alone_works(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,7 +379,7 @@ def test_the_trainers_steps_stand_before_its_epochs() -> None:
         assert {name: key.value for name, key in phase.items() if name in ("steps", "epochs")} == wanted
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "said"),
     [
         (
@@ -448,7 +449,7 @@ def test_a_run_to_start_from_sets_the_network_too(tmp_path: Path) -> None:
     assert "model.size" not in made.sections and made.out == "o/model_save"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "says"),
     [
         ("here/model.ckpt-28252", "is a TensorFlow checkpoint"),
@@ -475,7 +476,7 @@ def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:
     assert [question.partition(" = ")[0] for question in questions] == ["model.config", "data"]
 
 
-@pytest.mark.parametrize("program", ["-m run_pretraining", "-m bert.run_pretraining", "bert/run_pretraining.py"])
+@each_row("program", ["-m run_pretraining", "-m bert.run_pretraining", "bert/run_pretraining.py"])
 def test_a_module_is_the_program_of_that_name(program: str) -> None:
     for launcher in ("python", "torchrun --nproc_per_node 2"):
         assert translated(f"{launcher} {program} {NEEDED}").phases[0]["length"].value == 512

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tokenizers import Tokenizer, models, normalizers
 
 from bertwright.core.errors import DataError
@@ -14,8 +15,8 @@ from bertwright.vocab.normalization import build_tokenizer
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "á", "##b", "\u2028"]
 
 
-@pytest.mark.parametrize("lower_case", [False, True])
-@pytest.mark.parametrize("strip_accents", [False, True])
+@each_row("lower_case", [False, True])
+@each_row("strip_accents", [False, True])
 def test_a_tokenizer_file_has_the_entries_and_the_text_settings(
     lower_case: bool, strip_accents: bool, tmp_path: Path
 ) -> None:
@@ -26,7 +27,7 @@ def test_a_tokenizer_file_has_the_entries_and_the_text_settings(
     assert text_settings(tmp_path) == (lower_case, strip_accents)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("normalizer", "stated"),
     [
         (normalizers.BertNormalizer(lowercase=True), (True, True)),
@@ -59,7 +60,7 @@ def test_without_a_tokenizer_file_its_configuration_says_the_settings(tmp_path: 
     assert str(TextSettings(True, False)) == "vocab.lower_case=true vocab.strip_accents=false"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "says"),
     [
         ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}, "is a BPE tokenizer, but only WordPiece"),

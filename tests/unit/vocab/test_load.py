@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import DataError, RecipeError
@@ -18,7 +19,7 @@ CASED = LOWER + [p + c.upper() for c in LETTERS for p in ("", "##")]
 ACCENTED = CASED + [p + c for c in "áéíóöőúüűÁÉÍÓ" for p in ("", "##")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "message"),
     [
         (b"", "is empty"),
@@ -53,7 +54,7 @@ def test_a_file_that_is_no_vocabulary_is_not_read_whole(
         Recipe.load(small_recipe, [f"vocab.file={tmp_path / 'dump.xml'}", "vocab.size=", "vocab.alphabet_coverage="])
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@each_row("ending", ["\n", "\r\n"])
 def test_a_good_file_is_read_as_it_is(tmp_path: Path, ending: str) -> None:
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeff".encode() + ending.join([*LOWER, "\u2028"]).encode() + ending.encode())

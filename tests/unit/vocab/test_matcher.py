@@ -1,6 +1,6 @@
 import random
 
-import pytest
+from tests.rows import each_row
 from tokenizers import models
 
 from bertwright.vocab.matcher import Matcher
@@ -29,7 +29,7 @@ def test_by_hand() -> None:
     assert matched("a" + "b" * 99) == ["ab"] + ["##b"] * 98 and matched("a" + "b" * 100) == ["[UNK]"]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_row("seed", range(5))
 def test_drawn_vocabularies_match_as_in_the_library(seed: int) -> None:
     draw = random.Random(seed)
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.unit.examples.made import text
 
 from bertwright.core.errors import MissingExtraError, RecipeError
@@ -46,7 +47,7 @@ def sent2wordpiece(made: bytes, unused: int = 100) -> list[str]:
     return entries
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@each_row("kind", ["bpe", "unigram"])
 def test_the_classic_conversion_is_that_of_sent2wordpiece(kind: str) -> None:
     settings = config(351, model=kind, add_characters=False)
     made = model(settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 from tests.unit.examples.made import text
 from tokenizers import Tokenizer as FastTokenizer
 
@@ -60,8 +61,8 @@ def assert_equal_to_the_library(ours: Tokenizer, fast: FastTokenizer, sentences:
     assert ids.dtype.name == "uint32"
 
 
-@pytest.mark.parametrize("lower_case", [False, True])
-@pytest.mark.parametrize("strip_accents", [False, True])
+@each_row("lower_case", [False, True])
+@each_row("strip_accents", [False, True])
 def test_ids_are_those_of_tokenizers(lower_case: bool, strip_accents: bool) -> None:
     ours, fast = built(lower_case, strip_accents)
     made = [sentence for document in text(60, seed=8) for sentence in document]
@@ -166,7 +167,7 @@ def test_ids_are_those_of_tokenizers_on_every_shared_text(lower_case: bool, stri
 
 
 @pytest.mark.skipif(not (HUNGARIAN.exists() and UNCASED.exists()), reason=f"no shared data at {SHARED}")
-@pytest.mark.parametrize(("lower_case", "strip_accents"), [(True, True), (False, False)])
+@each_row(("lower_case", "strip_accents"), [(True, True), (False, False)])
 def test_ids_are_those_of_tokenizers_on_real_text(lower_case: bool, strip_accents: bool) -> None:
     fast = build_tokenizer(UNCASED.read_text("utf-8").splitlines(), lower_case, strip_accents)
     assert_equal_to_the_library(Tokenizer(fast), fast, HUNGARIAN.read_text("utf-8").splitlines()[:3000])

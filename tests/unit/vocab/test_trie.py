@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-import pytest
+from tests.rows import each_row
 
 from bertwright.vocab.matcher import Trie
 
@@ -26,7 +26,7 @@ def by_hand(strings: dict[str, int], text: str) -> tuple[int, int]:
     return (strings[longest], len(longest)) if fitting else (-1, 0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_row("seed", range(6))
 def test_every_walk_ends_at_the_longest_string(seed: int) -> None:
     draw = random.Random(seed)
     letters = ["a", "b", "\u0001", "\u0002", "ő", "中", "\U0001d518", "\U0010ffff"]  # two are marks of the roots

@@ -2,7 +2,7 @@
 
 import random
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.vocab.entries import CONTINUATION
 from bertwright.vocab.load import unreachable
@@ -16,8 +16,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("lower_case", [False, True])
-@pytest.mark.parametrize("strip_accents", [False, True])
+@each_row("lower_case", [False, True])
+@each_row("strip_accents", [False, True])
 def test_entries_are_judged_together_as_by_themselves(lower_case: bool, strip_accents: bool) -> None:
     normal, chosen = normalizer(lower_case, strip_accents), random.Random(3)
     few = [[*chosen.sample(ODD, 3), *chosen.choices("abcdefgő", k=5)] for _ in range(200)]

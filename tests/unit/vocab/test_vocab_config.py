@@ -2,6 +2,7 @@
 
 import pytest
 from pydantic import ValidationError
+from tests.rows import each_row
 
 from bertwright.vocab.config import VocabConfig
 
@@ -15,7 +16,7 @@ ABOUT_TRAINING = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), ABOUT_TRAINING)
+@each_row(("key", "value"), ABOUT_TRAINING)
 def test_beside_a_given_file_a_setting_of_training_is_refused(key: str, value: object) -> None:
     with pytest.raises(ValidationError, match=rf"vocab\.file is a finished vocabulary, .*: leave out vocab\.{key} "):
         VocabConfig.model_validate({"file": "vocab.txt", key: value})
@@ -42,7 +43,7 @@ def test_a_coverage_is_refused_where_the_trainer_alone_chooses_the_characters() 
     VocabConfig.model_validate({"trainer": {**trainer, "add_characters": True}, "alphabet_coverage": 0.5})
 
 
-@pytest.mark.parametrize("unused", [95, 100, 101, 200])
+@each_row("unused", [95, 100, 101, 200])
 def test_unused_entries_must_leave_room(unused: int) -> None:
     with pytest.raises(ValidationError, match=rf"vocab\.unused={unused} leaves no room in vocab\.size=100"):
         VocabConfig.model_validate({"size": 100, "unused": unused})

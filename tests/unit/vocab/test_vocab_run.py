@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.rows import each_row
 from tests.unit.examples import made
 from tokenizers import Tokenizer
 
@@ -129,7 +130,7 @@ def test_sentencepiece_is_another_trainer_of_the_same_stage(corpus: Artifact, tm
     assert a.file("vocab.txt").read_text("utf-8").startswith("[PAD]\n[unused0]\n")
 
 
-@pytest.mark.parametrize("trainer", [{"kind": "sentencepiece", "min_frequency": 2}, {"kind": "bpe"}])
+@each_row("trainer", [{"kind": "sentencepiece", "min_frequency": 2}, {"kind": "bpe"}])
 def test_a_trainer_takes_its_own_settings_only(trainer: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         VocabConfig.model_validate({"trainer": trainer})

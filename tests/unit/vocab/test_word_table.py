@@ -2,6 +2,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.vocab import word_table
 from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, runs, text_of
@@ -20,7 +21,7 @@ def drawn(seed: int, count: int) -> list[str]:
     return ["".join(draw.choices(pieces, k=draw.randint(1, 4))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("hashing", ["as it is", "everything alike"])
+@each_row("hashing", ["as it is", "everything alike"])
 def test_numbers_are_those_of_a_dictionary(hashing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if hashing == "everything alike":
         monkeypatch.setattr(word_table, "_GOLDEN", np.uint64(0))

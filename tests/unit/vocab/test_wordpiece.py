@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.rows import each_row
 from tests.unit.examples.made import text
 
 from bertwright.core.errors import DataError, RecipeError
@@ -55,7 +56,7 @@ def test_characters_are_counted_commonest_first() -> None:
     assert characters == ["c", "a", "b"] and counts.tolist() == [3, 2, 2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coverage", "kept"),
     [(0.1, "abc"), (0.85, "abc"), (0.86, "abcd"), (0.9, "abcd"), (0.91, "abcde"), (0.96, "abcdef"), (1, "abcdef")],
 )
@@ -80,7 +81,7 @@ def test_an_alphabet_of_thousands_is_kept_where_the_size_allows_it_and_refused_w
     assert 3000 < len(first_entries(VocabConfig(size=3004, alphabet_coverage=0.9996), words)[0]) <= 3004
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lower_case", "strip_accents", "expected"),
     [(False, False, "Árvíz"), (True, False, "árvíz"), (False, True, "Arviz"), (True, True, "arviz")],
 )

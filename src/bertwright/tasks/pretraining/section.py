@@ -97,6 +97,7 @@ class PreTrainingSection(TaskSection):
         """As `TaskSection.summary`."""
         return {
             **{name: scores[name] for name in SUMMARY},
+            # Older scores do not have it.
             "bits_per_character": scores.get("bits_per_character"),
             **({name: scores.get(name) for name in _SENTENCE_ORDER} if _pair_task(scores) == "sop" else {}),
             "heldout_overlap": scores.get("overlap", {}).get("share"),
@@ -125,7 +126,7 @@ class PreTrainingSection(TaskSection):
                 f"Scores are of {scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences from "
                 f"held-out {unit}, which training never saw."
             )
-            # None for a NaN loss.
+            # Older runs do not have this score; for a NaN loss it is None.
             if (bits := scores.get("bits_per_character")) is not None:
                 sentence += f" Their loss is {bits:.2f} bits a character, white space not counted."
             return sentence
@@ -205,7 +206,7 @@ class PreTrainingSection(TaskSection):
 
 
 def _pair_task(scores: Mapping[str, Any]) -> str:
-    """Prefix of the pair scores: sop or nsp."""
+    """Prefix of the pair scores: sop or nsp (older versions also used nsp for sentence order)."""
     return "sop" if scores.get("sop_accuracy") is not None else "nsp"
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.tasks import Pool
 from bertwright.corpus.dedup.find import Compared, find_copies
@@ -33,7 +34,7 @@ def found(paths: tuple[Path, ...], compared: Compared, folder: Path) -> Dropped:
         return find_copies(paths, compared, folder, here)
 
 
-@pytest.mark.parametrize(("bucket", "run"), [(2**20, 2**15), (50, 50), (7, 1)])
+@each_row(("bucket", "run"), [(2**20, 2**15), (50, 50), (7, 1)])
 def test_all_but_the_first_of_each_hash_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, run: int
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.dedup import id_files
 from bertwright.corpus.dedup.id_files import (
@@ -26,7 +27,7 @@ from bertwright.corpus.dedup.id_files import (
 )
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [0, 0, 0], [5, 5, 5, 5], [100], [3, 100, 3, 3], [9, 1, 1, 9, 0, 10, 11, 1]])
+@each_row("sizes", [[], [0], [0, 0, 0], [5, 5, 5, 5], [100], [3, 100, 3, 3], [9, 1, 1, 9, 0, 10, 11, 1]])
 def test_groups_are_neighbours_of_bounded_size_and_leave_none_out(
     sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,13 +38,13 @@ def test_groups_are_neighbours_of_bounded_size_and_leave_none_out(
     assert all(sum(sizes[part] for part in one) + sizes[other.start] > 10 for one, other in pairwise(cut))
 
 
-@pytest.mark.parametrize(("rows", "bits"), [(0, 0), (1, 0), (8, 0), (9, 1), (16, 1), (17, 2), (33, 3), (1000, 7)])
+@each_row(("rows", "bits"), [(0, 0), (1, 0), (8, 0), (9, 1), (16, 1), (17, 2), (33, 3), (1000, 7)])
 def test_buckets_are_as_many_as_keep_them_small(rows: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(id_files, "BUCKET", 8)
     assert prefix_bits(rows) == bits and rows <= 8 * 2**bits
 
 
-@pytest.mark.parametrize("bits", [0, 1, 3])
+@each_row("bits", [0, 1, 3])
 def test_every_row_is_in_the_bucket_of_its_prefix_alone(bits: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(bits)
     edges = [0, 1, 2**63 - 1, 2**63, 2**64 - 1]  # the first and last hash of buckets, and of all
@@ -70,7 +71,7 @@ def test_what_was_read_outlives_its_file(tmp_path: Path) -> None:
     assert ids.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("fences", [[], [0], [0, 3, 3, 5, 9], [2, 2**64 - 1]])
+@each_row("fences", [[], [0], [0, 3, 3, 5, 9], [2, 2**64 - 1]])
 def test_a_sorted_file_is_read_between_any_of_its_fences(fences: list[int], tmp_path: Path) -> None:
     sorted_rows = [
         [[1, 3, 3, 4, 9, 2**64 - 1], [10, 11, 12, 13, 14, 15]],

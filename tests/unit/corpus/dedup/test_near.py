@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.reference import near_copies
 from tests.reference.near_copies import resemblance
+from tests.rows import each_row
 
 from bertwright.core.tasks import Pool
 from bertwright.corpus.dedup import id_files, near
@@ -85,7 +86,7 @@ def test_the_cut_into_parts_and_tasks_leaves_no_trace(
     assert 12 < len(results[0]) <= 23
 
 
-@pytest.mark.parametrize(("bucket", "run"), [(2**20, 2**15), (150, 40), (30, 1)])
+@each_row(("bucket", "run"), [(2**20, 2**15), (150, 40), (30, 1)])
 def test_the_drop_list_is_that_of_the_rule_restated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, run: int
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.corpus.sources.reading import Read
 
 from bertwright.core.errors import MissingExtraError, RecipeError
@@ -36,8 +37,8 @@ def save_arrow(path: Path, batch: int = 50, **columns: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("write", [save, save_arrow])
-@pytest.mark.parametrize("piece_bytes", [1, 9_000, 2**23])
+@each_row("write", [save, save_arrow])
+@each_row("piece_bytes", [1, 9_000, 2**23])
 def test_rows_become_documents_whatever_the_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any, piece_bytes: int
 ) -> None:
@@ -50,7 +51,7 @@ def test_rows_become_documents_whatever_the_pieces(
     assert all(state["ended"] for state in read.states)
 
 
-@pytest.mark.parametrize("write", [save, save_arrow])
+@each_row("write", [save, save_arrow])
 def test_rows_without_facts_have_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any) -> None:
     monkeypatch.setattr("bertwright.corpus.sources.columns.PIECE_BYTES", 100)
     read = Read(write(tmp_path / "a", body=["Egy.", None, "", "Három."] * 100, n=[1] * 400), tmp_path, text="body")
@@ -59,16 +60,14 @@ def test_rows_without_facts_have_their_number(tmp_path: Path, monkeypatch: pytes
     assert set(read.facts("source")) == {read.source.files[0].format}
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
-)
+@each_row("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 def test_every_kind_of_text_column(tmp_path: Path, kind: Any) -> None:
     for write in (save, save_arrow):
         read = Read(write(tmp_path / write.__name__, text=pa.array(["Egy.", "Egy."], pa.string()).cast(kind)), tmp_path)
         assert read.texts == [["Egy."], ["Egy."]]
 
 
-@pytest.mark.parametrize("write", [save, save_arrow])
+@each_row("write", [save, save_arrow])
 def test_wrong_columns(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a", text=[1, 2], body=["a", "b"], parts=[["a"], ["b"]], raw=[b"a", b"b"])
     with pytest.raises(SourceError, match="column 'text' holds int64, not text. Name a column of strings"):
@@ -84,7 +83,7 @@ def test_wrong_columns(tmp_path: Path, write: Any) -> None:
     assert Read(path, tmp_path, text="body").texts == [["a"], ["b"]]
 
 
-@pytest.mark.parametrize("write", [save, save_arrow])
+@each_row("write", [save, save_arrow])
 def test_cut_and_damaged_files(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a")
     data = path.read_bytes()
@@ -98,14 +97,14 @@ def test_cut_and_damaged_files(tmp_path: Path, write: Any) -> None:
             Read(path, tmp_path)
 
 
-@pytest.mark.parametrize("write", [save, save_arrow])
+@each_row("write", [save, save_arrow])
 def test_a_text_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any) -> None:
     monkeypatch.setattr("bertwright.corpus.sources.columns.MAX_DOCUMENT", 1000)
     with pytest.raises(SourceError, match="no page or document ends within"):
         Read(write(tmp_path / "a", text=["x" * 1001]), tmp_path)
 
 
-@pytest.mark.parametrize("write", [save, save_arrow])
+@each_row("write", [save, save_arrow])
 def test_bytes_that_are_no_text_are_an_error_with_a_place(tmp_path: Path, write: Any) -> None:
     raw = pa.array([b"good"] * 299 + [b"bad \xff", b"good"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
@@ -113,7 +112,7 @@ def test_bytes_that_are_no_text_are_an_error_with_a_place(tmp_path: Path, write:
         Read(write(tmp_path / "a", text=text), tmp_path)
 
 
-@pytest.mark.parametrize("offset", [-5, 2**30])
+@each_row("offset", [-5, 2**30])
 def test_offsets_that_lead_out_of_a_column_are_damage(tmp_path: Path, offset: int) -> None:
     """A negative length ended in a `SystemError`, a large one somewhere else in memory."""
     offsets = struct.pack("<4i", 0, 4, offset, 12)
@@ -179,7 +178,7 @@ def test_several_splits_have_to_be_chosen_from(tmp_path: Path) -> None:
     assert len(Read(tmp_path / "a", tmp_path).texts) == 1
 
 
-@pytest.mark.parametrize("state", ["", "[]", "{}", '{"_data_files": [5]}'])
+@each_row("state", ["", "[]", "{}", '{"_data_files": [5]}'])
 def test_a_folder_that_only_looks_like_a_data_set(tmp_path: Path, state: str) -> None:
     (tmp_path / "state.json").write_text(state)
     with pytest.raises(SourceError, match="not a data set written by save_to_disk: .*Save it again"):

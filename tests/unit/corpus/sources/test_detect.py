@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError
 from bertwright.corpus.errors import SourceError
@@ -21,7 +22,7 @@ def put(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "data", "expected"),
     [
         ("a.xml", DUMP, ("plain", "utf-8", "dump")),
@@ -57,7 +58,7 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
     assert (file.compression, file.encoding, file.format) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "data", "reason"),
     [
         ("empty.xml.bz2", b"", "is empty"),
@@ -124,7 +125,7 @@ def test_unreadable_folder(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("format", "data", "found"),
     [
         ("jsonl", b"{curly}", "jsonl"),
@@ -139,7 +140,7 @@ def test_a_format_that_is_named_is_taken(tmp_path: Path, format: str, data: byte
     assert examine(put(tmp_path, "a", data), format).format == found  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("format", "data"), [("dump", b"text"), ("parquet", b"text"), ("wikiextractor", DUMP)])
+@each_row(("format", "data"), [("dump", b"text"), ("parquet", b"text"), ("wikiextractor", DUMP)])
 def test_a_format_that_is_named_and_wrong_is_refused(tmp_path: Path, format: str, data: bytes) -> None:
     with pytest.raises(SourceError, match=f"is not a {format} file: it looks like .*Remove corpus.source.format"):
         examine(put(tmp_path, "a", data), format)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_header, parse_page
@@ -55,7 +56,7 @@ def test_last_of_several_revisions_wins() -> None:
     assert (page.revision, page.text) == (2, "text 2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "reason"),
     [
         (b"<page>" + b"<a>" * 10_000 + b"</a>" * 10_000 + b"</page>", "nested deeper"),
@@ -94,7 +95,7 @@ def test_offset_is_where_the_page_begins() -> None:
         assert data[splitter.offset :].startswith(page)
 
 
-@pytest.mark.parametrize("between", [b"<foo/>", b"text", b"</mediawiki><mediawiki>"])
+@each_row("between", [b"<foo/>", b"text", b"</mediawiki><mediawiki>"])
 def test_nothing_may_stand_between_pages(between: bytes) -> None:
     with pytest.raises(SourceError, match="expected after a page"):
         split(PAGES[0] + between + PAGES[1], 1000)

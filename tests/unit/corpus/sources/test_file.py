@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import Compression
@@ -27,7 +28,7 @@ def put(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("compression", PACKERS)
+@each_row("compression", PACKERS)
 def test_reader_decodes_all_streams_and_marks_a_cut_end(tmp_path: Path, compression: Compression) -> None:
     pack, text = PACKERS[compression], random.Random(4).randbytes(3000)
     data = pack(text) + pack(b"") + pack(text[::-1])
@@ -42,7 +43,7 @@ def test_reader_decodes_all_streams_and_marks_a_cut_end(tmp_path: Path, compress
         assert reader.cut
 
 
-@pytest.mark.parametrize("compression", PACKERS)
+@each_row("compression", PACKERS)
 def test_damage_in_the_middle_has_a_place(tmp_path: Path, compression: Compression) -> None:
     data = bytearray(PACKERS[compression](b"".join(b"%d lines of a text\n" % i for i in range(30_000))))
     data[len(data) // 2 : len(data) // 2 + 8] = bytes(8)
@@ -50,7 +51,7 @@ def test_damage_in_the_middle_has_a_place(tmp_path: Path, compression: Compressi
         list(Reader(File(put(tmp_path, "a", bytes(data)), "text", compression)))
 
 
-@pytest.mark.parametrize("compression", PACKERS)
+@each_row("compression", PACKERS)
 def test_highly_compressed_bytes_come_in_small_blocks(tmp_path: Path, compression: Compression) -> None:
     data = PACKERS[compression](bytes(300_000_000 if compression == "zst" else 30_000_000))
     sizes = [len(block) for block in Reader(File(put(tmp_path, "a", data), "text", compression))]
@@ -58,7 +59,7 @@ def test_highly_compressed_bytes_come_in_small_blocks(tmp_path: Path, compressio
     assert max(sizes) <= (2**20 if compression in ("bz2", "xz") else 128 * 2**20)
 
 
-@pytest.mark.parametrize("compression", PACKERS)
+@each_row("compression", PACKERS)
 def test_a_head_can_be_read_in_small_blocks(tmp_path: Path, compression: Compression) -> None:
     text = random.Random(5).randbytes(100_000)
     file = File(put(tmp_path, "a", PACKERS[compression](text)), "text", compression)
@@ -82,10 +83,12 @@ def test_zstd_with_frames_to_skip_and_too_large_a_window(tmp_path: Path) -> None
 SKIPPED = b"\x50\x2a\x4d\x18" + bytes(4)  # a zstd frame without content
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("compression", "stream"),
-    [*((name, pack(b"")) for name, pack in PACKERS.items()), ("zst", SKIPPED)],
-    ids=[*PACKERS, "zst that skips"],  # gzip writes the time, and tests are named alike in all processes
+    [
+        *((name, pack(b"")) for name, pack in PACKERS.items()),
+        ("zst", SKIPPED),
+    ],
 )
 def test_a_file_of_empty_streams_is_refused_early(tmp_path: Path, compression: Compression, stream: bytes) -> None:
     path = put(tmp_path, f"a.{compression}", stream * 200_000)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.detect import examine
@@ -14,7 +15,7 @@ Build = Callable[..., bytes]
 WIKITEXT = b"'''Berlin''' is the [[capital]] of [[Germany]].\n\n== History ==\n{{Infobox}}\n" * 9
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "cut", "message"),
     [
         ("pages.xml", lambda d: d[d.index(b"<page>") :], "may be a part of one: it begins with <page>.*Put the head"),
@@ -47,7 +48,7 @@ def test_an_export_of_nothing_is_not_downloaded_again(tmp_path: Path, export: Bu
         read_header(examine(tmp_path / "a.xml"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["Use [[links]] sparingly.\n", "A {{template}} and a [[link]].\n", "12:30:00 noon\n", "SELECT is SQL.\n"]
 )
 def test_plain_text_may_speak_of_markup(tmp_path: Path, text: str) -> None:
@@ -60,7 +61,7 @@ def test_wikitext_is_text_where_that_is_said(tmp_path: Path) -> None:
     assert examine(tmp_path / "a.txt", "text").format == "text"
 
 
-@pytest.mark.parametrize("opening", ["[[x ", "[", "{{x ", "{", "<text ", "==x ", "\n==x", "<!-- ", "1234"])
+@each_row("opening", ["[[x ", "[", "{{x ", "{", "<text ", "==x ", "\n==x", "<!-- ", "1234"])
 def test_what_is_opened_again_and_again_costs_its_length(tmp_path: Path, opening: str) -> None:
     """A million bytes: what looks for an end from every beginning would take hours for them."""
     (tmp_path / "a.txt").write_text("Text. " + opening * (2**20 // len(opening)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from tests.rows import each_row
 from tests.unit.corpus.sources.reading import Read
 
 from bertwright.corpus.errors import SourceError
@@ -16,7 +17,7 @@ LINES = "".join(json.dumps(row, ensure_ascii=i % 2 == 0) + "\n" for i, row in en
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+@each_row("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
 def test_any_packaging(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     (tmp_path / "a").write_bytes(pack(LINES))
     read = Read(tmp_path / "a", tmp_path)
@@ -53,7 +54,7 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
     assert [read.facts(key) for key in ("title", "id", "url")] == [["C\ufffd"], ["\ufffd"], ["u\ufffd"]]
 
 
-@pytest.mark.parametrize("pack", [bytes, zstandard.compress])
+@each_row("pack", [bytes, zstandard.compress])
 def test_a_bad_byte_is_replaced_and_counted_as_in_a_dump(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     """One of them ended the corpus stage; the same in a dump was counted."""
     lines = [b'{"text": "H\xe1rom \xef\xbf\xbd."}', b'{"text": "N\xc3\xa9gy."}', b'{"text": "\xff"}']
@@ -69,7 +70,7 @@ def test_a_file_that_ends_inside_a_character_loses_its_last_line(tmp_path: Path)
     assert read.texts == [["Egy."]] and read.states[-1]["lost_bytes"] == 12 and not read.states[-1]["ended"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "says"),
     [
         (b'{"text": "half', r"line 3 is not JSON \(.*\)\. Correct the line"),
@@ -80,7 +81,7 @@ def test_a_file_that_ends_inside_a_character_loses_its_last_line(tmp_path: Path)
         (b'{"text": "\xff\xfe\xfd"}', "is not valid UTF-8 at byte 29 of its text"),
     ],
 )
-@pytest.mark.parametrize("pack", [bytes, zstandard.compress])
+@each_row("pack", [bytes, zstandard.compress])
 def test_a_bad_line_has_a_place(tmp_path: Path, line: bytes, says: str, pack: Callable[[bytes], bytes]) -> None:
     path, good = tmp_path / "a.jsonl", b'{"text": "Szia."}\n'
     path.write_bytes(pack(good + b"\n" + line + b"\n" + good))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.done import mark_done
 from bertwright.core.work_split import SINGLE
@@ -66,8 +67,8 @@ def test_pieces_of_plain_text_end_at_blank_lines(tmp_path: Path) -> None:
         assert [piece.start for piece in found][1] == len(blocks[0])
 
 
-@pytest.mark.parametrize("pack", [bytes, lzma.compress])
-@pytest.mark.parametrize(
+@each_row("pack", [bytes, lzma.compress])
+@each_row(
     ("settings", "record", "end"),
     [
         ({"lines": "articles"}, "Az {0}. szöveg egyetlen sor.\n", b"\n"),

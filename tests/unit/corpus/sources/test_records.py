@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.file import File
@@ -47,13 +48,13 @@ def test_records_do_not_depend_on_blocks(text: str, size: int, boundary: re.Patt
     assert all(data[offset:].decode().startswith(record) for offset, record in found)
 
 
-@pytest.mark.parametrize("space", ["", " ", "\u3000", "\u00a0", "\f", "\t\u3000\r"])
+@each_row("space", ["", " ", "\u3000", "\u00a0", "\f", "\t\u3000\r"])
 def test_a_line_of_any_space_is_blank(space: str) -> None:
     found = records(f"一\n{space}\n\u3000二\n三\n".encode(), 4)
     assert [text.strip() for _, text in found] == ["一", "二\n三"]
 
 
-@pytest.mark.parametrize("size", [7, 5000, 10_000])
+@each_row("size", [7, 5000, 10_000])
 def test_a_long_blank_line_parts_documents_too(size: int) -> None:
     data = b"a\n" + b" " * 6000 + b"\nb\n\nc"
     assert [text.strip() for _, text in records(data, size)] == ["a", "b", "c"]
@@ -77,7 +78,7 @@ def test_half_of_a_character_is_replaced() -> None:
     assert plain_lines("a\ud83d b\U0001f600") == ["a\ufffd b\U0001f600"]
 
 
-@pytest.mark.parametrize("character", ["é", "語", "\U0001f600"])
+@each_row("character", ["é", "語", "\U0001f600"])
 def test_a_text_that_ends_inside_a_character_was_cut(character: str) -> None:
     whole = character.encode()
     for size in range(1, len(whole)):
@@ -115,7 +116,7 @@ def test_text_without_blank_lines_does_not_fill_the_memory(monkeypatch: pytest.M
         list(RecordSplitter(PATH, 0, BLANK_LINES, cut=False).records(b"line\n" * 30 for _ in range(10**9)))
 
 
-@pytest.mark.parametrize("gap", [b"\n", b"\n ", b" "])
+@each_row("gap", [b"\n", b"\n ", b" "])
 def test_a_long_gap_is_looked_through_once(gap: bytes) -> None:
     looked = 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError, RecipeError
@@ -47,7 +48,7 @@ def test_sources_are_reported_apart(tmp_path: Path, export: Callable[..., bytes]
     assert counts["documents"] == 8
 
 
-@pytest.mark.parametrize("setting", [{"keep_disambiguation": True}, {"wikitext": {"maths": "tex"}}])
+@each_row("setting", [{"keep_disambiguation": True}, {"wikitext": {"maths": "tex"}}])
 def test_settings_for_wikis_need_a_dump(
     tmp_path: Path, export: Callable[..., bytes], bridges: list[str], setting: dict[str, Any]
 ) -> None:
@@ -58,9 +59,7 @@ def test_settings_for_wikis_need_a_dump(
     assert build([str(tmp_path / "a.txt"), str(tmp_path / "wiki.xml")], tmp_path / "out", **setting).counts["kept"] == 6
 
 
-@pytest.mark.parametrize(
-    "settings", [{"near_documents": False, "similarity": 0.9}, {"paragraphs": False, "min_words": 5}]
-)
+@each_row("settings", [{"near_documents": False, "similarity": 0.9}, {"paragraphs": False, "min_words": 5}])
 def test_a_measure_that_measures_nothing_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(RecipeError, match="has no effect because"):
         DeduplicateConfig(**settings)
@@ -87,7 +86,7 @@ def test_a_cut_file_among_others_is_told(tmp_path: Path) -> None:
     assert cut["after"].startswith("the document at byte") and cut["lost_bytes"] > 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value"), [("name", "x"), ("weight", 2.0), ("licence", "x"), ("format", "text"), ("lines", "articles")]
 )
 def test_settings_of_a_source_decide_and_its_path_does_not(tmp_path: Path, key: str, value: Any) -> None:

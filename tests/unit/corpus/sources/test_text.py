@@ -2,12 +2,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.corpus.sources.reading import Read
 
 TEXT = "Első sor.\nMásodik sor.\n\nHarmadik\nsor.\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "texts", "ids"),
     [
         ("paragraphs", [["Első sor.", "Második sor."], ["Harmadik", "sor."]], [0, 26]),

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.unit.corpus.sources.reading import Read
 
 from bertwright.corpus.errors import SourceError
@@ -50,9 +51,7 @@ def row(text: str) -> dict[str, str]:
     return {"id": "1", "revid": "9", "url": address, "title": "&quot;A&quot; &amp; B", "text": text}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [(ESCAPED, PLAIN), ("x < y & &lt;b&gt;", "x < y & &lt;b&gt;"), ("&lt;b&gt;", "<b>")]
-)
+@each_row(("text", "expected"), [(ESCAPED, PLAIN), ("x < y & &lt;b&gt;", "x < y & &lt;b&gt;"), ("&lt;b&gt;", "<b>")])
 def test_escaped_marks_are_characters_in_json_too(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(row(text)) + "\n")
     read = Read(tmp_path / "a.jsonl", tmp_path)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.sources.format import Paragraph
@@ -21,7 +22,7 @@ def texts(wikitext: str, site: Site = ENGLISH) -> list[str]:
     return [paragraph.text for paragraph in paragraphs(wikitext, site)]
 
 
-@pytest.mark.parametrize("language", ["hu", "en"])
+@each_row("language", ["hu", "en"])
 def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
     page = (GOLDEN / f"{language}.wiki").read_text("utf-8")
     lines = []
@@ -31,7 +32,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
     assert lines == (GOLDEN / f"{language}.txt").read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "text"),
     [
         pytest.param("A [[cat]] sat.", "A cat sat.", id="link"),
@@ -119,7 +120,7 @@ def test_construct_in_a_sentence(wikitext: str, text: str) -> None:
     assert texts(wikitext) == [text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "text"),
     [
         pytest.param("A -{zh-hans:first; zh-hant:second}- b -{c}-", "A first b c", id="variants"),
@@ -133,7 +134,7 @@ def test_variants_on_a_wiki_that_has_them(wikitext: str, text: str) -> None:
     assert texts(wikitext, CHINESE) == [text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "kept"),
     [("en", True), ("zh-yue", True), ("be-tarask", True), ("zh", False), ("sr-el", False), ("kk-cyrl", False)],
 )
@@ -142,7 +143,7 @@ def test_variants_are_markup_only_where_the_wiki_has_a_converter(language: str, 
     assert (texts(name, Site(language, {})) == [name]) == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "lines"),
     [
         pytest.param("a\nb\n\nc", ["a b", "c"], id="a blank line parts paragraphs"),
@@ -192,7 +193,7 @@ def test_headings_go_to_the_paragraph_that_opens_their_section() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "tex"),
     [
         ("of <math>\n  \\frac{a}{b}\\, ,\\;)\n</math> , it", "of \\frac{a}{b}\\, ,\\;), it"),
@@ -217,7 +218,7 @@ def test_namespaces_come_from_the_site() -> None:
     assert texts(page, ENGLISH) == ["a xb"], "a category is one in any language"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "target"),
     [
         ("#REDIRECT [[Cat]]", "Cat"),
@@ -250,7 +251,7 @@ def test_disambiguation_templates_are_the_wikis_own_and_the_english() -> None:
     assert not is_disambiguation("The word disambiguation. {{x|disambig}}", ENGLISH)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "call"),
     [
         ("ar", "توضيح"), ("bn", "দ্ব্যর্থতা নিরসন"), ("cs", "Rozcestník"), ("de", "Begriffsklärung"),
@@ -267,7 +268,7 @@ def test_disambiguation_pages_of_every_wiki_in_the_table(language: str, call: st
     assert not is_disambiguation(f"a {call}", site)
 
 
-@pytest.mark.parametrize("name", ["Fájl", "fájl", "File", "file", "Image", "FILE", " File "])
+@each_row("name", ["Fájl", "fájl", "File", "file", "Image", "FILE", " File "])
 def test_english_names_of_namespaces_hold_in_every_wiki(name: str) -> None:
     page = f"[[{name}:x.jpg|thumb|Egy híd]]A híd áll.[[Category:Hidak]][[Kategória:Hidak]]"
     assert texts(page, HUNGARIAN) == ["A híd áll."]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.clean import paragraphs
@@ -12,7 +12,7 @@ from bertwright.corpus.wikitext.site import Site
 SITE = Site("ltg", {4: ("Vikipedeja",), 6: ("Fails",), 10: ("Taiss",), 14: ("Kategoreja",)})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "body"),
     [
         ("Thursday", "Thursday"),
@@ -85,7 +85,7 @@ def text(wikitext: str, bodies: Mapping[str, str] = BODIES) -> str:
     return " | ".join(paragraph.text for paragraph in found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "expected"),
     [
         ("It is {{km|5}} long.", "It is 5 km long."),

@@ -1,11 +1,11 @@
 """Bold and italic marks are removed and apostrophes among them kept, by MediaWiki's rule for a line of text."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.wikitext.inline_marks import without_quotes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "text"),
     [
         ("''a'' '''b''' '''''c'''''", "a b c"),

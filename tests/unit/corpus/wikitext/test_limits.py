@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
@@ -119,14 +120,14 @@ BAIT = {
 }
 
 
-@pytest.mark.parametrize("bait", BAIT.values(), ids=BAIT.keys())
+@each_row("bait", BAIT.values())
 def test_twice_the_bait_takes_twice_the_calls(bait: Callable[[int], str]) -> None:
     paragraphs("warm {{nowrap|up}}", SITE)
     once, twice = (calls(lambda n=n: paragraphs(bait(n), SITE, CONFIG, "", DEFINITIONS)) for n in (2_000, 4_000))
     assert twice <= 2.1 * once + 100
 
 
-@pytest.mark.parametrize("bait", BAIT.values(), ids=BAIT.keys())
+@each_row("bait", BAIT.values())
 def test_a_hundred_thousand_of_anything_ends_without_growing(bait: Callable[[int], str]) -> None:
     """No recursion limit, no explosion; quadratic work on any of these would take many minutes."""
     wikitext = bait(100_000)

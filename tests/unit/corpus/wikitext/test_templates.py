@@ -4,13 +4,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
 from bertwright.corpus.wikitext.templates import Field, Pattern, Table, read_table, templates_of
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "text"),
     [
         ("convert|93030|km2", "93030 km2"),
@@ -56,7 +57,7 @@ def test_calls_read_as_words(call: str, text: str | None) -> None:
     assert templates_of("en").text(call) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "call", "text"),
     [
         ("bn", "রূপান্তর|5|km", "5 km"),
@@ -97,7 +98,7 @@ def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
     assert alone.disambiguation - templates_of("uk").disambiguation == {"my dab"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "message"),
     [
         ("[any]\nx = 5", "is 5; "),
@@ -114,7 +115,7 @@ def test_a_wrong_file_is_refused(content: str, message: str, tmp_path: Path) -> 
         templates_of("en", read_table(table))
 
 
-@pytest.mark.parametrize("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]"])
+@each_row("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]"])
 def test_a_broken_pattern_is_refused(source: str) -> None:
     with pytest.raises(DataError, match="template pattern"):
         Pattern.parse(source)

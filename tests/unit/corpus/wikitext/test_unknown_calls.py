@@ -4,6 +4,7 @@ import re
 
 import pytest
 from tests.clock import calls
+from tests.rows import each_row
 
 from bertwright.corpus.wikitext.clean import paragraphs
 from bertwright.corpus.wikitext.site import Site
@@ -16,7 +17,7 @@ def text(wikitext: str) -> str:
     return " | ".join(paragraph.text for paragraph in paragraphs(wikitext, SITE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wikitext", "expected"),
     [
         ("The city covers {{TA|892 km²}} of land.", "The city covers 892 km² of land."),
@@ -61,7 +62,7 @@ def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
     assert text(wikitext) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wikitext",
     [
         pytest.param("a b c{{הערה|a remark}} d", id="directly after a word"),
@@ -100,7 +101,7 @@ def test_what_is_no_word_of_a_sentence_is_silent(wikitext: str) -> None:
     assert found.split() and set(found.replace("Czech:", "")) <= set("abcd.“”' |"), found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wikitext",
     [
         pytest.param("国勢調査{{注|総務省}}で", id="directly after a noun"),
@@ -125,7 +126,7 @@ def test_the_marks_leave_no_trace_and_take_linear_time() -> None:
     assert many < 11 * few
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "known"),
     [("de", True), ("zh-Hant", True), ("gem-pro", True), ("deu", True), ("k", False), ("", False), ("vlag", False)],
 )

@@ -1,11 +1,11 @@
 """Language variants."""
 
-import pytest
+from tests.rows import each_row
 
 from bertwright.corpus.wikitext.links import variant_text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "language", "text"),
     [
         ("a", "zh", "a"),
