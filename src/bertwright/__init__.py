@@ -4,12 +4,16 @@
     folder = run("demo")    # or run(Recipe.load("demo", ["train.seed=2"]), "runs/mine")
     folder.scores["mlm_loss"], folder.metrics[-1]["tokens_seen"], folder.summary["seconds"]
 
+    from bertwright import Encoder
+    encoder = Encoder("runs/demo")    # a run, or a folder of transformers
+    encoder.encode(["one text", "another"]), encoder.fill_mask("A [MASK] in the garden.")
+
 The stages, in pipeline order: corpus, vocab, examples, train, evaluate, export, report. Each can also be run by itself
 (`bertwright.pipeline.run.run_stage("corpus", recipe, RunFolder(path))`), and is implemented in the subpackage of the
 same name.
 
 `wrap_graph(model, kind)` is useful on its own: with it, your own training loop runs a network compiled, or in ONNX
-Runtime: docs/how-to/onnxruntime.md.
+Runtime: docs/how-to/onnxruntime.md. The bases of plugins are in `bertwright.plugins`. docs/api.md has all of it.
 """
 
 from collections.abc import Sequence
@@ -22,11 +26,35 @@ if TYPE_CHECKING:
     from bertwright.core.log import SILENT, Log
     from bertwright.core.tasks import Executor
     from bertwright.core.work_split import WorkSplit
+    from bertwright.examples.batch import Batch
+    from bertwright.model.text_encoder import Encoder, load_model, load_tokenizer
     from bertwright.pipeline.run_folder import RunFolder
     from bertwright.recipe import Recipe
     from bertwright.train.graph.graph import wrap_graph
 
-__all__ = ["SILENT", "Recipe", "RunFolder", "__version__", "run", "wrap_graph"]
+__all__ = [
+    "SILENT",
+    "Batch",
+    "Encoder",
+    "Recipe",
+    "RunFolder",
+    "__version__",
+    "load_model",
+    "load_tokenizer",
+    "run",
+    "wrap_graph",
+]
+_MODULES = {
+    "Batch": "bertwright.examples.batch",
+    "Encoder": "bertwright.model.text_encoder",
+    "Recipe": "bertwright.recipe",
+    "RunFolder": "bertwright.pipeline.run_folder",
+    "SILENT": "bertwright.core.log",
+    "load_model": "bertwright.model.text_encoder",
+    "load_tokenizer": "bertwright.model.text_encoder",
+    "wrap_graph": "bertwright.train.graph.graph",
+}
+"""Where the public names are defined; each module is imported on first use."""
 
 
 def run(
@@ -70,23 +98,10 @@ def run(
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: worker processes import this package and need none of them."""
-    match name:
-        case "Recipe":
-            from bertwright.recipe import Recipe
+    if name in _MODULES:
+        from importlib import import_module
 
-            return Recipe
-        case "RunFolder":
-            from bertwright.pipeline.run_folder import RunFolder
-
-            return RunFolder
-        case "SILENT":
-            from bertwright.core.log import SILENT
-
-            return SILENT
-        case "wrap_graph":
-            from bertwright.train.graph.graph import wrap_graph
-
-            return wrap_graph
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'bertwright' has no attribute {name!r}")
 
 

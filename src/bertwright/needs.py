@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bertwright.core.redact import is_url
 from bertwright.recipe import Recipe
+from bertwright.train.monitor.observers.config import ObserverPlugin
 from bertwright.train.precision.config import Fp8Config
 
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
@@ -75,6 +76,8 @@ def needs(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
 
 def _of_training(recipe: Recipe) -> Iterator[Need]:
     for watching in recipe.train.observers:
+        if isinstance(watching, ObserverPlugin):  # imported with the recipe
+            continue
         what = f"train.observers = {watching.kind} needs {watching.package}"
         yield Need("train.observers", what, watching.package, watching.extra)
     if isinstance(recipe.train.precision, Fp8Config):

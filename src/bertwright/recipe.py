@@ -44,7 +44,12 @@ from bertwright.vocab.entries import entries_of
 
 
 class Recipe(Section):
-    """Everything that decides a run, from the dump to the exported model."""
+    """Everything that decides a run, from the dump to the exported model.
+
+    `Recipe.load` reads a file; `Recipe(**values)` takes the values themselves, with a dictionary for each section. The
+    sections are attributes: `recipe.train.phases[0].steps`. `bertwright check --explain KEY` describes each key. A
+    mistake is a `RecipeError` that lists all mistakes.
+    """
 
     preset: str = runtime_only("", exclude=True)
     """Name of the preset in `presets` whose keys override the file's other values; empty: none."""

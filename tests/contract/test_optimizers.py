@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from bertwright.core.errors import CheckpointError
+from bertwright.core.members import members
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, LambConfig, OptimConfig
 from bertwright.optim.lamb import Lamb
 from bertwright.optim.state import load_named_state, named_state, reset_steps
 
-CONFIGS = [kind() for kind in get_args(get_args(OptimConfig)[0])]
+CONFIGS = [kind() for kind in members(OptimConfig)]
 
 
 class Small(nn.Module):
@@ -148,12 +149,12 @@ def test_build_chooses_by_kind_and_applies_the_settings() -> None:
 UPDATES = """
 import sys
 import torch
-from typing import get_args
+from bertwright.core.members import members
 from torch import nn
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import OptimConfig
 
-for kind in get_args(get_args(OptimConfig)[0]):
+for kind in members(OptimConfig):
     model = nn.ModuleDict({"layers": nn.Linear(2, 2)})
     optimizer = build_optimizer(kind(), model, {})
     model["layers"](torch.ones(1, 2)).sum().backward()

@@ -1,15 +1,14 @@
 """Every learning-rate schedule: it rises to the peak, never exceeds it, and has a short name."""
 
-from typing import get_args
-
 import pytest
 from pydantic import TypeAdapter
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.members import members
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 
-SCHEDULES = get_args(get_args(ScheduleConfig)[0])
+SCHEDULES = members(ScheduleConfig)
 PHASES = [(10, 0), (10, 1), (10, 3), (10, 3.4), (10, 10), (1, 0), (1, 1), (7038, 0.2843 * 7038)]
 
 

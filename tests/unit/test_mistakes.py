@@ -57,7 +57,7 @@ MISTAKES = {
     ),
     f"{PHASE}.schedule=exponential": (
         f"{PHASE}.schedule: 'exponential' is not one of 'linear', 'poly', 'poly_nvidia', 'constant', 'cosine', 'wsd'; "
-        "use one of these"
+        "use one of these, or write package:Class for a plugin"
     ),
     "optim.weight_decay=0.1": "optim: the key kind is missing; set it to one of 'lamb', 'adamw', 'muon'",
     'optim={kind="adamw", groups=3}': (

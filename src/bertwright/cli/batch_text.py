@@ -11,7 +11,6 @@ from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.sealed import sealed_recipe
-from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.tokenizer import load_tokenizer
 
 SHOWN_SEQUENCES = 4
@@ -25,13 +24,8 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     `step` counts from 1, as in the training log. The returned `hash` equals `batch` in the step's row of metrics.jsonl,
     for any number of ranks and any split into micro-batches.
     """
-    # Not the current recipe.toml: training used the batch of the sealed settings.
     (recipe, different), run = sealed_recipe(folder), RunFolder(folder)
-    # Without the split into micro-batches, so that the hash matches the row for any split and number of ranks.
-    whole_step = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
-    uncut = tuple(p.model_copy(update=whole_step) for p in recipe.train.phases)
-    vocab = run.artifact("vocab")
-    phases = resolve_phases(recipe.train.model_copy(update={"phases": uncut}), run.artifact("examples"), vocab)
+    phases = run.phases(recipe)
     if not 0 <= phase < len(phases) or not 1 <= step <= phases[phase].steps:
         spans = ", ".join(f"phase {p.index}: 1 to {p.steps}" for p in phases)
         raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
@@ -47,7 +41,7 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
         facts["recipe.toml differs"] = "\n".join(different)
     texts = recipe.task.texts
     labels = texts.labels if texts else _LABELS[recipe.examples.plan == "sentence-order"]
-    return {**facts, **_sequences(whole, load_tokenizer(vocab).vocabulary, labels)}
+    return {**facts, **_sequences(whole, load_tokenizer(run.artifact("vocab")).vocabulary, labels)}
 
 
 def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) -> dict[str, str]:

@@ -33,8 +33,12 @@ def described(section: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _docstrings(section: type[BaseModel]) -> dict[str, str]:
-    """The string below each field in the body of the class, by field name."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(section)))
+    """The string below each field in the body of the class, by field name; none where the source is not available, as
+    for a plugin that is installed without it."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(section)))
+    except (OSError, TypeError):
+        return {}
     (defined,) = tree.body
     assert isinstance(defined, ast.ClassDef)
     return {

@@ -7,7 +7,7 @@ artifact is never built with two versions.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,12 +18,15 @@ from bertwright.core.log import Log
 _NOTE = ".libraries.json"
 
 
-def libraries(draft: Path, names: Sequence[str], log: Log, ranks: int = 1) -> dict[str, str]:
-    """The installed versions by name; the folders in a draft begun with other versions are removed, which is logged.
+def libraries(
+    draft: Path, names: Sequence[str], log: Log, ranks: int = 1, plugins: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The installed versions by name, and those of `plugins`; the folders in a draft begun with other versions are
+    removed, which is logged.
 
     With several ranks such a draft is an `ArtifactError` instead: other ranks may be working in it.
     """
-    now, note = {name: version(name) for name in names}, draft / _NOTE
+    now, note = {**{name: version(name) for name in names}, **(plugins or {})}, draft / _NOTE
     before: dict[str, str] = (read_done(note) if is_done(note) else {}) if note.is_file() else now
     if before != now:
         others = [name for name in now if before.get(name) != now[name]]

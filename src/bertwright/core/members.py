@@ -10,12 +10,19 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bertwright.core.described import described
+from bertwright.core.plugins import installed, is_base, is_known, plugin_class
 
 
 def members(annotation: Any) -> list[Any]:
-    """The classes inside unions, tuples, lists, dicts and Annotated types."""
-    if get_origin(annotation) in (Union, UnionType, tuple, list, dict) or hasattr(annotation, "__metadata__"):
-        return [m for a in get_args(annotation) for m in members(a)]
+    """The classes inside unions, tuples, lists, dicts and Annotated types, without the base classes of plugins."""
+    return [m for m in _classes(annotation) if not is_base(m)]
+
+
+def _classes(annotation: Any) -> list[Any]:
+    if hasattr(annotation, "__metadata__"):  # Annotated: what follows its type is not a class
+        return _classes(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType, tuple, list, dict):
+        return [m for a in get_args(annotation) for m in _classes(a)]
     return [annotation]
 
 
@@ -30,6 +37,21 @@ def kinds_with(field: FieldInfo | None, names: Collection[str]) -> list[str]:
     return [m.model_fields["kind"].default for m in sections if {"kind", *names} <= m.model_fields.keys()]
 
 
+def is_kind(field: FieldInfo | None, name: str) -> bool:
+    """Whether `name` is a kind allowed at the key of `field`: a built-in one, or one that a package provides."""
+    return name in kinds_with(field, ()) or any(is_known(base.group, name) for base in _bases(field))
+
+
+def plugins_at(field: FieldInfo | None) -> list[str] | None:
+    """The installed plugins for the key of `field`, by name; None if it takes no plugins."""
+    bases = _bases(field)
+    return [name for base in bases for name in installed(base.group)] if bases else None
+
+
+def _bases(field: FieldInfo | None) -> list[Any]:
+    return [m for m in _classes(field.annotation) if is_base(m)] if field else []
+
+
 def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str], FieldInfo | None]:
     """The keys of a pydantic error location without union tags, the keys allowed at its end, and its field."""
     keys: list[str] = []
@@ -41,11 +63,14 @@ def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
         if isinstance(part, int):  # a list index: the choices stay the same
             keys.append(str(part))
             continue
-        models = [c for c in choices if is_model(c)]
+        models, bases = [c for c in choices if is_model(c)], _bases(field)
         # pydantic adds the kind of a union member to the location; the user wrote it as a value, not as a key.
         tagged = [m for m in models if (f := m.model_fields.get("kind")) is not None and part in get_args(f.annotation)]
         if keys and tagged and part not in models[0].model_fields:
             choices = tagged
+            continue
+        if keys and any(is_known(base.group, part) for base in bases) and part not in models[0].model_fields:
+            choices = [plugin_class(bases[0], part)]
             continue
         known = sorted({name for m in models for name in m.model_fields})
         if free:  # any name is a key there

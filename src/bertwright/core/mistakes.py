@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bertwright.core.habits import listed
-from bertwright.core.members import field_at, is_model, members
+from bertwright.core.members import field_at, is_model, members, plugins_at
 from bertwright.core.mistaken_kinds import missing_kind, of_another_kind
 from bertwright.core.redact import is_secret
 from bertwright.core.renamed import renamed
@@ -116,7 +116,10 @@ def _sentence(
         return str(detail["msg"]).removeprefix("Value error, ") + _got(value)
     if kind == "union_tag_invalid":
         tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-        return f"{context['tag']!r} is not one of {', '.join(map(repr, tags))}; {_or_those(context['tag'], tags)}"
+        tags += (plugins := plugins_at(field)) or ()
+        other = "" if plugins is None else ", or write package:Class for a plugin"
+        right = nearest(context["tag"], tags) or f"use one of these{other}"
+        return f"{context['tag']!r} is not one of {', '.join(map(repr, tags))}; {right}"
     if kind == "union_tag_not_found":
         return missing_kind(field, value)
     if kind == "literal_error":

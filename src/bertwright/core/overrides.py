@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bertwright.core.config import by_kind
 from bertwright.core.errors import RecipeError
 from bertwright.core.habits import YAML
-from bertwright.core.members import field_at, kinds_with
+from bertwright.core.members import field_at, is_kind
 
 _INDEX = re.compile(r"\[(\d+)\]")
 
@@ -66,7 +66,7 @@ def _descend(values: Any, keys: Sequence[str], override: str, model: type[BaseMo
     """The table or list under `keys`; missing tables are created, and a name of a kind becomes a table."""
     for depth, key in enumerate(keys, 1):
         inner = values[_index(values, key, override)] if isinstance(values, list) else values.setdefault(key, {})
-        if isinstance(inner, str) and inner in _kinds_at(model, keys[:depth]):
+        if isinstance(inner, str) and _is_kind(model, keys[:depth], inner):
             _set(values, key, inner := by_kind(inner), override)
         if not isinstance(inner, dict | list):
             raise RecipeError(f"{override!r}: {key!r} is a single value, so it has no keys below it.")
@@ -74,9 +74,9 @@ def _descend(values: Any, keys: Sequence[str], override: str, model: type[BaseMo
     return values
 
 
-def _kinds_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
-    """The kinds of the section at `keys`; none if it has no kinds."""
-    return kinds_with(field_at(model, [int(key) if key.isdecimal() else key for key in keys])[2], ())
+def _is_kind(model: type[BaseModel], keys: Sequence[str], name: str) -> bool:
+    """Whether `name` is a kind of the section at `keys`."""
+    return is_kind(field_at(model, [int(key) if key.isdecimal() else key for key in keys])[2], name)
 
 
 def _set(values: Any, key: str, value: Any, override: str) -> None:

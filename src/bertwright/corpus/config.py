@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
 
 from bertwright.core.config import Section, ShownText, UserPath, known_by_content, runtime_only
+from bertwright.core.plugins import find, is_known
 from bertwright.corpus.wikis import wiki_code
 
 TURKUNLP: dict[str, Any] = {
@@ -140,7 +148,17 @@ VERSION = 10
 
 
 SourceKind = Literal["dump", "text", "jsonl", "parquet", "wikiextractor", "datasets"]
-"""Names of the source formats; `corpus.sources.known` imports the code that reads each of them."""
+"""Names of the built-in source formats; `corpus.sources.known` imports the code that reads each of them."""
+SOURCES = "bertwright.sources"
+"""The group of entry points for source formats of other packages, which a recipe names like a built-in one."""
+
+
+def _format(value: Any, built_in: ValidatorFunctionWrapHandler) -> Any:
+    """Accept a format of another package, which the recipe names by its entry point or as `package:FORMAT`."""
+    if isinstance(value, str) and value not in ("auto", *get_args(SourceKind)) and is_known(SOURCES, value):
+        find(SOURCES, value)
+        return value
+    return built_in(value)
 
 
 class SourceConfig(Section):
@@ -153,7 +171,7 @@ class SourceConfig(Section):
     """Name of the source, recorded with every document; empty: the wiki's database name ("huwiki"), else its format."""
     weight: float = Field(default=1.0, gt=0, le=100)
     """How many times each of its documents occurs in the corpus, on average."""
-    format: Literal["auto", SourceKind] = "auto"
+    format: Annotated[Literal["auto", SourceKind], WrapValidator(_format)] = "auto"
     """Format of its files; "auto": detected from their content. "datasets" is a folder saved by Hugging Face
     `datasets` (`save_to_disk`)."""
     lines: Literal["paragraphs", "sentences", "articles", "wrapped"] = "paragraphs"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import call
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
@@ -16,13 +16,14 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
+from bertwright.core.plugins import package_of
 from bertwright.core.redact import redact_credentials
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import balance, count
 from bertwright.corpus.check_source_language import compare_language
-from bertwright.corpus.config import VERSION, CorpusConfig, sections
+from bertwright.corpus.config import SOURCES, VERSION, CorpusConfig, SourceKind, sections
 from bertwright.corpus.contamination import check_files, text_hash
 from bertwright.corpus.decisions import DecidePart, decide_part, list_dropped
 from bertwright.corpus.dedup.find import find_repetitions
@@ -59,7 +60,7 @@ def run(
     def make(draft: Path) -> dict[str, Any]:
         drafts.append(draft)
         # Other releases identify languages and split sentences differently, so a draft begun with them is restarted.
-        used = libraries(draft, _LIBRARIES, log, share.world)
+        used = libraries(draft, _LIBRARIES, log, share.world, _plugins(config))
         return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
     try:
@@ -87,6 +88,12 @@ def check_inputs(config: CorpusConfig) -> None:
     if inputs.table:
         templates_of(config.language, inputs.table)
     _compare_languages(inputs, SILENT)
+
+
+def _plugins(config: CorpusConfig) -> dict[str, str]:
+    """The package and version of each source format of another package."""
+    kinds = {source.format for source in config.source} - {"auto", *get_args(SourceKind)}
+    return {kind: package_of(SOURCES, kind, kind.partition(":")[0]) for kind in sorted(kinds)}
 
 
 @dataclass(frozen=True)

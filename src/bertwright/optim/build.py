@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
+from bertwright.core.errors import RecipeError
 from bertwright.optim.adam import has_fused_adam
-from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
+from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig, OptimizerPlugin
 from bertwright.optim.groups import parameter_groups
 from bertwright.optim.shards import Shards
 from bertwright.optim.uncompiled import PlainAdamW
@@ -37,7 +38,21 @@ def moment_names(config: OptimConfig, model: nn.Module) -> dict[str, tuple[str, 
         parameter.grad = torch.zeros_like(parameter)
     optimizer = optimizer_of(config, tiny, {})
     optimizer.step()
+    for name, p in tiny.items():
+        if wrong := _wrong_state(optimizer.state[p], p):
+            raise RecipeError(
+                f"optim.kind = {config.kind} cannot be saved: its state of {name} {wrong}. The state of a parameter "
+                "must be `step`, the number of updates as a tensor, and tensors of the parameter's shape."
+            )
     return {name: tuple(kept for kept in optimizer.state[p] if kept != "step") for name, p in tiny.items()}
+
+
+def _wrong_state(state: Mapping[str, Any], parameter: Parameter) -> str:
+    """What is wrong with an optimizer's state of a parameter, as the end of a sentence; "" if nothing is."""
+    if not isinstance(state.get("step"), Tensor):
+        return "has no tensor `step`"
+    wrong = [k for k, v in state.items() if k != "step" and getattr(v, "shape", None) != parameter.shape]
+    return f"has {wrong[0]!r} of another shape or type" if wrong else ""
 
 
 def optimizer_of(
@@ -58,5 +73,8 @@ def optimizer_of(
             from bertwright.optim.muon import Muon, split_matrices
 
             return Muon(split_matrices(groups, named, fused), config, shards)
+        case OptimizerPlugin():
+            built: Optimizer = config.build(groups, shards)
+            return built
         case _:
             assert_never(config)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from bertwright.core.errors import RecipeError
-from bertwright.optim.config import GroupConfig, MuonConfig, OptimConfig
+from bertwright.optim.config import GroupConfig, MuonConfig, OptimConfig, OptimizerPlugin
 
 
 def decays(name: str) -> bool:
@@ -36,6 +36,8 @@ def matrices_of(name: str, shape: Sequence[int], fused: Mapping[str, int]) -> li
 
 def moments_of(config: OptimConfig, name: str, dimensions: int) -> int:
     """The number of state tensors of a parameter's shape that the optimizer keeps for it."""
+    if isinstance(config, OptimizerPlugin):
+        return config.moments
     return 1 if isinstance(config, MuonConfig) and is_layer_matrix(name, dimensions) else 2
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, by_kind
+from bertwright.core.plugins import PLUGINS, Plugin
 from bertwright.optim.cosine import CosineSchedule
-from bertwright.optim.schedule import ConstantSchedule, LinearSchedule, PolyNvidiaSchedule, PolySchedule
+from bertwright.optim.schedule import (
+    ConstantSchedule,
+    LinearSchedule,
+    PolyNvidiaSchedule,
+    PolySchedule,
+    SchedulePlugin,
+)
 from bertwright.optim.wsd import WsdSchedule
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -107,7 +115,36 @@ class MuonConfig(Section):
     """Tensors with their own learning rate or weight decay, each group selected by a pattern."""
 
 
-OptimConfig = Annotated[LambConfig | AdamWConfig | MuonConfig, Field(discriminator="kind")]
+class OptimizerPlugin(Plugin, Section):
+    """The base of optimizers in other packages (entry points `bertwright.optimizers`).
+
+    The fields of a subclass are its recipe keys. Modules with such a class need not import torch before `build`.
+    """
+
+    group: ClassVar[str] = "bertwright.optimizers"
+    moments: ClassVar[int] = 2
+    """State tensors that it keeps for each parameter, for the forecast of memory."""
+
+    weight_decay: float = Field(0.01, ge=0)
+    """Weight decay of the parameter groups; biases and layer norms do not decay."""
+    max_grad_norm: float = Field(1.0, ge=0)
+    """Maximum global gradient norm, to which larger gradients are scaled down; 0 disables clipping."""
+    groups: tuple[GroupConfig, ...] = ()
+    """Tensors with their own learning rate or weight decay, each group selected by a pattern."""
+
+    @abstractmethod
+    def build(self, groups: list[dict[str, Any]], shards: Any) -> Any:
+        """The `torch.optim.Optimizer` for these parameter groups, each with `params` and `weight_decay`.
+
+        Its state for a parameter is `step`, the number of updates, and tensors of the parameter's shape. The learning
+        rate, `group["lr"]`, is set before each update; gradients are clipped by the engine. `shards`: None, or the
+        collective operations (`optim.shards.Shards`) for tensors that are this rank's parts (`train.engine = "fsdp"`),
+        which an optimizer that treats each element by itself does not need.
+        """
+
+
+OptimConfig = Annotated[LambConfig | AdamWConfig | MuonConfig | OptimizerPlugin, PLUGINS]
+"""The optimizer."""
 
 _SAME_MOMENTS = {"adamw", "lamb"}
 """Optimizers that have the same moments, so that each can continue those of another."""
@@ -125,8 +162,14 @@ def other_moments(own: str, theirs: str) -> str:
 
 
 ScheduleConfig = Annotated[
-    LinearSchedule | PolySchedule | PolyNvidiaSchedule | ConstantSchedule | CosineSchedule | WsdSchedule,
-    Field(discriminator="kind"),
+    LinearSchedule
+    | PolySchedule
+    | PolyNvidiaSchedule
+    | ConstantSchedule
+    | CosineSchedule
+    | WsdSchedule
+    | SchedulePlugin,
+    PLUGINS,
     BeforeValidator(by_kind),
 ]
 """The learning-rate schedule after the warm-up."""

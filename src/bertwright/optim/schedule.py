@@ -7,12 +7,14 @@ from 1) has the peak rate, so no update is wasted at rate 0.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from abc import abstractmethod
+from typing import ClassVar, Literal, Protocol
 
 from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
+from bertwright.core.plugins import Plugin
 
 
 class Schedule(Protocol):
@@ -20,6 +22,18 @@ class Schedule(Protocol):
 
     def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
         """The learning rate of the update after `step` completed updates, of `total_steps`."""
+
+
+class SchedulePlugin(Plugin, Section):
+    """The base of schedules in other packages (entry points `bertwright.schedules`); a subclass is a `Schedule`, whose
+    fields are its recipe keys."""
+
+    group: ClassVar[str] = "bertwright.schedules"
+
+    @abstractmethod
+    def rate(self, step: int, total_steps: int, warmup_steps: float, peak: float) -> float:
+        """The learning rate of the update after `step` completed updates, of `total_steps`. It should rise to `peak`
+        during the first `warmup_steps` updates; `rising`, in this module, is the usual way."""
 
 
 class LinearSchedule(Section):

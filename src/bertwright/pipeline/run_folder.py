@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from bertwright.core.artifact import MANIFEST, Artifact
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.pipeline.lineage import command_in, finished_artifact
 from bertwright.train.monitor.metrics import read_rows
 from bertwright.train.settings.identity import checkpoints_in
 
 if TYPE_CHECKING:  # needed only by readers of a run's files
+    from bertwright.examples.batch import MicroBatch
     from bertwright.pipeline.shapes import MetricsRow, Scores, Summary
+    from bertwright.recipe import Recipe
+    from bertwright.train.settings.phases import Phase
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run; every run has the same parts."""
+    """The folder of one run, finished or not; every run has the same parts. `RunFolder(path)` reads nothing yet."""
 
     path: Path
 
@@ -67,6 +70,32 @@ class RunFolder:
     def summary(self) -> Summary:
         """The headline numbers of the finished run."""
         return cast("Summary", read_json(self._existing("summary.json", "report")))
+
+    def phases(self, recipe: Recipe | None = None) -> list[Phase]:
+        """The phases of the training, resolved to steps; their loaders draw whole steps, however training divided them.
+
+        `recipe` is the sealed one, if it is known (`pipeline.sealed`)."""
+        from bertwright.pipeline.sealed import sealed_recipe
+        from bertwright.train.settings.phases import resolve_phases
+
+        # Not the current recipe.toml: training used the batches of the sealed settings.
+        train = (recipe or sealed_recipe(self.path)[0]).train
+        undivided = {"micro_batch": 0, "micro_tokens": 0, "packing": False}
+        phases = tuple(phase.model_copy(update=undivided) for phase in train.phases)
+        train = train.model_copy(update={"phases": phases})
+        return resolve_phases(train, self.artifact("examples"), self.artifact("vocab"))
+
+    def batches(self, phase: int = 0) -> Iterator[MicroBatch]:
+        """The batches of a phase in the order of training, one for each step, with the masks that training drew.
+
+        Needs the stages `vocab` and `examples`, not a finished training. The arrays are numpy's;
+        `batch.map(torch.from_numpy)` makes them tensors, which is what a network reads.
+        """
+        phases = self.phases()
+        if not 0 <= phase < len(phases):
+            raise RecipeError(f"there is no phase {phase}; the training has the phases 0 to {len(phases) - 1}.")
+        for step in range(phases[phase].steps):
+            yield from phases[phase].loader.step(step)
 
     def artifact(self, stage: str) -> Artifact:
         """The finished artifact of a stage, whatever its settings; an error names the command that makes it."""

@@ -124,6 +124,7 @@ def machine(facts: Facts) -> Content:
         ("time in training steps", duration(train["train_seconds"])),
         *_ledger(train),
     ]
+    rows += [(f"plugin {key}", package) for key, package in train["sessions"][-1].get("plugins", {}).items()]
     # Unknown while training is unfinished.
     if train["peak_memory_bytes"] is not None:
         rows.append(("peak memory of training", size_of(train["peak_memory_bytes"])))

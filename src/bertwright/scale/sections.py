@@ -12,6 +12,7 @@ from bertwright.check.environment import packages
 from bertwright.core.distributed import rank_and_world
 from bertwright.recipe import Recipe
 from bertwright.scale.replacement import Replacement
+from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.train.averaging.config import LastConfig, within_few_steps
 from bertwright.vocab.config import SentencePieceConfig
 
@@ -64,7 +65,7 @@ def scaled_training(recipe: Recipe) -> Iterator[Replacement]:
     if train.objective.kind == "distillation":
         yield Replacement("train.objective", None, "its teacher has another vocabulary")
     # The built-in labelled texts are acceptable and unacceptable sentences, which is the task CoLA.
-    if train.objective.kind == "classification" and train.objective.task != "cola":
+    if isinstance(train.objective, ClassificationConfig) and train.objective.task != "cola":
         yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "the built-in task")
     if isinstance(train.averaging, LastConfig):
         yield Replacement("train.averaging", within_few_steps(train.averaging), _SMALL)

@@ -50,7 +50,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
 def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
     of_the_user = any(overlap(key, "corpus.source") for key in said)
     objective = whole.train.objective
-    labelled = objective.texts.published if objective.kind == "classification" else None
+    labelled = objective.texts.published if objective.texts else None
     everything: list[Iterable[Replacement]] = [
         scaled_text(whole, of_the_user),
         scaled_model(whole),

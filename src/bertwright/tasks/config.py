@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
+from bertwright.core.plugins import PLUGINS
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
+from bertwright.tasks.task import TaskPlugin
 
-TaskConfig = Annotated[PreTrainingConfig | DistillationConfig | ClassificationConfig, Field(discriminator="kind")]
+TaskConfig = Annotated[PreTrainingConfig | DistillationConfig | ClassificationConfig | TaskPlugin, PLUGINS]
 """Any task: the union of their sections."""

@@ -14,7 +14,7 @@ from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.task import DistillationTask
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.tasks.pretraining.task import PreTrainingTask
-from bertwright.tasks.task import Task
+from bertwright.tasks.task import Task, TaskPlugin
 
 TASKS: tuple[type[Task], ...] = (PreTrainingTask, DistillationTask, ClassificationTask)
 """All of them; the first one is the default."""
@@ -30,6 +30,8 @@ def task_of(settings: TaskConfig) -> Task:
             return DistillationTask(settings)
         case ClassificationConfig():
             return ClassificationTask(settings)
+        case TaskPlugin():
+            return settings.build()
         case _:
             assert_never(settings)
 

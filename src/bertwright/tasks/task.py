@@ -7,6 +7,7 @@ written, without it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section
 from bertwright.core.log import Log
+from bertwright.core.plugins import Plugin
 from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.tasks.section import TaskSection
 
@@ -52,6 +54,17 @@ class TaskSettings(Section):
     def network(self, model: ModelConfig, entries: int, pairs: bool) -> NetworkConfig:
         """The network of `model` with the heads that the task needs, for a vocabulary of `entries`."""
         return model.resolve(entries, self.next_sentence(pairs))
+
+
+class TaskPlugin(Plugin, TaskSettings):
+    """The base of tasks in other packages (entry points `bertwright.tasks`): the recipe section of a task, whose fields
+    are its keys. Modules with such a class must not import torch; the task itself imports it where it needs it."""
+
+    group: ClassVar[str] = "bertwright.tasks"
+
+    @abstractmethod
+    def build(self) -> Task:
+        """What is done for the task."""
 
 
 class Task(Protocol):

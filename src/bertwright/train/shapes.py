@@ -62,6 +62,7 @@ class Start(TypedDict):
     machine: Text
     torch: Text
     init: NotRequired[dict[Text, Text]]
+    plugins: NotRequired[dict[Text, Text]]
 
 
 class Unfinished(TypedDict):

@@ -115,7 +115,11 @@ class Tokenizer:
 def load_tokenizer(vocab: Artifact | Path) -> Tokenizer:
     """The tokenizer of a vocabulary artifact, or of its folder."""
     artifact = vocab if isinstance(vocab, Artifact) else open_artifact(vocab, "vocab")
-    path = artifact.file("tokenizer.json")
+    return read_tokenizer(artifact.file("tokenizer.json"))
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer in a `tokenizer.json`; `ArtifactError` if it cannot be read."""
     try:
         return Tokenizer(FastTokenizer.from_file(str(path)))
     except Exception as error:  # the library raises nothing more specific

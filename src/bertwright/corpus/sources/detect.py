@@ -7,9 +7,7 @@ import csv
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from bertwright.corpus.config import SourceKind
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import MAGIC, Compression
 from bertwright.corpus.sources.dump import no_export, refuse_fragments, root_element
@@ -23,7 +21,7 @@ _COLUMNS = {"text", "content", "body", "title", "id", "url", "label", "sentence"
 _HEAD = 4096
 
 
-def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
+def examine(path: Path, format: str = "auto") -> File:
     """Detect what the file at `path` is. Raises `SourceError` if it is missing, unreadable, or not of the `format`."""
     try:
         with path.open("rb") as handle:
@@ -36,7 +34,8 @@ def examine(path: Path, format: SourceKind | Literal["auto"] = "auto") -> File:
     if not magic:
         raise SourceError(f"{path} is empty (0 bytes). Download it again.")
     named = None if format == "auto" else format_of(format)
-    for known in FORMATS:
+    tried = FORMATS if named is None or named in FORMATS else (named,)
+    for known in tried:
         if not known.is_text and known.matches(magic) and named in (None, known):
             return File(path, known.kind)
     file = _text_file(path, magic)
@@ -96,7 +95,7 @@ def _head(file: File) -> bytes:
     return head
 
 
-def _kind(path: Path, head: bytes) -> SourceKind:
+def _kind(path: Path, head: bytes) -> str:
     """The format of a text that begins with `head`."""
     texts = [known for known in FORMATS if known.is_text]
     if certain := next((known.kind for known in texts if known.certain and known.matches(head)), None):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertwright.core.files import naming
-from bertwright.corpus.config import CorpusConfig, SourceConfig, SourceKind
+from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 from bertwright.corpus.sources.dump import Header
@@ -30,7 +30,7 @@ class File:
     """The path of a file, and how to decode its bytes."""
 
     path: Path
-    format: SourceKind
+    format: str
     compression: Compression = "plain"
     encoding: Literal["utf-8", "utf-16"] = "utf-8"
 

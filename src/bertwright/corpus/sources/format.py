@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.config import SourceConfig, SourceKind
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 
 
@@ -76,7 +76,7 @@ class SourceFormat:
     without the pieces before it.
     """
 
-    kind: SourceKind
+    kind: str
     matches: Callable[[bytes], bool]
     """Whether a file that begins with these bytes is of the format: 4 KiB of UTF-8 (less for a shorter file), or the
     first 16 bytes of a format that is not text."""
@@ -87,7 +87,7 @@ class SourceFormat:
     certain: bool = True
     """Whether its first bytes identify it with certainty. If not, fragments of dumps and files that belong to them are
     rejected before it is tried, and a recipe that names it is trusted."""
-    also: tuple[SourceKind, ...] = ()
+    also: tuple[str, ...] = ()
     """Formats that the same program also writes: their files are accepted where a recipe names this one."""
     keys: frozenset[Key] = frozenset()
     """Keys of a source that apply to it; others are rejected."""

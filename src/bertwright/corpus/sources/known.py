@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from bertwright.corpus.config import SourceKind
+from bertwright.core.errors import RecipeError
+from bertwright.core.plugins import find
+from bertwright.corpus.config import SOURCES
 from bertwright.corpus.sources import datasets, jsonl, parquet, text, wiki, wikiextractor
 from bertwright.corpus.sources.file import ExtractJob
 from bertwright.corpus.sources.format import Article, SourceFormat
@@ -21,12 +25,21 @@ FORMATS: tuple[SourceFormat, ...] = (
 )
 """In the order in which they are tried; the last one accepts any text."""
 
-_FORMATS = {known.kind: known for known in FORMATS}
+_FORMATS: dict[str, SourceFormat] = {known.kind: known for known in FORMATS}
 
 
-def format_of(kind: SourceKind) -> SourceFormat:
-    """The format with this name."""
-    return _FORMATS[kind]
+@cache
+def format_of(kind: str) -> SourceFormat:
+    """The format with this name, built in or of another package; `RecipeError` if that is something else."""
+    if kind in _FORMATS:
+        return _FORMATS[kind]
+    found = find(SOURCES, kind)
+    if not isinstance(found, SourceFormat):
+        raise RecipeError(
+            f"corpus.source: format = {kind!r} is {found!r:.60}, not a bertwright.plugins.SourceFormat. Correct its "
+            "package."
+        )
+    return replace(found, kind=kind)  # files have the name that the recipe uses
 
 
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class PreTrainingTask:
-    """See `Task`."""
+    """Masked-language modelling and the labels of pairs; the base of tasks that differ from it only in their loss
+    (`build`). See `Task`."""
 
     examples_from: ClassVar[str] = ""
     section_type: ClassVar[type[TaskSection]] = PreTrainingSection

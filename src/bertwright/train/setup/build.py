@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from bertwright.core.log import Log
+from bertwright.core.plugins import packages_of
 from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
@@ -59,6 +60,8 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
         job = replace(job, phases=size_phases(job, state, device, ranks, log))
     record = session_record(state, device, network.kernel, ranks, job.config, job.phases)
     record |= {"init": start.init} if start.init else {}
+    if plugins := packages_of({"optim": job.optim, "train": job.config}):
+        record |= {"plugins": plugins}
     return (
         job,
         trainee,

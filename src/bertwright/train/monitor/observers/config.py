@@ -6,12 +6,17 @@ packages to their makers is disabled.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, UserPath, by_kind
+from bertwright.core.plugins import PLUGINS, Plugin
 from bertwright.core.redact import has_credentials, secret_in_query
+
+if TYPE_CHECKING:
+    from bertwright.train.monitor.observers.observer import Observed, Observer
 
 
 def _refuse_secrets(key: str, address: str | None, instead: str) -> None:
@@ -100,9 +105,23 @@ class WandbConfig(Section):
         return self
 
 
+class ObserverPlugin(Plugin, Section):
+    """The base of observers in other packages (entry points `bertwright.observers`).
+
+    The fields of a subclass are its recipe keys. Declare those that do not change the result with
+    `bertwright.core.config.runtime_only`.
+    """
+
+    group: ClassVar[str] = "bertwright.observers"
+
+    @abstractmethod
+    def build(self, observed: Observed) -> Observer:
+        """The observer of one start, on rank 0; any error ends the start before training."""
+
+
 ObserverConfig = Annotated[
-    TensorBoardConfig | MlflowConfig | TrackioConfig | WandbConfig,
-    Field(discriminator="kind"),
+    TensorBoardConfig | MlflowConfig | TrackioConfig | WandbConfig | ObserverPlugin,
+    PLUGINS,
     BeforeValidator(by_kind),
 ]
 """Available observers."""

@@ -19,6 +19,7 @@ from bertwright.core.redact import shown
 from bertwright.train.monitor.observers.config import (
     MlflowConfig,
     ObserverConfig,
+    ObserverPlugin,
     TensorBoardConfig,
     TrackioConfig,
     WandbConfig,
@@ -124,6 +125,8 @@ def _begun(config: ObserverConfig, observed: Observed) -> Observer:
 def build_observer(config: ObserverConfig, observed: Observed) -> Observer:
     """Return the observer of `config`; raises `MissingExtraError` if its package is not installed, and any error of the
     package."""
+    if isinstance(config, ObserverPlugin):
+        return config.build(observed)
     # Located, not imported: the observer's own file first sets the variables that disable the package's telemetry.
     if find_spec(config.package) is None:
         raise MissingExtraError(

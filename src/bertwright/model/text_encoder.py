@@ -1,0 +1,163 @@
+"""A trained model for use: loaded from a run or from a folder of transformers, it turns texts into vectors, fills masks
+and classifies.
+
+Names carry shapes: N texts, T tokens of all sequences together, H hidden, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertwright.core.artifact import MANIFEST, open_artifact
+from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.model.batch import PackedBatch, packed_sequences, to_device
+from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.interop.stock import load_stock, load_tensors
+from bertwright.model.model import Model
+from bertwright.model.pretrained_config import Pretrained, read_pretrained
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.saved import load_network, network_from
+from bertwright.vocab.entries import CLS, MASK, SEP
+from bertwright.vocab.load import read_vocabulary
+from bertwright.vocab.normalization import build_tokenizer
+from bertwright.vocab.tokenizer import Tokenizer, read_tokenizer
+from bertwright.vocab.tokenizer import load_tokenizer as load_artifact
+
+_TOKENIZER = "tokenizer.json"
+
+
+def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
+    """The trained network of a run, in evaluation mode on `device`, in float32.
+
+    `path` is a run folder whose training is finished, one of its folders `train` and `export`, or any folder in the
+    format of transformers with a network of a family that bertwright has. The network is a torch module with its heads:
+    a pre-trained one takes a `Batch` of tensors and returns the logits of the masked tokens and of the pairs, a
+    classifier those of its classes. Raises `RecipeError` if the folder has no network, `ArtifactError` if a file is
+    damaged.
+    """
+    given = _find(path)
+    if not given.stock:
+        model = load_network(given.folder)
+    elif given.task == "SequenceClassification":
+        model = network_from(given.network.model_copy(update={"labels": given.labels}), load_tensors(given))
+    elif given.task:
+        raise RecipeError(f"{path}: {given.other_task}.")
+    else:
+        model = load_stock(given.folder)
+    return model.to(device).eval()
+
+
+def load_tokenizer(path: Path | str) -> Tokenizer:
+    """The tokenizer of a run, or of any folder that `load_model` reads, or of the folder of a vocabulary artifact.
+
+    `tokenizer.encode_texts(texts)` gives the ids of several texts, one after another, and the number of ids of each;
+    `tokenizer.decode(ids)` gives text, `tokenizer.vocabulary` the entries by id.
+    """
+    path = Path(path)
+    if (path / "recipe.toml").is_file():
+        return load_artifact(path / "vocab")
+    if (path / MANIFEST).is_file() and open_artifact(path).manifest["stage"] == "vocab":
+        return load_artifact(path)
+    given = _find(path)
+    if (file := given.folder / _TOKENIZER).is_file():
+        return read_tokenizer(file)
+    settings = given.text_settings
+    if settings is None:
+        raise RecipeError(
+            f"{path} has no {_TOKENIZER}, and nothing in it says whether its vocabulary is in lower case. Save its "
+            "tokenizer with transformers (AutoTokenizer.save_pretrained)."
+        )
+    return Tokenizer(build_tokenizer(read_vocabulary(given.entries_file), **settings._asdict()))
+
+
+class Encoder:
+    """A trained model with its tokenizer, for texts: `encode` gives vectors, `fill_mask` the most probable words for a
+    mask, and `classify` the classes of a classifier.
+
+    `path` and `device` are those of `load_model`. The attributes `model` and `tokenizer` are what `load_model` and
+    `load_tokenizer` return.
+    """
+
+    def __init__(self, path: Path | str, device: torch.device | str = "cpu") -> None:
+        """Load the model and the tokenizer of `path`, as `load_model` and `load_tokenizer`."""
+        self.model = load_model(path, device)
+        self.tokenizer = load_tokenizer(path)
+        self.device = torch.device(device)
+
+    def encode(self, texts: Sequence[str], batch: int = 32) -> NDArray[np.float32]:
+        """The vector of each text [N, H]: the mean of its tokens' last hidden states, [CLS] and [SEP] included.
+
+        A text of more tokens than the model has positions is cut at its end. `batch` texts are computed at a time.
+        """
+        vectors = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
+        for places, packed in self._batches(texts, batch):
+            with torch.inference_mode():
+                hidden_TH = self.model.encoder(packed)
+            counts_N = packed.cu_seqlens.diff()
+            owner_T = torch.arange(len(places), device=self.device).repeat_interleave(counts_N)
+            sums_NH = hidden_TH.new_zeros(len(places), hidden_TH.shape[1]).index_add_(0, owner_T, hidden_TH)
+            vectors[places] = (sums_NH / counts_N[:, None]).float().cpu().numpy()
+        return vectors
+
+    def fill_mask(self, text: str, top: int = 5) -> list[tuple[str, float]]:
+        """The `top` most probable entries for the one `[MASK]` in `text`, each with its probability, best first.
+
+        Raises `RecipeError` if the text has none or several, or the model is a classifier.
+        """
+        if not isinstance(self.model, PreTrainingModel):
+            raise RecipeError("this model is a classifier, which fills no masks. Load a pre-trained one.")
+        (packed,) = (packed for _, packed in self._batches([text], 1))
+        if (masks := len(packed.prediction_positions)) != 1:
+            raise RecipeError(f"{text!r} has {masks} [MASK] in the tokens that the model reads. Write exactly one.")
+        with torch.inference_mode():
+            mlm_PV, _ = self.model(packed)
+        # Rows that only pad the embedding have no entry.
+        best = mlm_PV[0, : len(self.tokenizer.vocabulary)].float().softmax(-1).topk(top)
+        return [
+            (self.tokenizer.vocabulary[i], p) for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def classify(self, texts: Sequence[str], batch: int = 32) -> list[dict[str, float]]:
+        """The probability of each class of a classifier, for each text; of a regression the predicted number."""
+        if not isinstance(self.model, SequenceClassifier):
+            raise RecipeError("this model is pre-trained and has no classes. Load a classifier.")
+        labels, found = self.model.config.labels, [dict[str, float]() for _ in texts]
+        for places, packed in self._batches(texts, batch):
+            with torch.inference_mode():
+                logits_NC: Tensor = self.model(packed).float()
+            values = logits_NC.softmax(-1) if len(labels) > 1 else logits_NC
+            for place, row in zip(places, values.tolist(), strict=True):
+                found[place] = dict(zip(labels, row, strict=True))
+        return found
+
+    def _batches(self, texts: Sequence[str], batch: int) -> Iterator[tuple[list[int], PackedBatch]]:
+        """The indices of texts of similar length, and these texts as a batch."""
+        if isinstance(texts, str):
+            raise RecipeError("texts is a single text; give a list of texts.")
+        flat, lengths = self.tokenizer.encode_texts(texts)
+        cls, sep, mask = map(self.tokenizer.ids, (CLS, SEP, MASK))
+        most, ends = self.model.config.max_position_embeddings - 2, np.cumsum(lengths)
+        ids = [[cls, *flat[e - n : e - n + min(n, most)].tolist(), sep] for e, n in zip(ends, lengths, strict=True)]
+        order = np.argsort(lengths, kind="stable").tolist()
+        for first in range(0, len(order), batch):
+            places = order[first : first + batch]
+            yield places, to_device(packed_sequences([(ids[i], ()) for i in places], mask), self.device)
+
+
+def _find(path: Path | str) -> Pretrained:
+    """The network in `path`; of a run folder, the one in its finished training."""
+    path = Path(path)
+    if not (path / "recipe.toml").is_file():
+        return read_pretrained(path)
+    if not (path / "train" / MANIFEST).is_file():
+        raise ArtifactError(
+            f"the training in {path} is not finished. Finish it with `bertwright run {path}`, or export its newest "
+            f"checkpoint with `bertwright export {path}` and load the folder that this names."
+        )
+    return read_pretrained(path / "train")
