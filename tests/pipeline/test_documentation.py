@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+import torch
 from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
 from tests.reference.teachers import SPECIALS, write_stock
@@ -28,6 +29,7 @@ from bertwright.bench.autotune import machine_here
 from bertwright.bench.search import Candidate, Trial
 from bertwright.bench.table import open_table
 from bertwright.bench.trial import Tried
+from bertwright.cli import app
 from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
@@ -40,6 +42,7 @@ from bertwright.launch.config import load_place
 from bertwright.launch.wheel import WHEEL
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.pipeline.stage import STAGES
 from bertwright.plan.machine import read_place
 from bertwright.plan.measure import measure
@@ -111,8 +114,8 @@ def test_every_command_works(
         case "python" if arguments[:2] == ["-m", "pytest"]:  # those of a GPU are skipped without one
             paths = arguments[4:] if arguments[2:4] == ["-m", "gpu"] else arguments[2:]
             assert paths and all((ROOT / path).exists() for path in paths)
-        case "python":  # tests/unit/sample and tests/unit/test_schemas.py compare its output
-            assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
+        case "python":  # tests/unit/sample, test_schemas.py and test_api_page.py compare its output
+            assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"], ["-m", "tools.api"])
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip" if arguments[0] == "wheel":  # tests/pipeline/test_installed.py builds it
@@ -122,7 +125,9 @@ def test_every_command_works(
             for word in arguments[1:]:  # no package index has bertwright: the repository, a wheel, or what is installed
                 what, extra = re.fullmatch(r"(\.|bertwright|dist/.*)\[(.*)\]", word).groups()
                 assert what in (".", "bertwright", f"dist/{WHEEL}") and extra in EXTRAS, f"no such extra: {line}"
-                assert what != "bertwright" or document != "README.md", "the first installation is from what exists"
+                assert what != "bertwright" or document != "docs/install.md", (
+                    "the first installation is from what exists"
+                )
         case "taplo":  # with the schema and the rule of the same guide
             taplo = shutil.which("taplo", path=Path(sys.executable).parent)
             if taplo is None:
@@ -400,11 +405,51 @@ def test_the_splitter_of_the_guide_splits(workplace: Path) -> None:
     assert found == [["Ez egy.", "Ez kettő!"], ["Tőr?", "Kő."]]
 
 
-def test_readme_names_every_recipe_verb_and_target_it_should() -> None:
-    for name in shipped():
-        assert f"| `{name}` |" in README
+def read(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_every_recipe_and_verb_is_described() -> None:
+    assert set(re.findall(r"^\| `([a-z0-9-]+)` \|", read("recipes"), re.MULTILINE)) == set(shipped())
+    for verb in app._VERBS:
+        assert re.search(rf"`{verb}[ `]", read("commands")), verb
     for verb in ("run", "check", "plan", "inspect", "recipes", "places", "launch", *STAGES):
         assert re.search(rf"`{verb}[ `]", README), verb
+
+
+def test_readme_is_short_and_shows_the_report() -> None:
+    assert len(README.splitlines()) < 200
+    (picture,) = re.findall(r"^!\[.+\]\((.+)\)$", README, re.MULTILINE)
+    assert (ROOT / picture).stat().st_size < 200_000
+
+
+def test_the_model_in_readme_is_used_as_it_says(finished: Path, workplace: Path) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    (code,) = (block for block in blocks(ROOT / "README.md", "python") if "transformers" in block)
+    (workplace / "runs").mkdir()
+    (workplace / "runs" / "demo").symlink_to(finished)
+    done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("token_str") == 5, done.stderr
+
+
+def test_the_code_of_the_api_page_and_the_plugin_guide_runs(
+    finished: Path, workplace: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workplace / "runs").mkdir()
+    (workplace / "runs" / "demo").symlink_to(finished)
+    (code,) = blocks(ROOT / "docs" / "api.md", "python")
+    done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("(2, "), done.stderr
+    guide = ROOT / "docs" / "how-to" / "plugins.md"
+    (code,) = blocks(guide, "python")
+    (workplace / "mine.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(workplace))
+    (command,) = (block for block in blocks(guide, "text") if "bertwright run" in block)
+    _, program, verb, *rest = shlex.split(command)
+    assert (program, verb) == ("bertwright", "run")
+    recipe = Recipe.load(rest[0], rest[1:])
+    optimizer = build_optimizer(recipe.optim, torch.nn.Linear(2, 2), {})
+    assert type(optimizer).__name__ == "RAdam" and moment_names(recipe.optim, torch.nn.Linear(2, 2))
 
 
 def test_links_between_documents_lead_somewhere() -> None:
@@ -426,6 +471,6 @@ def test_the_guide_to_a_format_names_what_a_format_may_say(name: str, format: ty
     assert re.findall(r"`(\w+)`", " ".join(table)) == [field.name for field in fields(format)]
 
 
-def test_the_run_folder_is_as_readme_draws_it(finished: Path) -> None:
-    drawn = re.findall(r"^[├└]── ([\w.]+)", README[README.index("runs/demo/\n") : README.index("## The source")], re.M)
+def test_the_run_folder_is_as_it_is_drawn(finished: Path) -> None:
+    drawn = re.findall(r"^[├└]── ([\w.]+)", read("run-folder"), re.M)
     assert set(drawn) == {path.name for path in finished.iterdir() if not path.name.startswith(".")}

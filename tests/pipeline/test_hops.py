@@ -17,9 +17,9 @@ from bertwright.cli.app import main
 from bertwright.model.config import Kernel
 
 SOURCE = Path(bertwright.__file__).parent
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-PLACES = dict(re.findall(r"^\| (the line that .*?|where a .*?) +\| (.*?) +\|$", README, re.MULTILINE))
-"""README's table of what is looked for most, and where it is."""
+TOUR = (Path(__file__).parents[2] / "docs" / "tour.md").read_text(encoding="utf-8")
+PLACES = dict(re.findall(r"^\| (the line that .*?|where a .*?) +\| (.*?) +\|$", TOUR, re.MULTILINE))
+"""The tour's table of what is looked for most, and where it is."""
 
 
 class EnoughError(Exception):
@@ -57,7 +57,7 @@ def test_three_hops_from_a_verb_to_backward(
     assert PLACES["the line that calls backward"] == f"`{passed[0]}`, in `{callers[0]}`"
 
 
-def test_readme_names_the_line_that_draws_a_mask_and_the_folder_of_kernels() -> None:
+def test_the_tour_names_the_line_that_draws_a_mask_and_the_folder_of_kernels() -> None:
     path, *functions = re.findall(r"`(.*?)`", PLACES["the line that draws a mask"])
     module = import_module(f"bertwright.{path.removesuffix('.py').replace('/', '.')}")
     assert functions and all(callable(attrgetter(name)(module)) for name in functions)

@@ -5,16 +5,18 @@ import sys
 from pathlib import Path
 from typing import NotRequired, get_origin, get_type_hints
 
+import numpy as np
 import pytest
+import torch
 from tests.pipeline.command import ENVIRONMENT, RECIPES, ROOT
 from tests.pipeline.test_documentation import blocks
 
 import bertwright
-from bertwright import SILENT, Recipe, RunFolder, run
+from bertwright import SILENT, Batch, Encoder, Recipe, RunFolder, load_model, load_tokenizer, run
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.pipeline.shapes import MetricsRow, Scores, Summary
 
-(SNIPPET,) = blocks(ROOT / "README.md", "python")
+(SNIPPET,) = (block for block in blocks(ROOT / "README.md", "python") if "import Recipe" in block)
 
 
 @pytest.fixture
@@ -106,3 +108,66 @@ def test_a_name_and_texts_are_enough_and_progress_is_shown(
 def test_a_loaded_recipe_needs_a_run_folder() -> None:
     with pytest.raises(RecipeError, match=r'^out is missing: .* Give the run folder, such as "runs/mine"\.$'):
         run(Recipe.load("smoke"))
+
+
+TEXTS = ["A házi kenyér lisztből készül.", "Kovász", "Egy hosszú szöveg. " * 40, ""]
+
+
+def test_a_trained_model_encodes_texts_as_transformers_does(finished: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    hf = finished / "export" / "hf"
+    theirs = transformers.AutoModel.from_pretrained(hf, add_pooling_layer=False).eval()
+    tokens = transformers.AutoTokenizer.from_pretrained(hf)(TEXTS, padding=True, truncation=True, return_tensors="pt")
+    with torch.inference_mode():
+        states, mask = theirs(**tokens).last_hidden_state, tokens["attention_mask"][..., None]
+    expected = ((states * mask).sum(1) / mask.sum(1)).numpy()
+    for path in (str(finished), finished / "train", finished / "export", str(hf)):
+        vectors = Encoder(path).encode(TEXTS, batch=2)
+        assert vectors.shape == expected.shape and vectors.dtype == np.float32
+        np.testing.assert_allclose(vectors, expected, atol=2e-5)
+    assert Encoder(finished).encode([]).shape == (0, expected.shape[1])
+
+
+def test_a_trained_model_fills_a_mask_as_transformers_does(finished: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    pipeline = transformers.pipeline("fill-mask", str(finished / "export" / "hf"), top_k=3)
+    text = "A házi [MASK] lisztből készül."
+    ours = Encoder(str(finished)).fill_mask(text, top=3)
+    assert [entry for entry, _ in ours] == [each["token_str"] for each in pipeline(text)]
+    assert [p for _, p in ours] == pytest.approx([each["score"] for each in pipeline(text)], abs=1e-5)
+    for wrong in ("nothing to fill", "[MASK] and [MASK]"):
+        with pytest.raises(RecipeError, match=r"has [02] \[MASK\] in the tokens that the model reads"):
+            Encoder(finished).fill_mask(wrong)
+    with pytest.raises(RecipeError, match="has no classes"):
+        Encoder(finished).classify(["one"])
+
+
+def test_the_batches_of_a_run_train_a_model_in_a_plain_loop(finished: Path) -> None:
+    folder, model = RunFolder(finished), load_model(finished).train()
+    batches = list(folder.batches(1))
+    assert len(batches) == folder.artifact("train").counts["phase_steps"][1] and isinstance(batches[0], Batch)
+    optimizer, losses = torch.optim.AdamW(model.parameters(), lr=1e-3), []
+    for batch in (batch.map(torch.from_numpy) for batch in batches):
+        logits, _ = model(batch)
+        loss = torch.nn.functional.cross_entropy(logits, batch.labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert all(np.isfinite(losses))
+    with pytest.raises(RecipeError, match="there is no phase 2; the training has the phases 0 to 1"):
+        next(folder.batches(2))
+
+
+def test_tokenizers_of_a_run_and_its_export_agree(finished: Path) -> None:
+    found = [load_tokenizer(path) for path in (finished, finished / "vocab", finished / "train", finished / "export")]
+    ids = [tokenizer.encode_texts(TEXTS)[0].tolist() for tokenizer in found]
+    assert ids[0] and all(each == ids[0] for each in ids)
+
+
+def test_what_has_no_model_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="give a finished train folder, or a folder in the format of transformers"):
+        load_model(tmp_path)
+    (tmp_path / "recipe.toml").write_text("", encoding="utf-8")
+    with pytest.raises(ArtifactError, match="is not finished. Finish it with `bertwright run"):
+        Encoder(str(tmp_path))
