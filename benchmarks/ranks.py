@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import median
 
 from bertwright import Recipe
-from bertwright.check.known_data import read_data
-from bertwright.check.work import phase_work
 from bertwright.cli.per_socket import train_on
 from bertwright.core.sockets import Processors, _core
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of
-from bertwright.plan.step_time import step_time
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.known_data import read_data
+from bertwright.estimate.machine import machine_of
+from bertwright.estimate.step_time import step_time
+from bertwright.estimate.work import phase_work
 from bertwright.shipped import find_recipe
 from bertwright.train.memory.rank_memory import computing_of
 from bertwright.train.monitor.metrics import read_rows

@@ -18,8 +18,8 @@ from bertwright.core.config import Section
 from bertwright.core.described import described
 from bertwright.core.files import write_atomic
 from bertwright.core.members import members
+from bertwright.estimate.hardware import HardwareConfig
 from bertwright.launch.config import TARGETS
-from bertwright.plan.hardware import HardwareConfig
 from bertwright.recipe import Recipe
 from bertwright.shipped import schema_file
 

@@ -10,9 +10,9 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.check import known_data
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of, read_place
+from bertwright.estimate import known_data
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import machine_of, read_place
 from bertwright.plan.plan import make_plan
 
 
@@ -74,7 +74,7 @@ def test_sockets_of_sapphire_rapids_are_forecast_within_a_third_on_any_machine(m
     """What the processor of this machine can do does not count."""
     keys = ["train.phases.0.batch=3072", *read_place("spr").overrides]
     for flags in ({"avx2"}, {"avx2", "avx512f", "avx512_bf16", "amx_bf16"}):
-        monkeypatch.setattr("bertwright.plan.devices.processor_flags", lambda flags=frozenset(flags): flags)
+        monkeypatch.setattr("bertwright.estimate.devices.processor_flags", lambda flags=frozenset(flags): flags)
         recipe = Recipe.load("mlperf-large", keys, given=False)
         place = read_place("spr")
         machine = machine_of(HardwareConfig.model_validate({**SPR, "nodes": 16}))

@@ -3,8 +3,8 @@
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import machine_of
 from bertwright.plan.plan import make_plan
 
 PUBLISHED = [

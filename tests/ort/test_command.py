@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bertwright.needs import REQUIRED
+from bertwright.check.recipe.packages import REQUIRED
 from bertwright.train.graph.packages import missing_ortmodule
 
 if missing_ortmodule():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.conftest import Call
 
-from bertwright.bench import trial
+from bertwright.trial import attempt as trial
 
 
 @pytest.mark.slow

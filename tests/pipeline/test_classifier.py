@@ -11,7 +11,7 @@ from tests.pipeline.test_ranks import metrics
 from tests.unit.test_classification import recipe, texts
 
 from bertwright import Recipe, RunFolder
-from bertwright.check import environment
+from bertwright.check.recipe import packages
 from bertwright.core.errors import MissingExtraError
 
 TRAINED = ("train.phases.0.epochs=4", "train.log_every=1")
@@ -32,12 +32,12 @@ def losses(folder: Path, name: str = "classification_loss") -> list[float]:
 
 
 def test_without_deepspeed_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = environment.find_spec
-    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == "deepspeed" else found(name))
-    verdicts = list(environment.packages(Recipe.load("azure-glue", ["preset=bert-large-deepspeed"]), ["train"]))
+    found = packages.find_spec
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == "deepspeed" else found(name))
+    verdicts = list(packages.packages(Recipe.load("azure-glue", ["preset=bert-large-deepspeed"]), ["train"]))
     (missing,) = (verdict for verdict in verdicts if verdict.about == "train.engine")
     assert missing.kind is MissingExtraError and missing.text.endswith("pip install 'bertwright[deepspeed]'.")
-    assert not [v for v in environment.packages(Recipe.load("azure-glue"), ["train"]) if v.about == "train.engine"]
+    assert not [v for v in packages.packages(Recipe.load("azure-glue"), ["train"]) if v.about == "train.engine"]
 
 
 def test_two_ranks_train_as_one_process(written: Path, tmp_path: Path, call: Call) -> None:

@@ -25,16 +25,14 @@ from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
-from bertwright.bench.autotune import machine_here
-from bertwright.bench.search import Candidate, Trial
-from bertwright.bench.table import open_table
-from bertwright.bench.trial import Tried
 from bertwright.cli import app
 from bertwright.cli.conversion import convert
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.sources.format import SourceFormat
 from bertwright.corpus.wikitext.templates import read_table, templates_of
+from bertwright.estimate.machine import read_place
+from bertwright.estimate.measure import measure
 from bertwright.formats.format import Format
 from bertwright.formats.target import Target
 from bertwright.launch.config import TARGETS as LAUNCHED
@@ -44,10 +42,11 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.pipeline.stage import STAGES
-from bertwright.plan.machine import read_place
-from bertwright.plan.measure import measure
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
+from bertwright.trial.attempt import Tried
+from bertwright.trial.autotune import machine_here, open_table
+from bertwright.trial.search import Candidate, Trial
 from bertwright.vocab import download as vocabularies
 from bertwright.vocab.normalization import build_tokenizer
 
@@ -206,7 +205,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         # The cache is the user's, and neither `mini` nor 20 seconds are needed to see that measuring works.
         monkeypatch = request.getfixturevalue("monkeypatch")
         monkeypatch.setenv("XDG_CACHE_HOME", str(workplace / "cache"))
-        monkeypatch.setattr("bertwright.plan.measure.measure", partial(measure, seconds=1.0))
+        monkeypatch.setattr("bertwright.estimate.measure.measure", partial(measure, seconds=1.0))
         yield [*arguments, *(["model.size=tiny", "train.phases.0.batch=4"] if "--measure" in rest else [])]
     elif verb == "convert":
         provide(Path(rest[0]), request)

@@ -13,9 +13,9 @@ from tests.pipeline.conftest import Call
 from tests.pipeline.heads import differences, entries, head, keys, overrides, presets_of
 
 from bertwright import Recipe
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import machine_of
 from bertwright.explain import explain
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of
 from bertwright.plan.plan import make_plan
 
 SHIPPED = sorted(RECIPES.glob("*.toml"))
@@ -78,7 +78,7 @@ def test_the_time_of_a_head_is_what_the_plan_says(
     path: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what it names fits into the memory there. Elsewhere a plan without a GPU is for the processor it runs on."""
-    monkeypatch.setattr("bertwright.plan.devices.processor_flags", lambda: AMX)
+    monkeypatch.setattr("bertwright.estimate.devices.processor_flags", lambda: AMX)
     monkeypatch.chdir(tmp_path)
     write_cola(tmp_path / "glue" / "cola")
     says, _, command = entries(head(path))["time"].partition("bertwright plan ")

@@ -12,13 +12,13 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT
 
 from bertwright import Recipe
-from bertwright.check.resources import _addresses
+from bertwright.check.machine.resources import _addresses
 
 LIMITED = """
 import resource, sys
 import numpy, bertwright.cli, bertwright.pipeline.run, {modules}  # what is loaded needs no more memory later
-import bertwright.check.resources
-bertwright.check.resources._ADDRESSES.clear()  # else the limit would be refused at the start
+import bertwright.check.machine.resources
+bertwright.check.machine.resources._ADDRESSES.clear()  # else the limit would be refused at the start
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv.pop(1)) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -15,7 +15,7 @@ from tests.unit.export.conftest import run_card
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright import Recipe, run
-from bertwright.check.resources import memory
+from bertwright.check.machine.resources import memory
 from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import read_json

@@ -160,7 +160,9 @@ def test_a_stage_after_the_corpus_copies_no_source(
 def test_a_missing_package_is_found_before_any_work(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertwright.check.environment.find_spec", lambda name: None if name == "transformers" else name)
+    monkeypatch.setattr(
+        "bertwright.check.recipe.packages.find_spec", lambda name: None if name == "transformers" else name
+    )
     with pytest.raises(MissingExtraError, match=r"pip install 'bertwright\[hf\]'"):
         run(load(), tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -17,7 +17,7 @@ from tests.unit.formats.test_imported_tokens import nested
 from tests.unit.formats.test_imported_tokens import saved as saved_documents
 
 from bertwright import Recipe, run
-from bertwright.check.recipe import check_recipe
+from bertwright.check.check_recipe import check_recipe
 from bertwright.cli.conversion import convert
 from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from tempfile import TemporaryFile
 from typing import Self
 
-from bertwright.bench.measured import Measured, measured
+from bertwright.bench.measurements import Measured, measured
 from bertwright.bench.training import Precision, Side, Step, Training
 from bertwright.bench.workload import Name
 from bertwright.core.errors import DataError
@@ -85,7 +85,7 @@ class _Running:
         self.name = f"{side} in {training.precision}"
         # Not a pipe: nobody reads it before the end, and a full pipe would stop the side.
         self.errors = TemporaryFile("w+")  # noqa: SIM115 (closed on leaving)
-        command = [sys.executable, "-m", "bertwright.bench.side", side, name, json.dumps(asdict(training))]
+        command = [sys.executable, "-m", "bertwright.bench.worker", side, name, json.dumps(asdict(training))]
         pipe = subprocess.PIPE
         with STARTING, delayed():
             self.process = subprocess.Popen(

@@ -20,8 +20,8 @@ from bertwright.core.files import write_atomic
 from bertwright.core.toml_text import toml_text
 
 if TYPE_CHECKING:
-    from bertwright.bench.search import Trial
-    from bertwright.bench.trial import Tried
+    from bertwright.trial.attempt import Tried
+    from bertwright.trial.search import Trial
 
 HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s/step", "sequences/s", "memory GB", "outcome")
 
@@ -66,12 +66,12 @@ def autotune(
     as_json: Json = False,
 ) -> None:
     """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
-    from bertwright.bench import autotune as tuning
-    from bertwright.bench.candidates import engines_to_try, sizes_to_try
-    from bertwright.bench.search import best
-    from bertwright.bench.table import open_table
-    from bertwright.bench.trial import Tried
-    from bertwright.pipeline.trial_examples import trial_examples
+    from bertwright.trial import autotune as tuning
+    from bertwright.trial.attempt import Tried
+    from bertwright.trial.autotune import open_table
+    from bertwright.trial.candidates import engines_to_try, sizes_to_try
+    from bertwright.trial.examples import trial_examples
+    from bertwright.trial.search import best
 
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
     if write and write.exists():
@@ -110,7 +110,7 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
 def _print(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:
     batch = tried.recipe.train.phases[tried.phase].batch
     if as_json:
-        from bertwright.bench.chosen import keys_of
+        from bertwright.trial.candidates import keys_of
 
         keys = keys_of(tried, fastest.candidate) if fastest else None
         print(json_line({"best": keys, "table": str(file), "trials": [asdict(trial) for trial in trials]}))
@@ -123,14 +123,14 @@ def _print(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: P
 
 
 def _overrides(fastest: Trial, tried: Tried) -> list[str]:
-    from bertwright.bench.chosen import keys_of
+    from bertwright.trial.candidates import keys_of
 
     return [f"{key}={json.dumps(value)}" for key, value in keys_of(tried, fastest.candidate).items()]
 
 
 def _changed(fastest: Trial, tried: Tried) -> str:
     """One line that tells what the fastest configuration changes in the recipe."""
-    from bertwright.bench.chosen import changes_of
+    from bertwright.trial.candidates import changes_of
 
     return f"changed: {'; '.join(changes_of(tried, fastest.candidate)) or 'nothing'}"
 

@@ -17,7 +17,7 @@ from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import MissingExtraError, RecipeError
 
 if TYPE_CHECKING:
-    from bertwright.bench.measured import Measured
+    from bertwright.bench.measurements import Measured
     from bertwright.bench.training import Precision, Side
 
 verbs = typer.Typer(
@@ -110,7 +110,7 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
 
 def _precisions(wanted: Literal["auto", "fp32", "bf16", "both"]) -> tuple[Precision, ...]:
     """The precisions of every side; by default none that the processor takes ten times as long for."""
-    from bertwright.check.machine import bf16_units
+    from bertwright.estimate.machine_facts import bf16_units
 
     if wanted == "auto":
         wanted = "both" if bf16_units() else "fp32"

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from bertwright.check.machine import OtherMachine
 from bertwright.check.verdict import Verdict, exit_code, verdict_rows
 from bertwright.cli.completion import complete_key, complete_place, complete_recipe
 from bertwright.cli.formatting import coloured, fact_lines, json_line, print_facts, terminal_width, visible, wrapped
@@ -19,6 +18,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
 from bertwright.core.numbers import counted
 from bertwright.core.toml import MAX_BYTES
+from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.recipe import Recipe
 from bertwright.shipped import Noun, find_shipped, titles
 from bertwright.train.settings.phase_config import LENGTHS
@@ -111,7 +111,7 @@ def check(
         refuse_useless("with --schema", {"--explain": bool(described.explain), "--out": out is not None, **at.given()})
         print(_schema(recipe, overrides), end="")
         return
-    from bertwright.check.environment import check_machine
+    from bertwright.check.machine.environment import check_machine
     from bertwright.pipeline.run import check_run
 
     for where, given in (("with --explain", described.explain), ("without a recipe", recipe is None)):
@@ -139,7 +139,7 @@ def _machine(at: At, overrides: list[str]) -> tuple[OtherMachine | None, list[st
         refuse_useless("without --place", {"--nodes": at.nodes is not None})
         return None, overrides
     refuse_useless("with --place", {"--scale": bool(at.scale)})
-    from bertwright.plan.machine import read_place
+    from bertwright.estimate.machine import read_place
 
     place = read_place(at.place)
     machine = replace(place.machine, nodes=at.nodes) if at.nodes else place.machine

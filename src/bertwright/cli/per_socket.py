@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bertwright.check.device import training_gpus
 from bertwright.core.distributed import launched, told
 from bertwright.core.errors import Interrupted, RankError, RecipeError
 from bertwright.core.running import shell_code
 from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
 from bertwright.core.sockets import Processors
+from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe
 
 PROGRAM = (sys.executable, "-m", "bertwright.cli")

@@ -18,7 +18,7 @@ from bertwright.recipe import Recipe
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bertwright.plan.machine import Machine
+    from bertwright.estimate.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Say what a run will take: memory by part, disk, steps, tokens, hours, energy and cost."""
+    from bertwright.estimate.machine import read_place, refuse_other_device, this_machine
     from bertwright.pipeline.lineage import standing_artifacts
-    from bertwright.plan.machine import read_place, refuse_other_device, this_machine
     from bertwright.plan.plan import make_plan
 
     place = read_place(where.place) if where.place else None
@@ -68,9 +68,9 @@ def plan(
 
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     """Measure the recipe's steps here, and print where the result is kept."""
+    from bertwright.estimate.measure import measure  # torch
+    from bertwright.estimate.measurement_cache import keep
     from bertwright.pipeline.lineage import standing_artifacts
-    from bertwright.plan.kept import keep
-    from bertwright.plan.measure import measure  # torch
     from bertwright.plan.plan import planned_works
 
     path = keep(measure(recipe, planned_works(recipe, standing_artifacts(recipe, folder), machine), machine.ranks))

@@ -8,9 +8,9 @@ import typer
 
 from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.terminal import Terminal
-from bertwright.pipeline.rehearsal import Rehearsal
-from bertwright.pipeline.rehearse import Outcome, rehearse
 from bertwright.recipe import Recipe
+from bertwright.trial.rehearsal import Rehearsal
+from bertwright.trial.rehearse import Outcome, rehearse
 
 
 def print_rehearsal(recipe: Recipe, folder: Path, as_json: bool) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from bertwright.check.device import training_gpus
 from bertwright.core.config import expanded
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.wikis import wiki_code, wikis
-from bertwright.plan.devices import gpus
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import Machine, machine_of, this_machine
+from bertwright.estimate.devices import gpus
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import Machine, machine_of, this_machine
+from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe
 
 Quality = Literal["quick", "classic", "best"]

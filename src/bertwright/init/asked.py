@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bertwright.estimate.machine import Machine
 from bertwright.init.answers import Answers
 from bertwright.init.facts import Facts
-from bertwright.plan.machine import Machine
 
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 

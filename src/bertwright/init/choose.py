@@ -7,14 +7,14 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bertwright.check.advice import READINGS
-from bertwright.check.known_data import KEPT, Data
-from bertwright.check.lengths import BYTES_A_TOKEN
+from bertwright.check.recipe.advice import READINGS
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
+from bertwright.estimate.example_lengths import BYTES_A_TOKEN
+from bertwright.estimate.hours import score_seconds, stage_seconds
+from bertwright.estimate.known_data import KEPT, Data
 from bertwright.init.asked import SIZES, Asked
 from bertwright.init.draft import PhaseDraft, Section, draft
-from bertwright.plan.hours import score_seconds, stage_seconds
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from bertwright.core.numbers import duration, size_of
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.wikis import wikis
+from bertwright.estimate.hardware import HardwareConfig
 from bertwright.init.answers import QUALITIES, Answers
 from bertwright.init.asked import Asked, is_modern
 from bertwright.init.choose import Choice
 from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts
-from bertwright.plan.hardware import HardwareConfig
 
 _LITTLE = 2_000_000
 """Bytes of text below which a network learns hardly anything."""

@@ -10,6 +10,7 @@ from bertwright.core.members import members
 from bertwright.core.mistakes import nearest
 from bertwright.core.overrides import apply_overrides, override_key
 from bertwright.core.toml import read_toml, validate
+from bertwright.estimate.hardware import hardware_in
 from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
 from bertwright.launch.kubeflow import KubeflowPlace
@@ -19,7 +20,6 @@ from bertwright.launch.skypilot import SkypilotPlace
 from bertwright.launch.slurm.place import SlurmPlace
 from bertwright.launch.target import Target
 from bertwright.launch.torchrun import TorchrunPlace
-from bertwright.plan.hardware import hardware_in
 from bertwright.shipped import find_shipped
 
 PlaceConfig = LocalPlace | TorchrunPlace | SlurmPlace | AzuremlPlace | ContainerPlace | KubeflowPlace | SkypilotPlace

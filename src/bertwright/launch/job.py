@@ -13,13 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bertwright.check.recipe.packages import ASKING, needs
 from bertwright.core.config import role
 from bertwright.core.dotted import texts
 from bertwright.core.errors import RecipeError
 from bertwright.core.redact import is_url
 from bertwright.core.toml_text import toml_text
 from bertwright.launch.secrets import refuse_secrets
-from bertwright.needs import ASKING, needs
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 from bertwright.shipped import is_run_folder

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from bertwright.check.recipe.packages import needs
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
@@ -18,7 +19,6 @@ from bertwright.launch.torchrun import stages_around
 from bertwright.launch.wheel import WHEEL, requirement
 from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
-from bertwright.needs import needs
 
 TASK = "task.yaml"
 _SETUP = """\

@@ -32,7 +32,7 @@ def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
         if read_json(path).get("recipe_sha256") == recipe_hash:
             return None
     # Imported here because it needs numpy and is needed only once per run.
-    from bertwright.plan.machine import this_machine
+    from bertwright.estimate.machine import this_machine
     from bertwright.plan.plan import make_plan
 
     here = ranks_here()

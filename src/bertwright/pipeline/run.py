@@ -7,8 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from bertwright.check.machine import OtherMachine
-from bertwright.check.recipe import check_recipe
+from bertwright.check.check_recipe import check_recipe
 from bertwright.check.verdict import Verdict, raised, refuse
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.distributed import rank_and_world
@@ -18,6 +17,7 @@ from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
+from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training, standing_artifacts

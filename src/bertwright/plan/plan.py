@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
-from bertwright.check.known_data import Data, read_data
-from bertwright.check.phase_memory import Memory, memory_of
-from bertwright.check.work import PhaseWork, works_of
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.stage_context import STAGE_NAMES
+from bertwright.estimate.disk import disk_left, disk_of
+from bertwright.estimate.hours import PhaseTime, phase_time, score_seconds, stage_seconds
+from bertwright.estimate.known_data import Data, read_data
+from bertwright.estimate.machine import Machine
+from bertwright.estimate.measurement_cache import Measured, kept_measurement, key_of
+from bertwright.estimate.memory import Memory, memory_of
+from bertwright.estimate.step_time import step_time
+from bertwright.estimate.work import PhaseWork, works_of
 from bertwright.model.config import Kernel
-from bertwright.plan.disk import disk_left, disk_of
-from bertwright.plan.hours import PhaseTime, phase_time, score_seconds, stage_seconds
-from bertwright.plan.kept import Measured, kept_measurement, key_of
-from bertwright.plan.machine import Machine
 from bertwright.plan.remedies import Needs, remedies
 from bertwright.plan.shapes import MachineFacts, Phase, Plan, Spent
-from bertwright.plan.step_time import step_time
 from bertwright.recipe import Recipe
 from bertwright.train.memory.rank_memory import chosen_kernel, computing_of
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from bertwright.check.computing import computing
-from bertwright.check.device import device, instructions, precision
-from bertwright.check.environment import packages
+from bertwright.check.machine.computing import computing
+from bertwright.check.machine.device import device, instructions, precision
+from bertwright.check.recipe.packages import packages
 from bertwright.core.distributed import rank_and_world
 from bertwright.recipe import Recipe
 from bertwright.scale.replacement import Replacement

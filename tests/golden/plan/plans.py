@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bertwright import Recipe
 from bertwright.cli.plan_text import plan_lines
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import machine_of
 from bertwright.plan.plan import make_plan
 
 ROOT = Path(__file__).parent

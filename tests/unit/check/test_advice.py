@@ -3,8 +3,8 @@
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.check.advice import advice
-from bertwright.check.known_data import read_data
+from bertwright.check.recipe.advice import advice
+from bertwright.estimate.known_data import read_data
 from bertwright.shipped import shipped
 
 STAGES = ["train"]

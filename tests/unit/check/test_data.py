@@ -15,9 +15,9 @@ from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
 
 from bertwright import Recipe, run
-from bertwright.check import data
-from bertwright.check.data import imported_data, sources
-from bertwright.check.recipe import check_recipe
+from bertwright.check.check_recipe import check_recipe
+from bertwright.check.recipe import data
+from bertwright.check.recipe.data import imported_data, sources
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.redact import redact_credentials

@@ -16,8 +16,8 @@ from tests.unit.formats.samples import MASK, UNK, VOCABULARY, sample
 from tests.unit.formats.test_imported_data import Notes
 
 from bertwright import Recipe, run
-from bertwright.check.data import imported_data
-from bertwright.check.information import information
+from bertwright.check.recipe.data import imported_data
+from bertwright.check.recipe.information import information
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as stage

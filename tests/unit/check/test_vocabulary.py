@@ -8,7 +8,7 @@ import pytest
 from tests.unit.formats.samples import MASK, SPECIALS, VOCABULARY, sample
 
 from bertwright import Recipe
-from bertwright.check.recipe import check_recipe
+from bertwright.check.check_recipe import check_recipe
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.formats.format import Shape

@@ -17,7 +17,7 @@ from tests.unit.examples.made import rows_of
 from tests.unit.formats.samples import VOCABULARY, sample
 
 from bertwright import Recipe, cli, run
-from bertwright.check.data import imported_data
+from bertwright.check.recipe.data import imported_data
 from bertwright.cli.batch_text import describe_batch
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import read_json, sha256

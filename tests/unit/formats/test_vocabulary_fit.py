@@ -13,7 +13,7 @@ from tests.unit.formats.samples import CLS, MASK, PAD, SEP, sample
 from tests.unit.formats.test_imported_data import KINDS, Notes
 
 from bertwright import Recipe, run
-from bertwright.check.data import imported_data
+from bertwright.check.recipe.data import imported_data
 from bertwright.core.files import read_json
 from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate, ends

@@ -66,8 +66,8 @@ def test_no_file_is_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @each_row("gpus", [2, 0])
 def test_this_machine_has_a_rank_for_each_gpu_or_one(gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("init.answers", "plan.machine"):
+    for module in ("init.answers", "estimate.machine"):
         monkeypatch.setattr(f"bertwright.{module}.training_gpus", lambda recipe: (80 * 10**9,) * gpus)
-    monkeypatch.setattr("bertwright.plan.machine.gpu_names", lambda: ("NVIDIA H100 80GB HBM3",) * gpus)
+    monkeypatch.setattr("bertwright.estimate.machine.gpu_names", lambda: ("NVIDIA H100 80GB HBM3",) * gpus)
     found = machine_named(" Here ")
     assert (found.ranks, found.device.name, found.here) == (gpus or 1, "h100" if gpus else "cpu", True)

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 from tests.rows import each_row
 
-from bertwright.check.advice import READINGS
-from bertwright.check.lengths import BYTES_A_TOKEN
-from bertwright.check.recipe import check_recipe
+from bertwright.check.check_recipe import check_recipe
+from bertwright.check.recipe.advice import READINGS
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.wikis import wikis
+from bertwright.estimate.example_lengths import BYTES_A_TOKEN
+from bertwright.estimate.machine import read_place
 from bertwright.init.answers import (
     QUALITIES,
     Answers,
@@ -39,7 +40,6 @@ from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts, _table, facts
 from bertwright.init.head import commands, head
 from bertwright.launch.config import load_place
 from bertwright.pipeline.stage import STAGES
-from bertwright.plan.machine import read_place
 from bertwright.recipe import Recipe
 
 MACHINES = ("here", "2-cores", "8xh100", "t4", "k80")
@@ -151,8 +151,8 @@ def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
 
 
 def test_a_gpu_of_unknown_memory_has_no_share_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertwright.plan.machine.training_gpus", lambda recipe: (0,))
-    monkeypatch.setattr("bertwright.plan.machine.gpu_names", lambda: ())
+    monkeypatch.setattr("bertwright.estimate.machine.training_gpus", lambda recipe: (0,))
+    monkeypatch.setattr("bertwright.estimate.machine.gpu_names", lambda: ())
     text = head(*chosen("hy", "here", "quick"))
     assert re.search(r"[GM]B of each device while training$", text, re.MULTILINE)
 

@@ -7,12 +7,12 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.check.known_data import read_data
-from bertwright.check.phase_memory import memory_of
-from bertwright.check.work import phase_work
 from bertwright.core.errors import RecipeError
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.known_data import read_data
+from bertwright.estimate.machine import machine_of
+from bertwright.estimate.memory import memory_of
+from bertwright.estimate.work import phase_work
 from bertwright.plan.plan import make_plan
 
 Load = Callable[..., Recipe]

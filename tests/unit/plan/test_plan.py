@@ -11,20 +11,19 @@ from tests.golden.plan.plans import PLANS, ROOT, planned
 from tests.rows import each_row
 
 from bertwright import Recipe, RunFolder
-from bertwright.check.known_data import read_data
-from bertwright.check.phase_memory import memory_of
-from bertwright.check.pretrained import teacher_bytes
-from bertwright.check.resources import run_bytes
-from bertwright.check.work import phase_work
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
+from bertwright.estimate.devices import gpu_of_driver
+from bertwright.estimate.disk import run_bytes
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.known_data import read_data
+from bertwright.estimate.machine import machine_of, read_place, this_machine
+from bertwright.estimate.memory import memory_of, teacher_bytes
+from bertwright.estimate.step_time import all_reduce_seconds, straggling
+from bertwright.estimate.work import phase_work
 from bertwright.pipeline.lineage import standing_artifacts
-from bertwright.plan.devices import gpu_of_driver
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import machine_of, read_place, this_machine
 from bertwright.plan.plan import make_plan
 from bertwright.plan.shapes import PLAN
-from bertwright.plan.step_time import all_reduce_seconds, straggling
 from bertwright.shipped import shipped
 from bertwright.train.memory.rank_memory import computing_of, training_bytes
 from bertwright.train.settings.phases import resolve_phases
@@ -144,8 +143,8 @@ def test_a_gpu_of_unknown_memory_is_no_device_without_any(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As AMD's are: what fits there is not known before training."""
-    monkeypatch.setattr("bertwright.plan.machine.training_gpus", lambda recipe: (0,))
-    monkeypatch.setattr("bertwright.plan.machine.gpu_names", lambda: ())
+    monkeypatch.setattr("bertwright.estimate.machine.training_gpus", lambda recipe: (0,))
+    monkeypatch.setattr("bertwright.estimate.machine.gpu_names", lambda: ())
     for key in ("train.phases.0.micro_batch=64", "train.phases.0.micro_batch=auto"):
         monkeypatch.setattr("sys.argv", ["bertwright", "plan", "nvidia-large", key])
         with pytest.raises(SystemExit) as left:

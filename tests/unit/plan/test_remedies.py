@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.machine import Machine, machine_of
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import Machine, machine_of
 from bertwright.plan.remedies import Needs, remedies, with_keys
 
 Load = Callable[..., Recipe]

@@ -8,12 +8,13 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.check.work import PhaseWork
+from bertwright.estimate import measurement_cache
+from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import Machine, machine_of
+from bertwright.estimate.measurement_cache import Measured, keep, kept_measurement, key_of
+from bertwright.estimate.work import PhaseWork
 from bertwright.examples.sequences import Sequences
-from bertwright.plan import kept, plan
-from bertwright.plan.hardware import HardwareConfig
-from bertwright.plan.kept import Measured, keep, kept_measurement, key_of
-from bertwright.plan.machine import Machine, machine_of
+from bertwright.plan import plan
 
 Load = Callable[..., Recipe]
 MACHINE = machine_of(HardwareConfig(gpu="h100", gpus=8, nodes=2, watts=2000, price=3))
@@ -78,7 +79,7 @@ def cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_only_the_newest_measurements_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_MOST", 3)
+    monkeypatch.setattr(measurement_cache, "_MOST", 3)
     keep({"a": DAY, "b": DAY, "c": DAY})
     keep({"a": NEXT, "d": DAY})
     assert [kept_measurement(key) for key in "abcd"] == [NEXT, None, DAY, DAY], "what is measured again is new"
@@ -88,7 +89,7 @@ def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monke
     recipe = load()
     work = PhaseWork(0, recipe.train.phases[0], 3, 24, Sequences((), 12.0, 2.0, 16))
     for sizes, number in (((), 3), ((80 * 10**9,), 1)):
-        monkeypatch.setattr(kept, "training_gpus", lambda recipe, sizes=sizes: sizes)
+        monkeypatch.setattr(measurement_cache, "training_gpus", lambda recipe, sizes=sizes: sizes)
         keys = set()
         for threads in ("1", "2", ""):
             monkeypatch.setenv("OMP_NUM_THREADS", threads)

@@ -13,10 +13,13 @@ from tests.unit.train.conftest import MODEL
 from tests.unit.train.test_precision import StopsAt, rows, weights
 
 from bertwright import Recipe
-from bertwright.check import device, environment
-from bertwright.check.machine import TorchBuild
+from bertwright.check.machine.device import precision
+from bertwright.check.recipe import packages as recipe_packages
+from bertwright.check.recipe.packages import packages
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, MissingExtraError, RecipeError
+from bertwright.estimate import machine_facts
+from bertwright.estimate.machine_facts import TorchBuild
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.precision import fp8
@@ -58,13 +61,13 @@ def test_without_torchao_the_extra_is_named(device: torch.device, monkeypatch: p
 
 def test_a_check_of_the_recipe_says_both(load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = load("train.precision=fp8")
-    monkeypatch.setattr(environment, "find_spec", lambda name: None if name == "torchao" else name)
-    monkeypatch.setattr(device, "torch_build", lambda: TorchBuild("2.13.0+cpu", False))
-    (missing,) = environment.packages(recipe, ["train"])
+    monkeypatch.setattr(recipe_packages, "find_spec", lambda name: None if name == "torchao" else name)
+    monkeypatch.setattr(machine_facts, "torch_build", lambda: TorchBuild("2.13.0+cpu", False))
+    (missing,) = packages(recipe, ["train"])
     assert missing.level == "error" and "pip install 'bertwright[fp8]'" in missing.text
-    (refused,) = device.precision(recipe, ["train"])
+    (refused,) = precision(recipe, ["train"])
     assert refused.level == "error" and "a CPU can only emulate it" in refused.text
-    assert not list(environment.packages(recipe, ["corpus"])), "nothing is trained"
+    assert not list(packages(recipe, ["corpus"])), "nothing is trained"
 
 
 @needs_torchao

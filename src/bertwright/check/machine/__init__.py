@@ -1,0 +1,1 @@
+"""Verdicts on a machine: device, precision, memory, disk, installed packages."""

@@ -1,0 +1,89 @@
+"""Check without torch the networks that a training starts from or learns from: whether they have the run's vocabulary,
+and which of their parts are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertwright.check.recipe.data import trained_vocabulary
+from bertwright.check.verdict import Verdict, error, ok, raised, warning
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError, BertwrightError
+from bertwright.model.pretrained_config import Pretrained, check_vocabulary, own_vocabulary, read_pretrained
+from bertwright.model.transfer_config import transfer
+from bertwright.recipe import Recipe
+from bertwright.tasks.distillation.teacher_fit import KEY
+from bertwright.train.settings.identity import checkpoints_in
+
+_START = "train.init_from"
+
+
+def pretrained(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
+    """Yield a verdict on each network that a pending training starts from or learns from: whether it has the vocabulary
+    of the run folder `out`, and which parts are used.
+
+    Whether it matches the network of `[model]`, and a given `vocab.file`, is checked on the recipe itself
+    (`contradictions`).
+    """
+    if "train" not in stages:
+        return
+    teacher, start = recipe.task.taught_by, recipe.train.init_from
+    if teacher is not None:
+        yield _verdict(KEY, teacher, recipe, out, stages)
+    # Once training has begun, it continues from its own checkpoints.
+    if start is None or checkpoints_in(out / "train"):
+        return
+    try:
+        checkpoint = recipe.train.init_checkpoint()
+    except BertwrightError as cause:
+        yield raised(_START, cause)
+        return
+    if checkpoint is None:
+        yield _verdict(_START, start, recipe, out, stages)
+    else:
+        yield _of_checkpoint(checkpoint, recipe, out)
+
+
+def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[str]) -> Verdict:
+    try:
+        found = read_pretrained(path)
+        ours = None if recipe.vocab.file is not None else trained_vocabulary(recipe, out)
+        if ours is not None:
+            check_vocabulary(found, ours, key)
+        what = f"{path}: {found.network.title}, {found.network.parameters:,} parameters"
+        notes = _notes(recipe, found) if key == _START else []
+    except BertwrightError as cause:
+        return raised(key, cause)
+    if ours is not None or recipe.vocab.file is not None:
+        return ok(key, "; ".join([f"{what}, with the vocabulary of this run", *notes]))
+    remedy = f"{own_vocabulary(found)}."
+    if found.artifact is None:
+        # It would be refused only after the corpus, which may take hours.
+        text = f"{path} has a vocabulary, but this run would train another, whose ids belong to other words."
+        return error(key, text, remedy)
+    text = f"{what}; the vocabulary of this run is not trained yet, and must then be identical to that of {path}."
+    return warning(key, text, remedy)
+
+
+def _notes(recipe: Recipe, found: Pretrained) -> list[str]:
+    """What of the network that training starts from is not used, and what it does not have."""
+    return transfer(recipe.network(), found, len(found.entries), recipe.train.init_layers).notes
+
+
+def _of_checkpoint(checkpoint: Artifact, recipe: Recipe, out: Path) -> Verdict:
+    """Return the verdict on the vocabulary of a checkpoint that training starts from."""
+    try:
+        ours = None if recipe.vocab.file is not None else trained_vocabulary(recipe, out)
+    except BertwrightError as cause:
+        return raised(_START, cause)
+    what = f"{checkpoint.path} is a checkpoint, whose moments are read too"
+    if ours is not None and ours.counts["vocabulary"] != checkpoint.manifest["inputs"]["vocabulary"]:
+        text = f"{checkpoint.path} was trained with another vocabulary than {ours.path}: its ids belong to other words."
+        return error(_START, text, "Set vocab.file to the vocabulary of that training.", ArtifactError)
+    if ours is not None or recipe.vocab.file is not None:
+        return ok(_START, f"{what}, with the vocabulary of this run")
+    text = (
+        f"{what}; the vocabulary of this run is not trained yet, and must then be identical to that of the checkpoint."
+    )
+    return warning(_START, text, "Set vocab.file to the vocabulary of that training.")

@@ -1,0 +1,132 @@
+"""Autotuning: train a recipe in every configuration that may be the fastest here, and keep the results in a table.
+
+The table is written to a file after each trial, so that a stopped search can be resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bertwright._version import __version__
+from bertwright.core.config import fingerprinted
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.lock import FolderLock
+from bertwright.core.log import Log
+from bertwright.estimate.machine_facts import gpu_names, torch_build, training_gpus
+from bertwright.trial.attempt import Tried, attempt
+from bertwright.trial.examples import TrialExamples
+from bertwright.trial.search import Candidate, Sizes, Trial, search
+
+Prepare = Callable[[Path], AbstractContextManager[TrialExamples]]
+"""Makes examples in the given folder, which exists inside the `with` block."""
+
+
+def autotune(
+    tried: Tried, engines: Sequence[str], sizes: Sizes, table: Table, prepare: Prepare, log: Log
+) -> list[Trial]:
+    """The trials in search order, each taken from the table or run now and stored there."""
+    with ExitStack() as stack:
+
+        @cache  # at most once, and only if something is left to try
+        def prepared() -> TrialExamples:
+            return stack.enter_context(prepare(table.folder / "scratch"))
+
+        def attempted(candidate: Candidate) -> Trial:
+            if kept := table.trials.get(candidate):
+                return kept
+            examples = prepared()
+            log.say(f"autotune: {_words(candidate)}")
+            with examples.run_folder() as folder:
+                return table.keep(attempt(replace(tried, recipe=examples.recipe), candidate, folder))
+
+        return list(search([(name, again) for name in engines for again in (False, True)], sizes, attempted))
+
+
+def machine_here(tried: Tried) -> dict[str, Any]:
+    """Properties of the machine and its programs for which trials may differ."""
+    gpus = list(gpu_names()) if training_gpus(tried.recipe) else []
+    names = {"machine": platform.node(), "cpu": platform.machine(), "gpus": gpus}
+    return {**names, "torch": torch_build().version, "bertwright": __version__}
+
+
+def _words(candidate: Candidate) -> str:
+    again = ", activations checkpointed" if candidate.checkpoint_activations else ""
+    return f"{candidate.engine}, micro-batch {candidate.micro_batch}{again}"
+
+
+@dataclass
+class Table:
+    """The completed trials, saved after each one."""
+
+    folder: Path
+    file: Path
+    setting: dict[str, Any]
+    limit: float
+    """Time limit of a trial, in seconds."""
+    trials: dict[Candidate, Trial]
+
+    def keep(self, trial: Trial) -> Trial:
+        """Add a trial and save the table; returns the trial."""
+        self.trials[trial.candidate] = trial
+        rows = [asdict(each) for each in self.trials.values()]
+        write_atomic(
+            self.file, json.dumps({"setting": self.setting, "limit": self.limit, "trials": rows}, indent=1).encode()
+        )
+        return trial
+
+
+@contextmanager
+def open_table(run: Path, tried: Tried, machine: Mapping[str, Any]) -> Iterator[Table]:
+    """The table of an earlier start of the same search, or a new one; locked inside the `with` block.
+
+    `machine`: properties of the machine and its programs that must match, as JSON values. Failed trials of an earlier
+    start are repeated, and so are those that were too slow if the time limit is higher now.
+    """
+    # Beside the run folder, not in it: `run` refuses a folder with files of other origin.
+    folder = make_folder(run.absolute().with_name(f"{run.name}.autotune"))
+    file, setting = folder / f"phase-{tried.phase}.json", {**_setting(tried), **machine}
+    with FolderLock(folder, busy=f"another autotune is working in {folder}. Wait until it has ended."):
+        trials: dict[Candidate, Trial] = {}
+        if file.is_file():
+            try:
+                kept = json.loads(file.read_text(encoding="utf-8"))
+                rows = [{**row, "candidate": Candidate(**row["candidate"])} for row in kept["trials"]]
+                waited = kept.get("limit", 0.0) >= tried.limit
+                trials = {trial.candidate: trial for trial in (Trial(**row) for row in rows) if _stands(trial, waited)}
+                differing = [key for key in setting if kept["setting"].get(key) != setting[key]]
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ArtifactError(f"{file} is not a table of autotune ({error!r}). Move it away.") from error
+            if differing:
+                raise ArtifactError(
+                    f"{file} was made with other settings ({', '.join(differing)}). Move it away, or give another "
+                    "--out."
+                )
+        yield Table(folder, file, setting, tried.limit, trials)
+
+
+def _stands(trial: Trial, waited: bool) -> bool:
+    """Whether a trial's outcome is still valid; `waited`: its time limit was at least the current one."""
+    return trial.outcome in ("trained", "out-of-memory") or (trial.outcome == "too-slow" and waited)
+
+
+def _setting(tried: Tried) -> dict[str, Any]:
+    """The settings that trials must share to be comparable: of the text and the vocabulary those that determine the
+    examples, and of training also those that only affect its speed."""
+    values = tried.recipe.shown(exclude_none=True)
+    train = values["train"]
+    # What candidates differ in, and what no trial has.
+    for name in ("checkpoint_activations", "observers", "mirror", "spot_notice"):
+        train.pop(name, None)
+    train["phases"][tried.phase].pop("micro_batch", None)
+    parts = {name: fingerprinted(getattr(tried.recipe, name)) for name in ("corpus", "vocab", "examples")}
+    parts |= {name: values.get(name) for name in ("model", "optim", "train")}
+    # A vocabulary given as a file is not described by its section.
+    return {**parts, "entries": tried.recipe.network().vocab_size, "ranks": tried.ranks, "steps": tried.steps}

@@ -1,0 +1,77 @@
+"""The Trainer's side: the same examples, the same network, and as many steps as it is told."""
+
+from typing import Any
+
+import pytest
+from tests.rows import each_row
+from tests.unit.bench.test_workload import SMALL
+
+pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
+
+import bertwright.bench.trainer_side as side
+from bertwright.bench.bertwright_side import _trained
+from bertwright.bench.trainer_side import _Examples, _model, _tokenizer, trainer_side
+from bertwright.bench.training import Training
+from bertwright.bench.workload import VOCABULARY, WORKLOADS, Workload, examples_of, loader_of
+
+ONE = Training(threads=1)
+VARIED = Workload("of varied lengths", "tiny", 64, 4, "doc-sentences", (1, 6), (5, 9))
+
+
+@each_row("padded", [True, False])
+def test_it_has_our_examples_before_masking(padded: bool) -> None:
+    rows, loader = _Examples(SMALL, padded), loader_of(SMALL)
+    own = {
+        tuple(example.token_ids.tolist()): example
+        for example in examples_of(loader.examples(0, min(loader.total, 4096)))
+    }
+    assert len(rows) > 200
+    for row in map(rows.__getitem__, range(len(rows))):
+        read = sum(row["attention_mask"])
+        example = own[tuple(row["input_ids"][:read])]
+        assert row["token_type_ids"][:read] == example.segment_ids.tolist()
+        assert row["next_sentence_label"] == example.label
+        assert set(row["input_ids"][read:]) <= {0} and set(row["token_type_ids"][read:]) <= {0}
+        lengths = {len(row[name]) for name in ("input_ids", "token_type_ids", "attention_mask")}
+        assert lengths == {SMALL.length if padded else read}
+
+
+def test_blocks_have_no_label() -> None:
+    assert "next_sentence_label" not in _Examples(WORKLOADS["full-128"], padded=True)[0]
+
+
+@each_row("workload", [SMALL, WORKLOADS["full-128"]])
+def test_it_trains_a_network_of_our_size_and_dropout(workload: Any) -> None:
+    asked = Training(threads=1, dropout=0.25, attention_dropout=0.125)
+    model, own = _model(workload, asked), _trained(workload, asked).model
+    assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.25, 0.125)
+    assert model.num_parameters() == pytest.approx(sum(each.numel() for each in own.parameters()), abs=1)
+    assert ("ForPreTraining" in type(model).__name__) is workload.pairs
+
+
+def test_the_collators_special_tokens_are_ours(tmp_path: Any) -> None:
+    tokenizer = _tokenizer(tmp_path)
+    assert len(tokenizer) == VOCABULARY.size
+    ids = tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id
+    assert (*ids, tokenizer.mask_token_id) == (0, 1, 2, 3, 4)
+
+
+@each_row("tuned", [False, True])
+def test_it_takes_as_many_steps_as_it_is_told(tuned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[tuple[int, int, int]] = []
+
+    class Noted(side.DataCollatorForLanguageModeling):  # type: ignore[misc, name-defined]
+        def __call__(self, rows: Any, **other: Any) -> Any:
+            batch = super().__call__(rows, **other)
+            widths.append((*batch["input_ids"].shape, int(batch["attention_mask"].sum(1).max())))
+            return batch
+
+    monkeypatch.setattr(side, "DataCollatorForLanguageModeling", Noted)
+    blocks = trainer_side(VARIED, ONE, tuned, 2)
+    for _ in range(2):
+        block = next(blocks)
+        assert len(block) == 2 and all(step.seconds > 0 and step.processor_seconds > 0 for step in block)
+        assert all(step.floor is None for step in block), "its operations are not ours to count"
+    assert {rows for rows, _, _ in widths} == {VARIED.batch}
+    assert all(width == (longest if tuned else VARIED.length) for _, width, longest in widths)
+    assert all(longest < VARIED.length for _, _, longest in widths), "else a rectangle would show nothing"

@@ -1,0 +1,83 @@
+"""Packages that a recipe needs are asked for before any work starts."""
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.rows import each_row
+
+from bertwright import Recipe
+from bertwright.check.recipe import packages as packages_module
+from bertwright.check.recipe.packages import REQUIRED, packages
+from bertwright.core.errors import MissingExtraError
+from bertwright.core.stage_context import STAGE_NAMES
+
+
+def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    monkeypatch.setattr(packages_module, "find_spec", lambda name: None if name in packages else object())
+
+
+@each_row(
+    ("path", "package"),
+    [("s3a://box/a.txt", "s3fs"), ("AZ://box/a.txt", "adlfs"), ("abfs://box/a.txt", "adlfs"), ("https://a.b/c", None)],
+)
+def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
+    path: str, package: str | None, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, "s3fs", "adlfs")
+    missing = list(packages(load(f"corpus.source={path}"), ["corpus"]))
+    assert [verdict.text.split(" needs ")[1].split(",")[0] for verdict in missing] == ([package] if package else [])
+    assert not list(packages(load(f"corpus.source={path}"), ["train"])), "nobody reads it"
+
+
+@each_row(
+    ("observer", "package", "extra"),
+    [("tensorboard", "tensorboardX", "tensorboard"), ("mlflow", "mlflow", "mlflow"), ("wandb", "wandb", "wandb")],
+)
+def test_the_package_of_an_observer_is_asked_for_before_work_starts(
+    observer: str, package: str, extra: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, package)
+    recipe = load(f'train.observers=["{observer}"]')
+    (missing,) = packages(recipe, ["train"])
+    assert missing.kind is MissingExtraError and missing.about == "train.observers"
+    assert missing.text == (
+        f"train.observers = {observer} needs {package}, which is not installed: pip install 'bertwright[{extra}]'."
+    )
+    assert not list(packages(recipe, ["evaluate"])), "nobody watches it"
+
+
+def test_the_package_of_an_engine_is_asked_for_before_work_starts(
+    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch, "deepspeed")
+    (missing,) = packages(load("train.engine=deepspeed"), ["train"])
+    assert missing.kind is MissingExtraError and missing.about == "train.engine"
+    assert missing.text == (
+        "train.engine = deepspeed needs deepspeed, which is not installed: pip install 'bertwright[deepspeed]'."
+    )
+
+
+def test_a_package_that_every_installation_should_have_is_asked_for_before_work_starts(
+    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = load()
+    lacking(monkeypatch, *REQUIRED)
+    missing = {verdict.text.split()[-1].rstrip("."): verdict for verdict in packages(recipe, list(STAGE_NAMES))}
+    assert missing.keys() == REQUIRED.keys()
+    assert missing["zstandard"].kind is MissingExtraError and missing["zstandard"].about == "corpus"
+    assert missing["zstandard"].sentence == (
+        "corpus, vocab, examples need the package zstandard, which is not installed: pip install zstandard. Or do that "
+        "where it is installed: results are used wherever their folder is."
+    )
+    assert missing["sentencex"].text.startswith("corpus needs the package sentencex, which")
+    assert [verdict.text.split()[-1] for verdict in packages(recipe, ["train"])] == ["torch.", "safetensors."]
+    without = recipe.model_copy(update={"corpus": None})
+    assert "zstandard" not in "".join(verdict.text for verdict in packages(without, ["vocab", "examples"]))
+
+
+def test_what_is_required_is_installed_with_bertwright() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert REQUIRED.keys() <= {re.split(r"[<>=]", named)[0] for named in project["dependencies"]}
