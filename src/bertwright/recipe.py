@@ -13,12 +13,12 @@ from bertwright.contradictions.folders import wrong_folders
 from bertwright.contradictions.sections import (
     Mistake,
     clipped_before_judged,
-    in_parts,
     missing_without_corpus,
     one_segment,
     pairs_unseen,
     too_many_ranks,
-    unfixed,
+    unsupported_by_graph,
+    unsupported_by_sharding,
     without_kernel,
     wrong_groups,
     wrong_lengths,
@@ -147,8 +147,12 @@ class Recipe(Section):
     ) -> None:
         """Raise one `RecipeError` with every contradiction between sections, or with the number of training `ranks`,
         before any work starts. Checks that read the files of the keys in `unread` are left out."""
-        mistakes = [*self._corpus_mistakes(), *self._model_mistakes(given, unread), *unfixed(self.train, self.model)]
-        mistakes += [*in_parts(self.train, self.optim), *unreachable_settings(self.train)]
+        mistakes = [
+            *self._corpus_mistakes(),
+            *self._model_mistakes(given, unread),
+            *unsupported_by_graph(self.train, self.model),
+        ]
+        mistakes += [*unsupported_by_sharding(self.train, self.optim), *unreachable_settings(self.train)]
         mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]
         if given and not self.task.texts:
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)

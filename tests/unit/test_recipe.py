@@ -17,7 +17,7 @@ from bertwright.core.members import members
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
-from bertwright.pipeline.look import is_unfinished
+from bertwright.pipeline.preview import is_unfinished
 from bertwright.pipeline.run_folder import RunFolder
 
 Load = Callable[..., Recipe]

@@ -21,8 +21,7 @@ from bertwright.core.files import read_json, sha256, sha256_of
 from bertwright.core.log import SILENT
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.pipeline.parts import REPORT
-from bertwright.pipeline.sending import Sent
-from bertwright.pipeline.upload import upload
+from bertwright.pipeline.upload import Sent, upload
 
 FINISHED = ["corpus", "vocab", "examples"]
 

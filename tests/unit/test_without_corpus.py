@@ -34,8 +34,8 @@ from bertwright.formats.imported import tasks
 from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.repetitions import row_hashes
 from bertwright.formats.target import Target
+from bertwright.pipeline.recorded_recipe import sealed_recipe
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary

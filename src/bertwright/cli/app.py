@@ -23,8 +23,8 @@ import typer
 import typer.core
 
 from bertwright._version import __version__
+from bertwright.cli.error_hint import hint
 from bertwright.cli.formatting import json_line, visible
-from bertwright.cli.hint import hint
 from bertwright.core.errors import (
     BertwrightError,
     DivergedError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertwright.cli.formatting import columns, json_line, visible
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Run, load_recipe
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import DataError, RecipeError

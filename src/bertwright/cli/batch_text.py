@@ -9,8 +9,8 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
+from bertwright.pipeline.recorded_recipe import sealed_recipe
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.pipeline.sealed import sealed_recipe
 from bertwright.vocab.tokenizer import load_tokenizer
 
 SHOWN_SEQUENCES = 4

@@ -11,7 +11,7 @@ import typer
 
 from bertwright.cli.autotune import autotune
 from bertwright.cli.formatting import columns
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import MissingExtraError, RecipeError

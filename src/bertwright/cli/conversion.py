@@ -19,8 +19,8 @@ from bertwright.formats.export import ExportSet, export, export_documents
 from bertwright.formats.format import Provenance
 from bertwright.formats.known import document_format_of, holds_examples
 from bertwright.formats.target import Target
+from bertwright.pipeline.recorded_recipe import is_trained, sealed_recipe
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.pipeline.sealed import is_trained, sealed_recipe
 from bertwright.recipe import Recipe
 from bertwright.vocab.load import read_vocabulary
 

@@ -11,7 +11,7 @@ import typer
 
 from bertwright.cli.completion import complete_format
 from bertwright.cli.formatting import json_line
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
 

@@ -18,7 +18,7 @@ import typer
 
 from bertwright.cli.download import DOWNLOADS, print_download
 from bertwright.cli.formatting import json_line
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, MaybeRun, Run, refuse_useless
 from bertwright.cli.stages import Workers, run_and_print, run_stages
 from bertwright.cli.terminal import Terminal

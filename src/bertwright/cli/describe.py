@@ -18,7 +18,7 @@ from bertwright.formats.detect import detect, file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of
 from bertwright.formats.statistics import statistics
-from bertwright.pipeline.sealed import sealed_recipe
+from bertwright.pipeline.recorded_recipe import sealed_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.shipped import is_run_folder
 from bertwright.vocab.load import read_vocabulary

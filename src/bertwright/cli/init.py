@@ -29,7 +29,7 @@ def init(
     from bertwright.init.answers import hardware_named, machine_named
     from bertwright.init.asked import Asked
     from bertwright.init.choose import choose, text_of
-    from bertwright.init.facts import facts
+    from bertwright.init.dump_sizes import facts
     from bertwright.init.head import commands, head, place_text
 
     given = {"--language": language, "--machine": machine, "--hours": hours, "--quality": quality}

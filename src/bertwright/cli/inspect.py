@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.formatting import print_facts
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, refuse_useless
 from bertwright.core.errors import DataError, RecipeError
 

@@ -13,7 +13,7 @@ import typer
 
 from bertwright.cli.completion import complete_target
 from bertwright.cli.formatting import json_line, visible
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Run, place_option
 from bertwright.cli.terminal import Terminal
 from bertwright.core.errors import RecipeError

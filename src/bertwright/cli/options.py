@@ -84,7 +84,7 @@ Scale = Annotated[
 
 @dataclass(frozen=True)
 class Run:
-    """What to run: options that verbs take together (`cli.grouped`)."""
+    """What to run: options that verbs take together (`cli.option_groups`)."""
 
     recipe: RecipePath
     overrides: Overrides = None

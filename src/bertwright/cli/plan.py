@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertwright.cli.formatting import json_line, terminal_width
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Run, Scale, load_at_scale, place_option, refuse_useless
 from bertwright.cli.plan_text import plan_lines
 from bertwright.recipe import Recipe

@@ -13,7 +13,7 @@ import typer
 
 from bertwright.cli.completion import complete_override, complete_recipe, complete_stage
 from bertwright.cli.formatting import json_line
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import (
     Json,
     OutOrPage,

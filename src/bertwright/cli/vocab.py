@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.download import DOWNLOADS, print_download
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, MaybeRun, Run, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.terminal import Terminal

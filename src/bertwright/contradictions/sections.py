@@ -74,7 +74,7 @@ def one_segment(
         yield "model.config", f"{text}; {remedy}"
 
 
-def unfixed(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
+def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what a network compiled or exported for fixed shapes does not support."""
     graph = f"train.graph={train.graph.kind}"
     if train.graph.kind == "eager":
@@ -134,7 +134,7 @@ def without_kernel(train: TrainConfig, network: NetworkConfig) -> Iterator[Mista
         yield "train.attention", f"varlen {text}"
 
 
-def in_parts(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
+def unsupported_by_sharding(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:
     """Yield settings that need entire weights or gradients where each rank holds shards of them."""
     engine = train.engine.kind
     if engine not in ("fsdp", "deepspeed"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bertwright.estimate.machine import Machine
 from bertwright.init.answers import Answers
-from bertwright.init.facts import Facts
+from bertwright.init.dump_sizes import Facts
 
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 

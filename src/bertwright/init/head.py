@@ -12,7 +12,7 @@ from bertwright.estimate.hardware import HardwareConfig
 from bertwright.init.answers import QUALITIES, Answers
 from bertwright.init.asked import Asked, is_modern
 from bertwright.init.choose import Choice
-from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts
+from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, Facts
 
 _LITTLE = 2_000_000
 """Bytes of text below which a network learns hardly anything."""

@@ -17,11 +17,10 @@ from bertwright.core.log import Log
 from bertwright.launch.environment import Environment
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 from bertwright.launch.job import RECIPE, Job, listed
-from bertwright.launch.options import Words
-from bertwright.launch.shared_memory import SharedMemory
+from bertwright.launch.options import SharedMemory, Words
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
-from bertwright.launch.written_folders import not_kept
+from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 
 SCRIPT = "container.sh"
 INSIDE = "/work"
@@ -79,7 +78,7 @@ class ContainerPlace(Section):
         return Description(
             {RECIPE: job.recipe, SCRIPT: self._script(job)},
             [shlex.join(["sh", f"{job.folder}/{SCRIPT}"])],
-            " ".join(filter(None, (self._unseen(job), not_kept(job, INSIDE)))),
+            " ".join(filter(None, (self._unseen(job), unpersisted_outputs(job, INSIDE)))),
         )
 
     def _unseen(self, job: Job) -> str:

@@ -16,7 +16,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
-from bertwright.launch.written_folders import not_kept
+from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 from bertwright.launch.yaml_text import yaml_text
 
 INSIDE = "/work"
@@ -80,7 +80,7 @@ class KubeflowPlace(Section):
             for key, path in of_this_machine(job.files).items()
             if not PurePosixPath(os.path.normpath(path)).is_relative_to(INSIDE)
         }
-        note = " ".join(filter(None, (self._seen(job.files), not_kept(job, INSIDE))))
+        note = " ".join(filter(None, (self._seen(job.files), unpersisted_outputs(job, INSIDE))))
         return Description(files, list(self._commands(job, name)), note, self._seen(unseen))
 
     def _seen(self, files: Mapping[str, str]) -> str:

@@ -1,4 +1,6 @@
-"""Further options of a target's program, as a list of strings that must each be one word of a command."""
+"""Keys that several targets have: further options of a program, as a list of strings that must each be one word of a
+command, and sizes of shared memory in the notation of docker, podman and Azure ML (which starts docker).
+"""
 
 from __future__ import annotations
 
@@ -38,3 +40,13 @@ Words = Annotated[tuple[str, ...], AfterValidator(_one_word_each)]
 """Options of a command; an option's value may also be the next string."""
 Lines = Annotated[tuple[str, ...], AfterValidator(_each_an_option)]
 """Options of a script, each on its own line together with its value."""
+
+
+def _size(size: str) -> str:
+    if not re.fullmatch(r"[1-9]\d*[bkmg]", size):
+        raise ValueError('write the size of shared memory like "64g" or "512m"')
+    return size
+
+
+SharedMemory = Annotated[str, AfterValidator(_size)]
+"""A number followed by b, k, m or g."""

@@ -16,8 +16,8 @@ from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
+from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 from bertwright.launch.wheel import WHEEL, requirement
-from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
 
 TASK = "task.yaml"
@@ -77,7 +77,7 @@ class SkypilotPlace(Section):
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
-        said = list(filter(None, (_missing(job, job.files), not_kept(job, "~"))))
+        said = list(filter(None, (_missing(job, job.files), unpersisted_outputs(job, "~"))))
         if self.spot:
             said.append(
                 "The machine is released when the job ends, and only the files in train.mirror are kept. Then run "

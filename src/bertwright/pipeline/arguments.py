@@ -15,7 +15,7 @@ from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.evaluate.config import Inputs as EvaluateInputs
 from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.export.config import Inputs as ExportInputs
-from bertwright.pipeline.kept_forecast import step_bands
+from bertwright.pipeline.forecast_file import step_bands
 from bertwright.recipe import Recipe
 from bertwright.train.settings.identity import Inputs as TrainInputs
 from bertwright.train.settings.identity import Settings

@@ -21,7 +21,7 @@ from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training, standing_artifacts
-from bertwright.pipeline.look import LOOKS, is_unfinished, look, page_while_training
+from bertwright.pipeline.preview import LOOKS, is_unfinished, look, page_while_training
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES
 from bertwright.recipe import Recipe

@@ -74,8 +74,8 @@ class RunFolder:
     def phases(self, recipe: Recipe | None = None) -> list[Phase]:
         """The phases of the training, resolved to steps; their loaders draw whole steps, however training divided them.
 
-        `recipe` is the sealed one, if it is known (`pipeline.sealed`)."""
-        from bertwright.pipeline.sealed import sealed_recipe
+        `recipe` is the sealed one, if it is known (`pipeline.recorded_recipe`)."""
+        from bertwright.pipeline.recorded_recipe import sealed_recipe
         from bertwright.train.settings.phases import resolve_phases
 
         # Not the current recipe.toml: training used the batches of the sealed settings.

@@ -8,13 +8,19 @@ manifest; a file that is already there with that size and hash is not sent again
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from bertwright.core.address import check_address
-from bertwright.core.errors import BertwrightError, RecipeError
-from bertwright.core.log import Log
-from bertwright.pipeline.parts import PARTS, finished_parts
-from bertwright.pipeline.sending import Sending, Sent
+from bertwright.core.errors import ArtifactError, BertwrightError, DataError, RecipeError, of_the_system
+from bertwright.core.log import SILENT, Log
+from bertwright.core.redact import shown
+from bertwright.core.remote_folder import RemoteFolder
+from bertwright.pipeline.other_run import refuse_other
+from bertwright.pipeline.parts import PARTS, REPORT, ROWS, Part, checkpoints, finished_parts
 
 
 def upload(run: Path, url: str, parts: Sequence[str], log: Log, verify: bool = False) -> Sent:
@@ -37,3 +43,183 @@ def upload(run: Path, url: str, parts: Sequence[str], log: Log, verify: bool = F
     except Exception as error:  # each storage has its own exceptions
         raise sending.broken_off(error) from None
     return sending.sent
+
+
+_BEFORE = ("recipe.toml", "forecast.json")
+_TRIES = 5
+"""Attempts to copy a checkpoint before it is pruned."""
+
+
+@dataclass
+class Sent:
+    """The result of an upload."""
+
+    url: str
+    parts: list[str] = field(default_factory=list)
+    """Parts that are now complete at the address."""
+    files: int = 0
+    """Number of files sent, except manifests and the rows of metrics next to a checkpoint."""
+    bytes: int = 0
+    """Total size of those files."""
+    there_before: int = 0
+    """Bytes that were already there and not sent again."""
+
+
+class Sending:
+    """An upload in progress."""
+
+    def __init__(self, run: Path, url: str, total: int, log: Log) -> None:
+        self._run, self._total, self._log = run, total, log
+        self._done, self._place, self._verify = 0, "anything", False
+        self.sent = Sent(url)
+
+    def send_all(self, parts: Sequence[Part], report: bool, verify: bool) -> None:
+        """Send everything that is missing at the address, in the order of `parts`."""
+        self._remote = RemoteFolder(self.sent.url)
+        refuse_other(self._remote, self.sent.url, self._run, parts)  # before anything is sent
+        self._verify = verify
+        self._send_plain(_BEFORE)
+        for is_checkpoint, group in groupby(parts, lambda part: part.is_checkpoint):
+            if is_checkpoint:
+                self._send_checkpoints(list(group), with_rows=all(part.place != "train" for part in parts))
+            else:
+                for part in group:
+                    self._put(part)
+        if report and self._send_plain(REPORT):
+            self.sent.parts.append("report")
+
+    def _put(self, part: Part) -> None:
+        self._place = part.place
+        if not self._verify and self._is_there(part):
+            self.sent.there_before += part.bytes
+            self._advance(part.bytes)
+        else:
+            self._remote.put(part.artifact, part.place, part.beside, partial(self._send, part))
+        self.sent.parts.append(part.place)
+
+    def _send_checkpoints(self, listed: Sequence[Part], with_rows: bool) -> None:
+        rest = self._total - self._done - sum(part.bytes for part in listed)
+        # A running training saves and prunes checkpoints during the upload of this and earlier parts.
+        for _ in range(_TRIES):
+            due = [part for part in checkpoints(self._run, SILENT) if part.place not in self.sent.parts]
+            self._total = self._done + sum(part.bytes for part in due) + rest
+            if due and with_rows:
+                self._send_rows(due[-1])
+            if all(self._put_unless_pruned(part) for part in due):
+                return
+        raise ArtifactError(
+            f"{self._run / 'train'} removes its checkpoints faster than they can be copied to {self.sent.url}: each "
+            f"of {_TRIES} was removed before it was copied. Copy them when training has ended, or train with a larger "
+            "train.keep_checkpoints, or with train.mirror."
+        )
+
+    def _put_unless_pruned(self, part: Part) -> bool:
+        before = self._done
+        try:
+            self._put(part)
+        except (ArtifactError, FileNotFoundError):
+            if part.artifact.path.is_dir():
+                raise
+            self._done = before
+            return False
+        return True
+
+    def _send_rows(self, newest: Part) -> None:
+        """Write the rows of metrics where a training resumed at the address expects them, unless it is already
+        further."""
+        there = self._remote.folders(Path(newest.place).parent.as_posix())
+        if not self._remote.manifest("train", "train") and max([*there, ""]) <= newest.artifact.path.name:
+            self._write(f"train/{ROWS}", newest.beside[ROWS])
+
+    def broken_off(self, error: Exception) -> BertwrightError:
+        """Convert an error of the storage or the local disk; the message says how much has been copied."""
+        if isinstance(error, OSError) and self._is_ours(error) and (ours := of_the_system(error)):
+            return ours
+        said = shown(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
+        there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are copied." if self._done else ""
+        return DataError(
+            f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {said}).{there} {_remedy(error)} "
+            "Then run the same command again: complete files are not sent again."
+        )
+
+    def _is_ours(self, error: OSError) -> bool:
+        return Path(str(error.filename)).is_relative_to(self._run)
+
+    def _is_there(self, part: Part) -> bool:
+        sizes = self._remote.sizes(part.place)
+        files = part.artifact.manifest["files"].items()
+        return self._remote.has(part.artifact, part.place) and all(
+            sizes.get(name) == int(entry["size"]) for name, entry in files
+        )
+
+    def _send(self, part: Part, place: str, path: Path) -> None:
+        """Ensure that `place` holds a file of `part` with the hash in its manifest."""
+        self._place, name = place, path.relative_to(part.artifact.path).as_posix()
+        size, sha256 = (
+            int(part.artifact.manifest["files"][name]["size"]),
+            part.artifact.manifest["files"][name]["sha256"],
+        )
+        if self._remote.size(place) == size and self._right(place, sha256, size):
+            self.sent.there_before += size
+        else:
+            self._remote.send(place, path, callback=_told(self._show))
+            if not self._right(place, sha256, size):
+                part.artifact.file(name)  # raises if the local file is the damaged one
+                raise DataError(
+                    f"{place} is damaged at {self.sent.url}: the file read back has a different SHA-256 than the file "
+                    "that was sent. Check the storage and the connection, and run the same command again: the file is "
+                    "sent again."
+                )
+            self.sent.files, self.sent.bytes = self.sent.files + 1, self.sent.bytes + size
+        self._advance(size)
+
+    def _right(self, place: str, sha256: str, size: int) -> bool:
+        read = 0
+
+        def count(length: int) -> None:
+            nonlocal read
+            read += length
+            self._log.progress("read back", read / 1e6, size / 1e6, "MB")
+
+        return self._remote.holds(place, sha256, count)
+
+    def _send_plain(self, names: Sequence[str]) -> bool:
+        """Ensure that those of the named files that the run folder has are at the address; returns whether it has
+        all."""
+        here = [name for name in names if (self._run / name).is_file()]
+        for name in here:
+            self._write(name, (self._run / name).read_bytes())
+        return len(here) == len(names)
+
+    def _write(self, place: str, data: bytes) -> None:
+        """Ensure that `place`, a file outside of any artifact, holds `data`."""
+        self._place = place
+        self._total += len(data)
+        if self._remote.content(place) == data:
+            self.sent.there_before += len(data)
+        else:
+            self._remote.write(place, data)
+            self.sent.files, self.sent.bytes = self.sent.files + 1, self.sent.bytes + len(data)
+        self._advance(len(data))
+
+    def _advance(self, size: int) -> None:
+        self._done += size
+        self._show(0)
+
+    def _show(self, sent: int) -> None:
+        self._log.progress("upload", (self._done + sent) / 1e6, self._total / 1e6, "MB")
+
+
+def _told(show: Any) -> Any:
+    from fsspec.callbacks import Callback
+
+    return Callback(hooks={"show": lambda size, value, **_: show(value)})
+
+
+def _remedy(error: Exception) -> str:
+    kind = type(error).__name__
+    if isinstance(error, FileNotFoundError) or "NotFound" in kind:
+        return "Create the bucket or the container first (bertwright does not create it), or correct the address."
+    if isinstance(error, PermissionError) or "Credential" in kind or "Authentication" in kind:
+        return "Set credentials in the environment that allow writing there (AWS_..., AZURE_STORAGE_CONNECTION_STRING)."
+    return "Check the connection and the address."

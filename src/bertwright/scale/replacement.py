@@ -15,7 +15,7 @@ class Replacement(NamedTuple):
     reason: str
 
 
-def spoken(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value of a recipe for a line of text."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -11,7 +11,7 @@ from bertwright.core.overrides import override_key, set_key
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 from bertwright.scale.phases import scaled_phases
-from bertwright.scale.replacement import Replacement, spoken
+from bertwright.scale.replacement import Replacement, format_value
 from bertwright.scale.sections import scaled_model, scaled_text, scaled_training
 
 
@@ -40,8 +40,8 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
         set_key(written.values, key, value, Recipe)
         # A key that is removed is a change only if the file has it; otherwise its default applied before, too.
         if is_written if value is None else before != value:
-            now = "left out" if value is None else spoken(value)
-            replaced.append(f"{key}: {spoken(before)} -> {now} ({reason})")
+            now = "left out" if value is None else format_value(value)
+            replaced.append(f"{key}: {format_value(before)} -> {now} ({reason})")
     recipe = Recipe.validated(written)
     recipe.check(written.file, written.lines)
     return Scaled(recipe, replaced)

@@ -12,7 +12,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_job import of_job
 from bertwright.translate.launchers import strip_launchers
 from bertwright.translate.shell import ShellCommand
-from bertwright.translate.stated import Statement
+from bertwright.translate.statement import Statement
 
 _CREATE = ("az", "ml", "job", "create")
 _NAMES = {"-f": "--file", "-g": "--resource-group", "-w": "--workspace-name"}

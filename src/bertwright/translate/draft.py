@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from posixpath import normpath
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.azure_events import unseen_events
 from bertwright.translate.command import ASSUMED, PHASE, Command, Key
 from bertwright.translate.conversions import networks, phases, running, texts, trainer
 from bertwright.translate.deepspeed_file import contradictions, missing, unread
@@ -190,3 +190,20 @@ def merged(keys: Mapping[str, Any]) -> dict[str, Any]:
                 raise RecipeError(f"{dotted}: {part} has a value already. Give the commands one at a time.")
         table[last] = value
     return tree
+
+
+CONVERSION = "tensorboard"
+"""The conversion of the option that names the folder."""
+
+
+def unseen_events(command: Command) -> Iterator[str]:
+    """Yield where TensorBoard looks for events in the job of a command that writes them to another folder."""
+    name = next((name for name, option in command.program.options.items() if option.becomes == CONVERSION), "")
+    written = str(command[name] or "")
+    for service in command.launch.stated:
+        known = written and service.shows and "$" not in written + service.shows
+        if known and normpath(written) != normpath(service.shows):
+            yield (
+                f"{service.said} is not the folder that events are written to, {written} ({command.source(name)}), so "
+                "TensorBoard shows nothing in the original. Here it shows the folder that the recipe writes to."
+            )

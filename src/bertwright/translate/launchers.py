@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.launcher_table import SRUN, Launcher, dashed, launchers, plain
-from bertwright.translate.stated import Statement
+from bertwright.translate.statement import Statement
 
 
 class Uncounted(NamedTuple):

@@ -1,7 +1,12 @@
-"""Translate commands of other programs into one recipe, with an account of every option."""
+"""Translate commands of other programs into one recipe, with an account of every option.
+
+Commands that a script starts are followed, with the script's arguments filled in. Secrets are removed, so that the
+recipe can be shared.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,20 +15,18 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bertwright.core.errors import RecipeError
+from bertwright.core.secrets import hidden_value, hidden_words
 from bertwright.translate.arguments import settings
 from bertwright.translate.azure_cli import unfollowed
 from bertwright.translate.azure_job import within
 from bertwright.translate.command import Command, Key
 from bertwright.translate.complete import complete
 from bertwright.translate.draft import OPEN_BATCH, OPEN_SOURCE, Account, Draft, merged
-from bertwright.translate.faults import faults
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import open_keys, place_of, unplaced
-from bertwright.translate.program import called, programs
-from bertwright.translate.questions import questions
-from bertwright.translate.secrets import LEFT_OUT, without_secrets
+from bertwright.translate.program import Start, called, programs
+from bertwright.translate.questions import faults, questions
 from bertwright.translate.shell import ShellCommand
-from bertwright.translate.starts import started_by
 
 LEFT = {
     *("cd", "mkdir", "mv", "cp", "rm", "wget", "curl", "git", "bzip2", "bunzip2", "tar", "pip", "pip3", "echo", "sed"),
@@ -209,3 +212,59 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
     # Missing options do not suggest that another program is meant; unknown options do.
     fewest = min(errors, key=lambda text: sum(" needs " not in line for line in text.splitlines()))
     raise RecipeError("\n".join(f"line {shell.line}: {sentence}" for sentence in fewest.splitlines()))
+
+
+_VARIABLE = re.compile(r"\$(\w+)")
+
+
+def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
+    """Return a command that a script starts, with the script's arguments filled in; add their names to `passed`."""
+
+    def filled(text: str) -> str:
+        passed.update(_VARIABLE.findall(text))
+        return _VARIABLE.sub(lambda found: _text(script, found[1], shell) or found[0], text)
+
+    words = [*filled(start.launcher).split(), *map(filled, start.command)]
+    variables = dict(shell.variables)
+    for condition, *more in start.when:
+        name, equals, wanted = condition.partition("=")
+        other = name.endswith("!")
+        passed.add(name := name.removesuffix("!"))
+        text = _text(script, name, shell)
+        if (text == wanted) != other if equals else text not in ("", "None"):
+            for word in map(filled, more):
+                assigned = re.fullmatch(r"([A-Z]\w*)=(.*)", word)
+                variables |= {assigned[1]: assigned[2]} if assigned else {}
+                words += [] if assigned else [word]
+    # `python run.py --x`: the launcher comes first, then the program's own words.
+    return ShellCommand(tuple(words), variables, shell.line, folder=shell.folder)
+
+
+def _text(script: Command, name: str, shell: ShellCommand, inside: frozenset[str] = frozenset()) -> str:
+    """Return the value of a script's argument as the shell would write it. An argument that refers to itself
+    (`DATASET_DIR=$DATASET_DIR`), which `inside` detects, is kept unchanged."""
+    if name in inside:
+        return f"${name}"
+    if name not in script.settings:
+        return shell.variables.get(name, "")
+    setting = script.settings[name]
+    text = str(setting.value).lower() if isinstance(setting.value, bool) else setting.typed or str(setting.value)
+    return _VARIABLE.sub(lambda found: _text(script, found[1], shell, inside | {name}) or found[0], text)
+
+
+LEFT_OUT = (
+    "A user name, password, query or secret variable of the commands was removed here. Set it where the recipe "
+    "runs, not in a file."
+)
+
+
+def without_secrets(command: ShellCommand) -> ShellCommand:
+    """Return the command without names, passwords and queries in addresses, and without values of secret variables,
+    options and headers."""
+    variables = {name: hidden_value(name, value) for name, value in command.variables.items()}
+    return command._replace(words=_without(command.words), variables=variables, job=_without(command.job))
+
+
+def _without(words: tuple[str, ...]) -> tuple[str, ...]:
+    # Slurm takes variables as a list: --export=ALL,NAME=value.
+    return tuple(",".join(hidden_words(word.split(","))) for word in hidden_words(words))

@@ -9,12 +9,12 @@ from tests.rows import each_row
 
 from bertwright.contradictions.sections import (
     clipped_before_judged,
-    in_parts,
     missing_without_corpus,
     one_segment,
     pairs_unseen,
     too_many_ranks,
-    unfixed,
+    unsupported_by_graph,
+    unsupported_by_sharding,
     without_kernel,
     wrong_groups,
     wrong_lengths,
@@ -151,12 +151,12 @@ PACKED = {"packing": True}
 def test_a_graph_of_fixed_shapes_needs_passes_of_one_shape(
     graph: str, phase: dict[str, Any], settings: dict[str, Any], wrong: list[str]
 ) -> None:
-    assert keys(unfixed(train(phase, graph=graph, **settings), model())) == wrong
-    assert keys(unfixed(train(phase, graph="eager", **settings), model())) == []
+    assert keys(unsupported_by_graph(train(phase, graph=graph, **settings), model())) == wrong
+    assert keys(unsupported_by_graph(train(phase, graph="eager", **settings), model())) == []
 
 
 def test_each_phase_is_checked_for_fixed_shapes() -> None:
-    assert keys(unfixed(train({}, PACKED, {"micro_tokens": 64}, graph="compiled"), model())) == [
+    assert keys(unsupported_by_graph(train({}, PACKED, {"micro_tokens": 64}, graph="compiled"), model())) == [
         "train.phases.1.micro_batch",
         "train.phases.2.micro_tokens",
     ]
@@ -174,15 +174,17 @@ def test_each_phase_is_checked_for_fixed_shapes() -> None:
     ],
 )
 def test_onnx_runtime_refuses_what_a_compiled_graph_accepts(settings: dict[str, Any], wrong: str) -> None:
-    assert keys(unfixed(train(graph="ortmodule", **settings), model())) == [wrong]
-    assert keys(unfixed(train(graph="compiled", **settings), model())) == []
+    assert keys(unsupported_by_graph(train(graph="ortmodule", **settings), model())) == [wrong]
+    assert keys(unsupported_by_graph(train(graph="compiled", **settings), model())) == []
 
 
 def test_onnx_runtime_trains_the_families_that_have_biases_in_their_norms() -> None:
-    found = {kind: keys(unfixed(train(graph="ortmodule"), model(kind=kind))) for kind in ("bert", "distilbert")}
+    found = {
+        kind: keys(unsupported_by_graph(train(graph="ortmodule"), model(kind=kind))) for kind in ("bert", "distilbert")
+    }
     assert found == {"bert": [], "distilbert": []}
-    assert keys(unfixed(train(graph="ortmodule"), model(kind="modern"))) == ["model.kind"]
-    assert keys(unfixed(train(graph="compiled"), model(kind="modern"))) == []
+    assert keys(unsupported_by_graph(train(graph="ortmodule"), model(kind="modern"))) == ["model.kind"]
+    assert keys(unsupported_by_graph(train(graph="compiled"), model(kind="modern"))) == []
 
 
 @each_row(
@@ -267,7 +269,7 @@ CLIP = {"kind": "lamb", "clip_before_reduction": True}
 def test_engines_that_shard_tensors_refuse_what_needs_entire_ones(
     engine: Any, settings: dict[str, Any], optimizer: dict[str, Any], wrong: list[str]
 ) -> None:
-    found = list(in_parts(train(engine=engine, **settings), optim(**optimizer)))
+    found = list(unsupported_by_sharding(train(engine=engine, **settings), optim(**optimizer)))
     assert keys(found) == wrong
     assert all("train.engine=zero" in text for _, text in found)
 
@@ -291,8 +293,8 @@ def test_a_norm_that_ranks_have_clipped_is_not_judged() -> None:
 
 def test_a_micro_batch_that_is_searched_for_is_refused_in_its_phase_where_tensors_are_sharded() -> None:
     phases: tuple[dict[str, Any], ...] = ({"micro_batch": 4}, {"micro_batch": "auto"})
-    assert keys(in_parts(train(*phases, engine="fsdp"), optim())) == ["train.phases.1.micro_batch"]
-    assert keys(in_parts(train(*phases, engine="ddp"), optim())) == []
+    assert keys(unsupported_by_sharding(train(*phases, engine="fsdp"), optim())) == ["train.phases.1.micro_batch"]
+    assert keys(unsupported_by_sharding(train(*phases, engine="ddp"), optim())) == []
 
 
 def test_the_key_of_a_pattern_is_split_from_its_message() -> None:

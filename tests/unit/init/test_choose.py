@@ -11,7 +11,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.init.answers import Answers, Quality, machine_named
 from bertwright.init.asked import SIZES, Asked
 from bertwright.init.choose import ENOUGH, choose, recipe_of, text_of
-from bertwright.init.facts import Facts
+from bertwright.init.dump_sizes import Facts
 from bertwright.recipe import Recipe
 
 

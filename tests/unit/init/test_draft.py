@@ -8,7 +8,7 @@ from tests.rows import each_row
 from bertwright.init.answers import Answers, Quality, machine_named
 from bertwright.init.asked import Asked
 from bertwright.init.draft import PhaseDraft, draft
-from bertwright.init.facts import Facts
+from bertwright.init.dump_sizes import Facts
 
 SHORT, LONG = PhaseDraft(128, 1.0, 10**8, 1.0), PhaseDraft(512, 0.1, 10**7, 2.0)
 

@@ -8,7 +8,7 @@ from tests.rows import each_row
 from bertwright.init.answers import Answers, Quality, machine_named
 from bertwright.init.asked import Asked
 from bertwright.init.choose import Choice
-from bertwright.init.facts import Facts
+from bertwright.init.dump_sizes import Facts
 from bertwright.init.head import head
 
 HU = Facts(849_498_794, 1_426_111_209, 529_609)

@@ -36,7 +36,7 @@ from bertwright.init.answers import (
 from bertwright.init.asked import SIZES, Asked
 from bertwright.init.choose import ENOUGH, Choice, choose, recipe_of, text_of
 from bertwright.init.draft import PhaseDraft, draft
-from bertwright.init.facts import DUMP_DATE, TEXT_DATE, Facts, _table, facts
+from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, Facts, _table, facts
 from bertwright.init.head import commands, head
 from bertwright.launch.config import load_place
 from bertwright.pipeline.stage import STAGES
@@ -138,7 +138,7 @@ def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
     assert facts("zh-yue").dump_bytes == facts("yue").dump_bytes == 54_945_980
     assert facts("lrc") == Facts(4_933_677, None, None), "144 bytes are no Wikipedia"
     assert facts("aa") == Facts(35_209, None, None) and facts("xx") == Facts()
-    table = Path(sys.modules["bertwright.init.facts"].__file__ or "").with_name("dump_sizes.tsv")
+    table = Path(sys.modules["bertwright.init.dump_sizes"].__file__ or "").with_name("dump_sizes.tsv")
     assert DUMP_DATE in (text := table.read_text(encoding="utf-8")) and TEXT_DATE in text
     assert len(_table()) > 300 and all(len(row) == 3 for row in _table().values())
     asked, choice = chosen("kge", "2-cores", "quick")

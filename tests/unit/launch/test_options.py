@@ -4,8 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from tests.rows import each_row
 
-from bertwright.launch.options import Lines, Words
-from bertwright.launch.shared_memory import SharedMemory
+from bertwright.launch.options import Lines, SharedMemory, Words
 
 WORDS, LINES, SIZE = TypeAdapter(Words), TypeAdapter(Lines), TypeAdapter(SharedMemory)
 

@@ -10,7 +10,7 @@ from tests.rows import each_row
 from bertwright import Recipe
 from bertwright.check.verdict import Verdict
 from bertwright.scale import sections
-from bertwright.scale.replacement import Replacement, spoken
+from bertwright.scale.replacement import Replacement, format_value
 from bertwright.scale.sections import scaled_model, scaled_text, scaled_training
 from bertwright.scale.tiny import load_tiny
 
@@ -167,7 +167,7 @@ def test_what_this_machine_refuses_is_replaced_with_the_reason_and_a_warning_is_
     ],
 )
 def test_a_value_is_said_as_a_person_would(value: Any, said: str) -> None:
-    assert spoken(value) == said
+    assert format_value(value) == said
 
 
 def test_what_a_command_line_sets_keeps_what_is_above_and_below_it(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.translate.azure_data import inputs, outputs
+from bertwright.translate.azure_machine import inputs, outputs
 
 FOLDER = "azureml://datastores/d/paths/o"
 

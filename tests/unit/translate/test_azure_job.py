@@ -8,7 +8,7 @@ from tests.rows import each_row
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_job import AZUREML, of_job, within
 from bertwright.translate.launchers import Launch
-from bertwright.translate.stated import Statement
+from bertwright.translate.statement import Statement
 from bertwright.translate.text import start_line, text
 from bertwright.translate.translation import Translation, translate
 

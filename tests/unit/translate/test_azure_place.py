@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.translate.azure_place import azure_keys, needs_machine, unheld
-from bertwright.translate.stated import Statement
+from bertwright.translate.place import azure_keys, needs_machine, unheld
+from bertwright.translate.statement import Statement
 
 DATA = {"type": "uri_folder", "mode": "ro_mount"}
 

@@ -6,7 +6,7 @@ from tests.rows import each_row
 
 from bertwright.translate.command import Key
 from bertwright.translate.draft import Draft
-from bertwright.translate.faults import faults
+from bertwright.translate.questions import faults
 
 
 def found(ranks: int = 1, **values: Any) -> list[str]:

@@ -7,7 +7,7 @@ from tests.rows import each_row
 from bertwright.translate.azure_job import AZUREML
 from bertwright.translate.launchers import Launch, strip_launchers
 from bertwright.translate.place import open_keys, open_rendezvous, place_of, unknown_address, unplaced
-from bertwright.translate.stated import Statement
+from bertwright.translate.statement import Statement
 
 
 def place(line: str, gpus: bool = True) -> dict[str, Any]:

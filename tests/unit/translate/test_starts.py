@@ -9,7 +9,7 @@ from bertwright.translate.command import Command
 from bertwright.translate.launchers import Launch
 from bertwright.translate.program import Option, Program, Start
 from bertwright.translate.shell import ShellCommand
-from bertwright.translate.starts import started_by
+from bertwright.translate.translation import started_by
 
 OPTIONS = {
     "n": Option(type="int", default=8),

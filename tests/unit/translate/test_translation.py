@@ -11,10 +11,9 @@ from bertwright.launch.config import load_place
 from bertwright.recipe import Recipe
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
-from bertwright.translate.secrets import without_secrets
 from bertwright.translate.shell import of_script, of_words
 from bertwright.translate.text import place_text, start_line, text
-from bertwright.translate.translation import Translation, translate
+from bertwright.translate.translation import Translation, translate, without_secrets
 
 NEEDED = "--input_dir d --config_file c.json --output_dir o --do_train"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
@@ -23,17 +24,16 @@ from bertwright.launch.azureml.assets import (
     JobEnvironment,
     Name,
 )
-from bertwright.launch.azureml.machines import ComputeName, PreparingMachine, VmSize
 from bertwright.launch.azureml.recipe_checks import events_folder, unseen, unseen_files, with_inputs
-from bertwright.launch.azureml.sizes import between_machines, has_infiniband, ranks_of
+from bertwright.launch.azureml.sizes import between_machines, checked_size, has_infiniband, ranks_of
 from bertwright.launch.azureml.steps import IGNORE, RUN, Service, Shared, Step, job, pipeline, services
 from bertwright.launch.azureml.workspace import Workspace
 from bertwright.launch.environment import Environment
 from bertwright.launch.job import RECIPE, Job, of_this_machine
-from bertwright.launch.shared_memory import SharedMemory
+from bertwright.launch.options import SharedMemory
 from bertwright.launch.target import Description, Submitted
+from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 from bertwright.launch.wheel import WHEEL
-from bertwright.launch.written_folders import not_kept
 from bertwright.launch.yaml_text import yaml_text
 
 
@@ -107,7 +107,7 @@ class AzuremlPlace(Section):
         files |= {file: yaml_text(document) for file, document in made.items()}
         lines = client.commands(self._creations(), str(job.folder), self.workspace)
         missing = unseen_files(job, self.inputs)
-        note = " ".join(filter(None, (unseen(missing), not_kept(job, RUN))))
+        note = " ".join(filter(None, (unseen(missing), unpersisted_outputs(job, RUN))))
         packed = f"{IMAGE}/{WHEEL}" if self.image.built else ""
         return Description(files, lines, note, unseen(of_this_machine(missing)), packed)
 
@@ -230,3 +230,25 @@ class AzuremlPlace(Section):
     def _between_machines(self) -> dict[str, str]:
         infiniband = has_infiniband(self.vm_size) if self.infiniband is None else self.infiniband
         return between_machines(infiniband) if self.nodes > 1 else {}
+
+
+def _compute(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{1,30}[A-Za-z0-9]", name):
+        raise ValueError(
+            "the name of a cluster has 3 to 32 letters, digits and hyphens, begins with a letter and does not end with "
+            "a hyphen, such as gpu-cluster"
+        )
+    return name
+
+
+VmSize = Annotated[str, AfterValidator(checked_size)]
+ComputeName = Annotated[str, AfterValidator(_compute)]
+
+
+class PreparingMachine(Section):
+    """The machine that builds the corpus, the vocabulary and the examples."""
+
+    compute: ComputeName = ""
+    """Name of the cluster; "": serverless."""
+    vm_size: VmSize = ""
+    """Size of the serverless machine; a cluster has its own size."""

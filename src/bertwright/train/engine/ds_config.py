@@ -30,7 +30,7 @@ class Step:
 def step_of(train: TrainConfig, phase: int = 0) -> Step:
     """Return the `Step` of a phase."""
     config = train.phases[phase]
-    # `auto` is refused with DeepSpeed (`contradictions.in_parts`).
+    # `auto` is refused with DeepSpeed (`contradictions.unsupported_by_sharding`).
     micro_batch = 0 if config.micro_batch == "auto" else config.micro_batch
     return Step(config.batch, micro_batch, train.precision.kind == "fp16")
 

@@ -7,7 +7,7 @@ from tests.rows import each_row
 from tests.unit.test_mistakes import MISTAKES, PHASE
 
 from bertwright import Recipe
-from bertwright.cli.hint import hint
+from bertwright.cli.error_hint import hint
 from bertwright.core.errors import RecipeError
 
 HINTS = {

@@ -13,7 +13,7 @@ _WRITTEN = re.compile(r"corpus\.cache_dir|train\.observers\.\d+\.folder")
 """Keys of folders that a run writes to; it reads everything else that a recipe names."""
 
 
-def not_kept(job: Job, kept: str) -> str:
+def unpersisted_outputs(job: Job, kept: str) -> str:
     """Return a note naming the absolute folders that the run writes to and that are not below `kept`, the folder of the
     place that remains; "" if there are none."""
     named = {key: text for key, text in texts(job.values) if _WRITTEN.fullmatch(key)}

@@ -7,7 +7,7 @@ import typer
 from tests.rows import each_row
 from typer.testing import CliRunner
 
-from bertwright.cli.grouped import grouped
+from bertwright.cli.option_groups import grouped
 
 
 @dataclass(frozen=True)

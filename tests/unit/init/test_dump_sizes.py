@@ -3,7 +3,7 @@
 import pytest
 from tests.rows import each_row
 
-from bertwright.init.facts import Facts, facts
+from bertwright.init.dump_sizes import Facts, facts
 
 
 @each_row(
@@ -35,5 +35,5 @@ def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str,
 def test_a_text_is_never_less_than_nothing_and_unknown_with_its_articles(
     row: tuple[str, ...], known: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertwright.init.facts._table", lambda: {"hu": list(row)})
+    monkeypatch.setattr("bertwright.init.dump_sizes._table", lambda: {"hu": list(row)})
     assert facts("hu") == known and facts("uk") == Facts()

@@ -1,4 +1,4 @@
-"""The forecast that a run keeps in its folder: the name of its file, and what training is told of it."""
+"""The forecast that a run keeps in its folder: the name of its file, and the step times that training compares with."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Silent
 from bertwright.formats.target import Target
-from bertwright.pipeline.sealed import is_trained, sealed_recipe
+from bertwright.pipeline.recorded_recipe import is_trained, sealed_recipe
 
 
 class Heard(Silent):
