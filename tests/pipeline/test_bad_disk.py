@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline.conftest import Call
+from tests.rows import each_row
 
 from bertwright.core import artifact
 from bertwright.sample import SMALL as SAMPLE
@@ -40,7 +41,7 @@ class Failing(io.FileIO):
         raise OSError(self.number, os.strerror(self.number))
 
 
-@pytest.mark.parametrize(("stage", "override", "name"), READ, ids=[f"{stage} {Path(n).name}" for stage, _, n in READ])
+@each_row(("stage", "override", "name"), READ)
 def test_a_file_that_cannot_be_read(
     stage: str,
     override: str,

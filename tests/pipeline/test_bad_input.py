@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import RECIPES
 from tests.pipeline.conftest import Call
+from tests.rows import each_row
 
 from bertwright.sample import SMALL as SAMPLE
 
@@ -58,7 +59,7 @@ SOURCES: dict[str, tuple[str, bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@each_row("name", SOURCES)
 def test_a_source_that_cannot_be_used(name: str, tmp_path: Path, call: Call, small_recipe: Path) -> None:
     file, data, says = SOURCES[name]
     (tmp_path / file).write_bytes(data)
@@ -101,7 +102,7 @@ CUT = {
 }
 
 
-@pytest.mark.parametrize("name", CUT)
+@each_row("name", CUT)
 def test_a_dump_cut_after_some_pages_keeps_them_and_says_what_is_lost(
     name: str, tmp_path: Path, call: Call, small_recipe: Path
 ) -> None:
@@ -144,7 +145,7 @@ VOCABULARIES: dict[str, tuple[bytes, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", VOCABULARIES)
+@each_row("name", VOCABULARIES)
 def test_a_vocabulary_that_does_not_belong(
     name: str, tmp_path: Path, call: Call, small_recipe: Path, small_examples: Callable[[Path], Path]
 ) -> None:
@@ -193,8 +194,8 @@ RECIPE_MISTAKES: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", RECIPE_MISTAKES)
-@pytest.mark.parametrize("verb", ["check", "run"])
+@each_row("name", RECIPE_MISTAKES)
+@each_row("verb", ["check", "run"])
 def test_a_mistake_in_the_recipe_is_found_before_any_work(
     name: str, verb: str, tmp_path: Path, call: Call, small_recipe: Path
 ) -> None:

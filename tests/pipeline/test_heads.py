@@ -11,6 +11,7 @@ from pyarrow import parquet
 from tests.pipeline.command import RECIPES
 from tests.pipeline.conftest import Call
 from tests.pipeline.heads import differences, entries, head, keys, overrides, presets_of
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.estimate.hardware import HardwareConfig
@@ -29,7 +30,7 @@ def said() -> Iterator[tuple[Path, str, list[str]]]:
                 yield path, name, together
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "together"),
     [pytest.param(path, keys, id=f"{path.stem}, {name}: {' '.join(keys)}") for path, name, keys in said()],
 )
@@ -44,7 +45,7 @@ def test_the_recipe_takes_the_keys_of_its_head(
     Recipe.load(path, together, given=False)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@each_row("path", SHIPPED)
 def test_the_keys_that_a_head_names_exist(path: Path) -> None:
     for name, entry in {**entries(head(path)), **differences(path)}.items():
         for key in keys(entry):
@@ -73,7 +74,7 @@ def spoken(hours: float) -> str:
     return f"{60 * hours:.0f} min" if hours < 2 else f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h"
 
 
-@pytest.mark.parametrize("path", PLANNED, ids=lambda path: path.stem)
+@each_row("path", PLANNED)
 def test_the_time_of_a_head_is_what_the_plan_says(
     path: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +113,7 @@ HARDWARE = {
 """What heads name as hardware, and the forecast's name for it."""
 
 
-@pytest.mark.parametrize("name", HARDWARE)
+@each_row("name", HARDWARE)
 def test_a_recipe_fits_the_hardware_of_its_head(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_cola(tmp_path / "glue" / "cola")

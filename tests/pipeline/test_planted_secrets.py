@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from tests.pipeline.conftest import Call
+from tests.rows import each_row
 
 from bertwright import Recipe, run
 
@@ -69,8 +70,8 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command).replace("/", "-"))
-@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+@each_row("command", COMMANDS)
+@each_row("as_json", [False, True])
 def test_a_planted_secret_is_shown_nowhere(command: tuple[str, ...], as_json: bool, call: Call, tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from safetensors.torch import save_file
 from tests.pipeline.conftest import Call
 from tests.reference.teachers import write_stock
+from tests.rows import each_row
 from tests.unit.test_classification import recipe as classifier
 from torch import zeros
 
@@ -106,7 +106,7 @@ ROWS: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each_row("name", ROWS)
 def test_what_run_refuses_check_refuses(name: str, small_recipe: Path, tmp_path: Path, call: Call) -> None:
     make, words, says = ROWS[name]
     make(tmp_path)
@@ -123,7 +123,7 @@ def same_refusal(call: Call, recipe: Path, given: list[str], out: Path, says: st
     assert sorted(out.rglob("*")) == before, "neither leaves anything behind"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rows", "says"),
     [
         ([{"words": "the old mill", "label": 0}], "needed are 'text', 'label'"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import zstandard
 from tests.pipeline.conftest import Call
+from tests.rows import each_row
 from tests.unit.test_classification import recipe as labelled_recipe
 from tests.unit.test_classification import texts
 
@@ -263,7 +264,7 @@ KINDS: list[tuple[str, tuple[Any, ...], Any, str]] = [
 """Sealed values of another kind, and what the refusal names; "" for a score that may be missing."""
 
 
-@pytest.mark.parametrize(("name", "place", "value", "named"), KINDS)
+@each_row(("name", "place", "value", "named"), KINDS)
 def test_a_sealed_value_of_another_kind_is_refused_where_it_is_read(
     name: str,
     place: tuple[Any, ...],
@@ -304,7 +305,7 @@ BINARY = [
 """Files other than JSON, how they are changed, and the stages that read them."""
 
 
-@pytest.mark.parametrize(("name", "mutate", "stages"), BINARY, ids=[name for name, *_ in BINARY])
+@each_row(("name", "mutate", "stages"), BINARY)
 def test_a_strangers_text_plans_and_tokens_are_refused(
     name: str,
     mutate: Callable[[bytes, random.Random], Iterator[Case]],
@@ -330,7 +331,7 @@ def test_a_strangers_text_plans_and_tokens_are_refused(
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "a/../b", "./a", "a//b", "a\0b", "a\nb", ".."])
+@each_row("name", ["../../x", "/etc/passwd", "a/../b", "./a", "a//b", "a\0b", "a\nb", ".."])
 def test_a_manifest_names_no_file_outside_its_folder(name: str, finished: Path, tmp_path: Path, call: Call) -> None:
     run = Path(shutil.copytree(finished / "vocab", tmp_path / "vocab"))
     manifest = json.loads((run / MANIFEST).read_text())
@@ -351,7 +352,7 @@ RECIPES: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("what", RECIPES)
+@each_row("what", RECIPES)
 def test_a_recipe_that_says_what_no_setting_means(what: str, tmp_path: Path, call: Call) -> None:
     path = tmp_path / "hostile.toml"
     path.write_text(RECIPES[what])
