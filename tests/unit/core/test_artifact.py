@@ -11,6 +11,7 @@ from bertwright.core import artifact as artifacts
 from bertwright.core.artifact import MANIFEST, Artifact, build, is_tensorflow_checkpoint, open_artifact, seal
 from bertwright.core.changes import changes
 from bertwright.core.config import Identity
+from bertwright.core.draft import drafts, open_draft
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT
@@ -265,3 +266,11 @@ def test_only_the_files_of_the_result_are_sealed(tmp_path: Path) -> None:
     seal(tmp_path, identity(), {}, 0.0, only=("a.txt", "sub/*"))
     sealed = open_artifact(tmp_path)
     assert sealed.names() == ["a.txt", "sub/b.txt"] and sealed.strangers() == ["notes.txt", "sub/.tmpA1b2C3"]
+
+
+def test_drafts_of_interrupted_builds_are_those_of_this_folder_without_the_own(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus[1]"
+    mine, old = open_draft(folder, "a" * 64), open_draft(folder, "b" * 64)
+    open_draft(tmp_path / "vocab", "a" * 64)
+    (tmp_path / ".corpus[1].cccccccccccc.draft").write_text("a file")
+    assert drafts(folder, "a" * 64) == [old] and drafts(folder) == [mine, old]

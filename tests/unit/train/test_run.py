@@ -34,6 +34,8 @@ from bertwright.train.checkpoints.checkpoint import load, prune
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as vocab_run
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 
 
@@ -269,7 +271,11 @@ def test_the_row_of_a_step_that_became_the_end_of_a_phase_has_its_scores(
 def test_each_epoch_is_scored_saved_and_logged_once_and_so_is_the_end(train: Train) -> None:
     """Also in a training that is stopped between and goes on."""
     every = dict.fromkeys(("evaluate_every", "checkpoint_every", "log_every"), "epoch")
-    settings = {"phases": [{**PHASES[0], "steps": None, "epochs": 2.5}], "keep_checkpoints": 100, **every}
+    settings = {
+        "phases": [{**PHASES[0], "batch": 32, "micro_batch": 32, "steps": None, "epochs": 2.5}],
+        "keep_checkpoints": 100,
+        **every,
+    }
     whole = train("whole", **settings)
     rows = metric_lines(whole.path)
     with pytest.raises(RuntimeError):
