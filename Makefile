@@ -1,5 +1,6 @@
 # make demo      the full pipeline on the built-in sample wiki, ends in runs/demo/report.html
 # make test      every fast test          make test-all   the slow ones too
+# make test-fast the rules and the tests without processes, before each push
 # make check     lint and types           make format     mend what can be mended
 # make test-gpu  what only a GPU can show
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
@@ -26,7 +27,7 @@ ORT_EXTENSION := $(ORT)/.extension
 DEEPSPEED := .venv-deepspeed
 DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
 
-.PHONY: setup demo test test-all test-gpu ort-env test-ort test-deepspeed check format package
+.PHONY: setup demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed check format package
 
 setup: $(TOOLS)
 
@@ -51,6 +52,10 @@ demo: $(PACKAGE)
 # the other processes would wait for one.
 test: $(TOOLS)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
+
+# No process of its own is started by these, so two of pytest keep two cores busy.
+test-fast: $(TOOLS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu and not heavy" tests/rules tests/fidelity tests/unit
 
 test-all: $(TOOLS)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)

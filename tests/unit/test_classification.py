@@ -28,6 +28,8 @@ from bertwright.pipeline.stage import STAGES
 from bertwright.tasks.classification.scores import scores_of
 from bertwright.tasks.classification.section import ClassificationSection
 
+pytestmark = pytest.mark.heavy
+
 WORDS = ("the", "old", "mill", "river", "bread", "is", "sings", "good", "bad", "cold", "warm", ".")
 ENTRIES = (*SPECIALS, *WORDS)
 NUMBERS = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

@@ -21,6 +21,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import Silent
 from bertwright.core.work_split import WorkSplit
 
+pytestmark = pytest.mark.heavy
+
 Load = Callable[..., Recipe]
 MANY = ("corpus.shard_bytes=1024",)
 """Settings that make long task lists of a small text; so do small pieces."""

@@ -14,6 +14,8 @@ from bertwright import Recipe, RunFolder, run
 from bertwright.cli.batch_text import describe_batch
 from bertwright.core.errors import Interrupted
 
+pytestmark = pytest.mark.heavy
+
 KEYS = (
     "examples.plan=sentence-order",
     "train.phases.0.length=32",

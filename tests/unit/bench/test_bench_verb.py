@@ -15,6 +15,8 @@ from bertwright.cli import bench as verb
 from bertwright.cli.bench import verbs
 from bertwright.estimate import machine_facts as machine
 
+pytestmark = pytest.mark.heavy
+
 OURS = Measured("full-128", "bertwright", "bf16", 0.5, 0.4, 0.7, 0.9, 1, 1, 1, 1, 1.31, 1.85)
 PEER = Measured("full-128", "trainer", "bf16", 1.7, 1.6, 1.8, 3.1, 3.4, 3.2, 3.9, 3.44, None, None)
 

@@ -16,6 +16,8 @@ from bertwright.train.monitor.throughput import Throughput
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
+pytestmark = pytest.mark.heavy
+
 ONE = Training(threads=1)
 
 

@@ -12,6 +12,8 @@ from bertwright.bench.run import Setting, _Running, bench
 from bertwright.bench.training import Precision, Side, Step, Training
 from bertwright.core.errors import DataError
 
+pytestmark = pytest.mark.heavy
+
 SIDES: tuple[Side, ...] = ("bertwright", "trainer")
 
 

@@ -14,6 +14,8 @@ from bertwright.bench.trainer_side import _Examples, _model, _tokenizer, trainer
 from bertwright.bench.training import Training
 from bertwright.bench.workload import VOCABULARY, WORKLOADS, Workload, examples_of, loader_of
 
+pytestmark = pytest.mark.heavy
+
 ONE = Training(threads=1)
 VARIED = Workload("of varied lengths", "tiny", 64, 4, "doc-sentences", (1, 6), (5, 9))
 

@@ -14,6 +14,8 @@ import bf16_curve
 from bf16_curve import above, compared, distance, markdown, trained
 from run_recipe import Refused
 
+pytestmark = pytest.mark.heavy
+
 STEPS = (100, 200, 300)
 
 

@@ -15,6 +15,8 @@ from corpus import NVIDIA, Run, as_bz2, report
 from cost import Cost, measured
 from original import one_line_each, sentences
 
+pytestmark = pytest.mark.heavy
+
 
 def test_a_grown_dump_is_new_text_of_the_size_asked_for_every_time_the_same(tmp_path: Path) -> None:
     for name in ("a.xml", "b.xml.bz2"):

@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from gpu import CASES, Measured, Side, main, our_steps, sides_of, table
 from gpu import TINY as TINY_CASES
 
+pytestmark = pytest.mark.heavy
+
 TINY = ["--device", "cpu", "--tiny", "--steps", "1"]
 
 

@@ -16,6 +16,8 @@ from bertwright import Recipe
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import hungarian
 
+pytestmark = pytest.mark.heavy
+
 KEYS = [
     "corpus.language=en", "corpus.filter.enabled=false", "corpus.workers=1", "vocab.size=160",
     "vocab.alphabet_coverage=1", "examples.workers=1", "train.phases.0.batch=4", "train.threads=1",

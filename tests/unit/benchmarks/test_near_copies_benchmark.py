@@ -8,6 +8,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import near_copies
 
+pytestmark = pytest.mark.heavy
+
 
 def test_the_planted_copies_are_found_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parts = near_copies.write_parts(tmp_path, 6000)

@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import run_recipe as program
 from run_recipe import MADE, Refused, linked, run_recipe
 
+pytestmark = pytest.mark.heavy
+
 
 def test_stages_are_linked_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy that was killed half way is no stage: it is made again."""

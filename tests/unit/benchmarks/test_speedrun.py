@@ -24,6 +24,8 @@ from speedrun_ours import check_rungs, rungs_of
 from speedrun_report import judged, markdown, report, sooner, void
 from speedrun_setting import Note, Setting, setting_of, threads
 
+pytestmark = pytest.mark.heavy
+
 SETTING = Setting(Path("folder"), "text", threads=2, minutes=60, rung_minutes=5)
 SCORED = {"accuracy": 0.1, "bits_per_character": 2.5, "steps": 100, "tokens": 1_000_000, "unigram": 7.3}
 

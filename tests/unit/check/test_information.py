@@ -27,6 +27,8 @@ from bertwright.examples.inputs import Inputs
 from bertwright.examples.instances import Instances
 from bertwright.formats.statistics import statistics
 
+pytestmark = pytest.mark.heavy
+
 Load = Callable[..., Recipe]
 FROZEN = '{kind = "adamw", groups = [{pattern = "*", learning_rate_scale = 0}]}'
 

@@ -30,6 +30,8 @@ from bertwright.train.memory.kept_numbers import Kernels, Pass, layer_numbers
 from bertwright.train.memory.rank_memory import Computing, training_bytes
 from bertwright.train.settings.phase_config import PhaseConfig
 
+pytestmark = pytest.mark.heavy
+
 __all__ = ["make_batch"]  # a fixture
 Load = Callable[..., Recipe]
 Make = Callable[..., object]

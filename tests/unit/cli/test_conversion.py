@@ -28,6 +28,8 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 from bertwright.vocab.load import read_vocabulary
 
+pytestmark = pytest.mark.heavy
+
 FOLDER = "hdf5_lower_case_0_seq_len_16_max_pred_2_masked_lm_prob_0.15_random_seed_12345_dupe_factor_2"
 
 

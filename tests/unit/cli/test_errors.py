@@ -19,6 +19,8 @@ from bertwright.cli import app, main
 from bertwright.core.errors import of_memory, of_missing
 from bertwright.core.signals import Stopped, end_on_signals
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:

@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
 from tests.rows import each_row
 
 from bertwright import __version__
+
+pytestmark = pytest.mark.heavy
 
 
 def test_a_terminal_without_the_letters_of_a_name_shows_their_numbers() -> None:

@@ -20,6 +20,8 @@ from bertwright.core.errors import RankError, RecipeError
 from bertwright.core.signals import end_on_signals
 from bertwright.core.sockets import Processors
 
+pytestmark = pytest.mark.heavy
+
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 TWO = pytest.mark.skipif(len(CPUS) < 2, reason="two processors are needed, which only Linux tells")
 Ranks = Callable[[str], None]

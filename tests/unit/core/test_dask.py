@@ -13,6 +13,8 @@ from tests.unit.cluster import cluster
 from bertwright.core.dask import Dask
 from bertwright.core.errors import DataError, MissingExtraError
 
+pytestmark = pytest.mark.heavy
+
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'bertwright[dask]'")
 
 

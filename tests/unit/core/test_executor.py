@@ -16,6 +16,8 @@ from bertwright.core.log import Silent
 from bertwright.core.signals import Stopped
 from bertwright.core.tasks import AHEAD, Executor, Pool
 
+pytestmark = pytest.mark.heavy
+
 
 @contextmanager
 def one_process() -> Iterator[Executor]:

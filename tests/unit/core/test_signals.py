@@ -24,6 +24,8 @@ from bertwright.core.signals import (
     stop_on_signals,
 )
 
+pytestmark = pytest.mark.heavy
+
 BUSY = """
 import hashlib, threading
 from bertwright.core.signals import end_on_signals

@@ -13,6 +13,8 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import read_json, write_atomic, write_json
 from bertwright.core.tasks import Pool
 
+pytestmark = pytest.mark.heavy
+
 
 def die_at_three(n: int) -> int:
     if n == 3:

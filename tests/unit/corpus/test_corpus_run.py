@@ -25,6 +25,8 @@ from bertwright.corpus.run import identity, run
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.text import FACTS, TEXT, read_documents, sentences, shard_names
 
+pytestmark = pytest.mark.heavy
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "corpus"
 Build = Callable[..., bytes]
 Packagings = Callable[..., dict[str, bytes]]

@@ -12,6 +12,8 @@ from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line, gather_dropped, read_dropped
 from bertwright.corpus.run import run
 
+pytestmark = pytest.mark.heavy
+
 
 def line(name: str) -> bytes:
     return dropped_line("min_words", {"title": name}, "x")

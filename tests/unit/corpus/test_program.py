@@ -13,6 +13,8 @@ from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.split import splitter
 
+pytestmark = pytest.mark.heavy
+
 PARAGRAPHS = ["It was cold. The lake froze!", "A heading", "  One.\u00a0 Two\tmore.  ", "", "Őszi szél. 𝔘tána tél."]
 SENTENCES = [
     ["It was cold.", "The lake froze!"],

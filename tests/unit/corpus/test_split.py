@@ -1,11 +1,14 @@
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rows import each_row
 
 from bertwright.corpus.split import splitter
+
+pytestmark = pytest.mark.heavy
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # the script imports its neighbours by their short names

@@ -26,6 +26,8 @@ from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.store import Store
 
+pytestmark = pytest.mark.heavy
+
 
 def contents(artifact: Artifact) -> dict[str, str]:
     return {name: hashlib.sha256(artifact.file(name).read_bytes()).hexdigest() for name in artifact.names()}

@@ -14,6 +14,8 @@ from bertwright.formats.detect import detect
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 
+pytestmark = pytest.mark.heavy
+
 library = pytest.importorskip("datasets", reason="the library whose folders are read")
 RUNS = ("input_ids", "token_type_ids", "labels")
 

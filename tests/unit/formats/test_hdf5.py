@@ -21,6 +21,8 @@ from bertwright.formats.hdf5 import varlen as hdf5_varlen
 from bertwright.formats.hdf5.padded import nvidia_file, nvidia_folder
 from bertwright.formats.hdf5.writer import Sink
 
+pytestmark = pytest.mark.heavy
+
 SHAPE = Shape(32, 5, static=True)
 
 

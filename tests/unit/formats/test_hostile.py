@@ -20,6 +20,8 @@ from bertwright.formats.known import format_of
 from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.tfrecord import examples as tfrecord
 
+pytestmark = pytest.mark.heavy
+
 FOUND, SHAPE = sample(20), Shape(32, 5, static=True)
 MAKERS = {
     "hdf5": (hdf5, lambda file: hdf5.write(file, iter([FOUND]), SHAPE)),

@@ -39,6 +39,8 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
 
+pytestmark = pytest.mark.heavy
+
 KINDS: list[Kind] = [each.kind for each in FORMATS]
 LENGTHS = (16, 32)
 Said = list[str]

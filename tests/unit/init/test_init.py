@@ -42,6 +42,8 @@ from bertwright.launch.config import load_place
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 
+pytestmark = pytest.mark.heavy
+
 MACHINES = ("here", "2-cores", "8xh100", "t4", "k80")
 """With a precision of each kind, and with several ranks."""
 

@@ -17,6 +17,8 @@ from bertwright.core.signals import SAME, Stopped, end_on_signals
 from bertwright.launch import foreground
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 
+pytestmark = pytest.mark.heavy
+
 
 def shell(text: str) -> str:
     return f"sh -c '{text}'"

@@ -11,6 +11,8 @@ from bertwright.model.device import torch_settings
 from bertwright.train.config import TrainConfig
 from bertwright.train.setup.training_environment import torch_set_for
 
+pytestmark = pytest.mark.heavy
+
 PROGRAM = """
 import resource
 import torch

@@ -21,6 +21,8 @@ from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.terms import cross_entropy_sum
 
+pytestmark = pytest.mark.heavy
+
 transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
 
 WIDE = {"vocab_size": 211, "max_position_embeddings": 128, "initializer_range": 0.1}

@@ -16,6 +16,8 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.recompute import recompute_layers
 from bertwright.tasks.pretraining.objective import PreTraining
 
+pytestmark = pytest.mark.heavy
+
 LENGTHS = [9, 5, 130, 5, 40]
 FAMILIES = pytest.mark.parametrize(
     "family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default

@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.rows import each_row
 from typer.testing import CliRunner
 
 from bertwright.cli.app import app
 from bertwright.core.numbers import size_of
 from bertwright.shipped import titles
+
+pytestmark = pytest.mark.heavy
 
 PLACES = {name: ("--place", name) for name in titles("place")} | {"here": ()}
 

@@ -11,11 +11,14 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from tests.rows import each_row
 
 from bertwright.evaluate.config import GAP
 from bertwright.sample import SAMPLE, SMALL
 from tools.sample.build import PAGES_PER_STREAM, REPEATED
+
+pytestmark = pytest.mark.heavy
 
 ROOT = Path(__file__).parents[3]
 NS = "{http://www.mediawiki.org/xml/export-0.11/}"

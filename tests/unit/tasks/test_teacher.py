@@ -23,6 +23,8 @@ from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.teacher_fit import misfits
 from bertwright.vocab.config import VocabConfig
 
+pytestmark = pytest.mark.heavy
+
 
 @each_row("config", [bert(2), bert(2, pairs=True), modern(2), distilbert(2)])
 def test_a_folder_as_transformers_writes_it_is_read_with_its_heads(config: Any, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from bertwright.train.averaging.ema import Ema
 from bertwright.train.averaging.last import Last
 from bertwright.train.config import TrainConfig
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 KINDS: list[dict[str, Any]] = [
     {"kind": "ema", "decay": 0.4, "start": 0.25, "keep": "average"},

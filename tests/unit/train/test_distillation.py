@@ -19,6 +19,8 @@ from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
 from bertwright.model.pretrained_config import check_vocabulary, other_vocabulary, own_vocabulary, read_pretrained
 from bertwright.vocab.config import VocabConfig
 
+pytestmark = pytest.mark.heavy
+
 KEY = "train.objective.teacher"
 Train = Callable[..., Artifact]
 

@@ -30,6 +30,8 @@ from bertwright.train.graph import packages
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.graph.graph import run_as
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 FAMILIES = sections_of(ModelConfig)
 ROOM = Room(rows=4, length=32, predictions=32)

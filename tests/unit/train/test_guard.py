@@ -26,6 +26,8 @@ from bertwright.train.guard import loss_limit, norm_limit, record_update
 from bertwright.train.state import State, state_of
 from bertwright.train.step import StepResult
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 Spoil = Callable[..., None]
 GUARD = {"patience": 3, "returns": 1}

@@ -19,6 +19,8 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 from bertwright.train.settings.phases import Phase, resolve_phases
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 SECONDS = 300
 PHASE = {**PHASES[0], "steps": 5000, "hours": SECONDS / 3600, "warmup": 0.2}

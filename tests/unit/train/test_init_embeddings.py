@@ -31,6 +31,8 @@ from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup import initial_weights
 from bertwright.train.setup.initial_weights import LOGIT_STD, embeddings, mutual_information, start_from_text
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 UNSEEN = (0, 4, 39)
 FROM_TEXT: dict[str, Any] = {"init_embeddings": "text"}

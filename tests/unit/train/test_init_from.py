@@ -22,6 +22,8 @@ from bertwright.model.transfer_config import other_kinds, transfer
 from bertwright.train.config import TrainConfig
 from bertwright.train.setup.initial_weights import taken
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 PHASE = {**PHASES[0], "steps": 60}
 

@@ -21,6 +21,8 @@ from bertwright.train.machine import cpu_isa
 from bertwright.train.machine.cpu_isa import BOUNDS, VARIABLES, in_use, lacking, limit_isa, widest
 from bertwright.train.setup import build
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[3]
 ALL = frozenset({"avx2", "avx512bw", "avx512_bf16", "amx_bf16"})
 AMX = pytest.mark.skipif("amx_bf16" not in processor_flags(), reason="this processor has no AMX")

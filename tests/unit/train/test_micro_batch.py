@@ -34,6 +34,8 @@ from bertwright.train.run import run
 from bertwright.train.settings.identity import Inputs, Settings
 from bertwright.train.settings.phase_config import PhaseConfig
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 AUTO = [{**phase, "micro_batch": "auto"} for phase in PHASES]
 """Batches of 8 and of 4 sequences."""

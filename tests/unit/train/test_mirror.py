@@ -27,6 +27,8 @@ from bertwright.train.mirror import restore as restoring
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.session import Session
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 
 

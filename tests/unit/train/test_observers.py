@@ -21,6 +21,8 @@ from bertwright.train.monitor.observers.observer import Observed, Row, flat, num
 from bertwright.train.monitor.observers.watch import build_observer
 from bertwright.train.ranks.ranks import Ranks
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 
 

@@ -31,6 +31,8 @@ from bertwright.train.precision.loss_scale import LossScale, scale_after, scale_
 from bertwright.train.precision.low_copy import LowCopy
 from bertwright.train.precision.precision import build_precision
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 CPU = torch.device("cpu")
 BF16 = {"kind": "bf16", "allow_slow": True}

@@ -16,6 +16,8 @@ from torch.autograd import DeviceType
 from bertwright.core.artifact import Artifact
 from bertwright.train.monitor.profiler import BACKWARD, FORWARD, STEP, UPDATE, StepProfiler, table
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 
 

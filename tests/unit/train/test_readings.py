@@ -34,6 +34,8 @@ from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step
 
+pytestmark = pytest.mark.heavy
+
 WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "unique", "repeat_interleave"}
 """What aten can only answer by numbers that lie on the device."""
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}

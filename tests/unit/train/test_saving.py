@@ -26,6 +26,8 @@ from bertwright.train.checkpoints.writers import Snapshot, Writer, copied
 from bertwright.train.config import GuardConfig, TrainConfig
 from bertwright.train.memory.rank_memory import computing_of
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 AVERAGES = ["none", {"kind": "ema", "decay": 0.9}, {"kind": "last", "count": 2, "every": 2}]
 

@@ -15,6 +15,8 @@ from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
 from bertwright.optim.config import LambConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 PHASE = PHASES[0]
 KINDS = [

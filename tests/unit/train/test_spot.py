@@ -24,6 +24,8 @@ from bertwright.train.machine.spot.config import AwsNoticeConfig, AzureNoticeCon
 from bertwright.train.machine.spot.notices import notices, seconds_left, watched_for_notices
 from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 
 

@@ -13,6 +13,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import Interrupted
 from bertwright.train.state import State, state_of
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 
 

@@ -19,6 +19,8 @@ from bertwright.train.machine import thread_policy
 from bertwright.train.machine.thread_policy import POLICY, free_cores, set_thread_policy, threads_for, threads_said
 from bertwright.train.monitor import session_record
 
+pytestmark = pytest.mark.heavy
+
 Train = Callable[..., Artifact]
 ROOT = Path(__file__).parents[3]
 

@@ -14,6 +14,8 @@ from bertwright.vocab.report import measure
 from bertwright.vocab.run import train_entries
 from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece
 
+pytestmark = pytest.mark.heavy
+
 sentencepiece = pytest.importorskip("sentencepiece", reason="needs the extra sentencepiece")
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
 HUNGARIAN = SHARED / "data" / "text" / "hu_nerkor_wikipedia_sents.txt"

@@ -12,6 +12,8 @@ from bertwright.vocab.normalization import bert_splitter, normalizer
 from bertwright.vocab.split import count_words
 from bertwright.vocab.wordpiece import train_wordpiece
 
+pytestmark = pytest.mark.heavy
+
 SENTENCES = [sentence for document in text(150) for sentence in document]
 WORDS = count_words(SENTENCES, bert_splitter(False, False))
 

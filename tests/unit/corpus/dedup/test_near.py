@@ -18,6 +18,8 @@ from bertwright.corpus.dedup.near import find_near
 from bertwright.corpus.dedup.outcome import COPIES
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, write_array
 
+pytestmark = pytest.mark.heavy
+
 WritePart = Callable[..., Path]
 
 

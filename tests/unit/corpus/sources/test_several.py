@@ -18,6 +18,8 @@ from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConf
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.text import sentences
 
+pytestmark = pytest.mark.heavy
+
 
 def build(source: Any, out: Path, **settings: Any) -> Artifact:
     defaults = {"language": "hu", "workers": 1, "filter": FilterConfig(enabled=False), "shard_bytes": 1024}

@@ -16,6 +16,8 @@ from bertwright.corpus.wikitext.definitions import Definitions
 from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
+pytestmark = pytest.mark.heavy
+
 GOLDEN = Path(__file__).parents[3] / "golden" / "wikitext"
 SITE = Site("en", {6: ("File",), 14: ("Category",)})
 CONFIG = WikitextConfig(maths="tex", expand_templates=True)
