@@ -63,3 +63,21 @@ def test_the_tour_names_the_line_that_draws_a_mask_and_the_folder_of_kernels() -
     assert functions and all(callable(attrgetter(name)(module)) for name in functions)
     (folder,) = re.findall(r"`(.*?)`", PLACES["where a new attention kernel goes"])
     assert {f"{kernel}.py" for kernel in get_args(Kernel)} <= {file.name for file in (SOURCE / folder).iterdir()}
+
+
+def test_the_tour_draws_the_objects_between_recipe_and_step_as_they_are() -> None:
+    picture = TOUR.partition("### From the recipe to a step\n")[2].partition("```\n")[2].partition("```")[0]
+    drawn = {
+        match[1]: match[2] for match in re.finditer(r"^\W*([A-Z]\w+)(?:, \.\.\.)?  +(.*?)  ", picture, re.MULTILINE)
+    }
+    homes = {"TrainJob": "setup.job", "Phase": "settings.phases", "Session": "session", "Trainee": "setup.trainee"}
+    assert set(drawn) == {*homes, "State"}
+    fields_of = {name: fields_in(f"bertwright.train.{home}", name) for name, home in homes.items()}
+    assert {"phases", "monitor", "checkpoints", "requests", "trainee"} <= fields_of["Session"]
+    assert {"objective", "engine", "ranks", "precision"} <= fields_of["Trainee"]
+    assert {"network", "identity", "phases"} <= fields_of["TrainJob"]
+    assert all(name in drawn["Trainee"] for name in ("objective", "engine", "ranks", "precision"))
+
+
+def fields_in(module: str, name: str) -> set[str]:
+    return set(getattr(import_module(module), name).__dataclass_fields__)
