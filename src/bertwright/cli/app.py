@@ -24,7 +24,7 @@ import typer.core
 
 from bertwright._version import __version__
 from bertwright.cli.error_hint import hint
-from bertwright.cli.formatting import json_line, visible
+from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import (
     BertwrightError,
     DivergedError,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.formatting import columns, json_line, visible
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Run, load_recipe
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import columns, json_line, visible
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.core.toml_text import toml_text

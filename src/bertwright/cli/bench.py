@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertwright.cli.autotune import autotune
-from bertwright.cli.formatting import columns
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import columns
 from bertwright.core.errors import MissingExtraError, RecipeError
 
 if TYPE_CHECKING:

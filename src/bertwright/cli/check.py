@@ -11,9 +11,9 @@ import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_rows
 from bertwright.cli.completion import complete_key, complete_place, complete_recipe
-from bertwright.cli.formatting import coloured, fact_lines, json_line, print_facts, terminal_width, visible, wrapped
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, place_option, refuse_useless
+from bertwright.cli.text import coloured, fact_lines, json_line, print_facts, terminal_width, visible, wrapped
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
 from bertwright.core.numbers import counted

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.completion import complete_format
-from bertwright.cli.formatting import json_line
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import json_line
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.download import DOWNLOADS, print_download
-from bertwright.cli.formatting import json_line
 from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json, MaybeRun, Run, refuse_useless
+from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, refuse_useless
 from bertwright.cli.stages import Workers, run_and_print, run_stages
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import json_line, print_download
 from bertwright.core.errors import RecipeError
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.options import Json
+from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import RecipeError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.formatting import print_facts
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, refuse_useless
+from bertwright.cli.text import print_facts
 from bertwright.core.errors import DataError, RecipeError
 
 

@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.completion import complete_target
-from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Run, place_option
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import RecipeError
 from bertwright.launch.job import Job, load_job
 from bertwright.launch.submission import describe, submit, submitted

@@ -15,6 +15,9 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 from bertwright.shipped import is_run_folder
 
+DOWNLOADS = Path("downloads")
+"""Where --download puts files without --out."""
+
 
 def _folder(text: str) -> Path:
     # An unset variable in a script yields an empty text, and Path("") is the working folder.

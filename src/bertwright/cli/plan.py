@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.formatting import json_line, terminal_width
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, Run, Scale, load_at_scale, place_option, refuse_useless
 from bertwright.cli.plan_text import plan_lines
+from bertwright.cli.text import json_line, terminal_width
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:

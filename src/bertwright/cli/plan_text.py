@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bertwright.cli.formatting import time_left, visible, wrapped
+from bertwright.cli.text import time_left, visible, wrapped
 from bertwright.core.numbers import amount, duration, large, size_of
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.recipe import Recipe

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import typer
 
-from bertwright.cli.formatting import json_line, visible
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import json_line, visible
 from bertwright.recipe import Recipe
 from bertwright.trial.rehearsal import Rehearsal
 from bertwright.trial.rehearse import Outcome, rehearse

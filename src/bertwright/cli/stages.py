@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.completion import complete_override, complete_recipe, complete_stage
-from bertwright.cli.formatting import json_line
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import (
     Json,
@@ -25,6 +24,7 @@ from bertwright.cli.options import (
     run_folders,
 )
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
 from bertwright.core.sockets import Kind, processors_of

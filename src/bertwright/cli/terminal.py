@@ -8,7 +8,7 @@ from collections import deque
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from bertwright.cli.formatting import HEADER, losses, progress_words, row_line, shortened, time_left, visible
+from bertwright.cli.text import HEADER, losses, progress_words, row_line, shortened, time_left, visible
 from bertwright.core.secrets import hidden_text
 from bertwright.core.signals import check_stop
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.formatting import json_line
 from bertwright.cli.options import Json
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import json_line
 from bertwright.core.numbers import size_of
 
 Parts = Annotated[

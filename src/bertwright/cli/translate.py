@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.formatting import json_line
 from bertwright.cli.options import Json
+from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_atomic
 

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.download import DOWNLOADS, print_download
 from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json, MaybeRun, Run, refuse_useless
+from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import print_download
 from bertwright.core.errors import RecipeError
 
 

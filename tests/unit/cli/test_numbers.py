@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.cli.formatting import columns, losses, number, progress_words, row_line, time_left
 from bertwright.cli.plan_text import _quoted, aligned, seconds
+from bertwright.cli.text import columns, losses, number, progress_words, row_line, time_left
 
 
 @each_row(

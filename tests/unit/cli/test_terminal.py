@@ -9,8 +9,8 @@ import rich.console
 from tests.rows import each_row
 
 from bertwright.cli import terminal as terminal_module
-from bertwright.cli.formatting import HEADER, progress_words, row_line
 from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import HEADER, progress_words, row_line
 
 ROW = {
     "phase": 1,

@@ -21,9 +21,8 @@ from bertwright.core.log import Log
 from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.checkpoints.checkpoint import worth_keeping
-from bertwright.train.mirror.graphs import copy_graphs
+from bertwright.train.mirror.contents import ROWS, copy_graphs, steps, whole
 from bertwright.train.mirror.restore import refuse_others
-from bertwright.train.mirror.steps import ROWS, steps, whole
 from bertwright.train.monitor.metrics import rows_until
 from bertwright.train.settings.identity import CHECKPOINTS
 

@@ -21,8 +21,7 @@ from bertwright.core.log import Log
 from bertwright.core.manifest import read_manifest
 from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
-from bertwright.train.mirror.graphs import bring_graphs
-from bertwright.train.mirror.steps import ROWS, whole
+from bertwright.train.mirror.contents import ROWS, bring_graphs, whole
 from bertwright.train.settings.identity import CHECKPOINTS
 
 

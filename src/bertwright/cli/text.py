@@ -1,4 +1,4 @@
-"""Formats facts and training metrics as lines of text that are safe to print on a terminal."""
+"""Formats facts, numbers and training metrics as lines of text that are safe to print on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+from bertwright.core.redact import redact_credentials
 
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
     ("phase", "phase", 5, "{}"),
@@ -199,3 +202,9 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def print_download(path: Path, source: str, as_json: bool) -> None:
+    """Print the path of the file; with --json, also its size and where it came from."""
+    facts = {"path": str(path), "bytes": path.stat().st_size, "source": redact_credentials(source)}
+    print(json_line(facts) if as_json else path)

@@ -7,7 +7,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.cli import main
-from bertwright.cli.formatting import coloured, fact_lines, json_line, shortened, visible
+from bertwright.cli.text import coloured, fact_lines, json_line, shortened, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
