@@ -20,7 +20,7 @@ HINTS = {
     f'{PHASE}.schedule={{kind="poly_nvidia", warmup_before=76}}': "give warmup in steps, not as a share",
     "precision=bf16": "it is called train.precision here.",
     f"{PHASE}.learning_rate=1e-4x": "",
-    f"{PHASE}.schedule=exponential": "use one of these",
+    f"{PHASE}.schedule=exponential": "use one of these, or write package:Class for a plugin",
     'optim={kind="adamw", groups=[{pattern="*", weight_decay=-1}]}': "",
     'optim={kind="adamw", groups=[{pattern=""}]}': "",
     "export.name=../x": "",

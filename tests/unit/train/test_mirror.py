@@ -117,7 +117,9 @@ def with_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Session,
         "write_graph",
-        lambda session, phase: (session.folder.parent / f"phase-{phase.index}.onnx").write_bytes(bytes([phase.index])),
+        lambda session, phase: (session.checkpoints.folder.parent / f"phase-{phase.index}.onnx").write_bytes(
+            bytes([phase.index])
+        ),
     )
 
 
