@@ -351,7 +351,7 @@ def test_azure(
 ) -> None:
     """--learning_rate 3e-05 --adam_beta1 0.8 --adam_beta2 0.999 --weight_decay 3e-07 --warmup_steps 500 --fp16."""
     recipe = Recipe.load("azure-glue", [f"preset={preset}", *(MASKED if masked else ())])
-    assert (recipe.labels, recipe.train.init_from) == (() if masked else ("unacceptable", "acceptable"), None)
+    assert (recipe.network().labels, recipe.train.init_from) == (() if masked else ("unacceptable", "acceptable"), None)
     (phase,), optim = recipe.train.phases, recipe.optim
     assert isinstance(optim, AdamWConfig)
     assert (optim.betas, optim.eps, optim.weight_decay, optim.max_grad_norm) == ((0.8, 0.999), 1e-8, 3e-7, 1.0)
