@@ -41,7 +41,7 @@ class ReferenceMuon:
         self.m[name] = mu * self.m[name] + (1 - mu) * g
         nesterov = mu * self.m[name] + (1 - mu) * g
         matrices = np.split(nesterov, self.stacked.get(name.split(".")[-2], 1))
-        return 0.2 * np.sqrt(max(g.shape)) * np.concatenate([newton_schulz(each) for each in matrices])
+        return 0.2 * np.sqrt(max(matrices[0].shape)) * np.concatenate([newton_schulz(each) for each in matrices])
 
     def _adam(self, name: str, g: np.ndarray) -> np.ndarray:
         self.m[name] = 0.9 * self.m[name] + 0.1 * g

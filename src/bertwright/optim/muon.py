@@ -9,10 +9,9 @@ The factor is that of Moonlight (Liu et al. 2025, section 2.2): entries of the u
 that both rules share one learning rate and one decay; Jordan's factor, √max(1, rows / columns), needs separate rates.
 `orthogonal` approximates O.
 
-A tensor that stacks several matrices along its rows, such as queries, keys and values, has an O for each of them, and
-the factor of its own shape, √(number of matrices) times that of each. One O for all would share its length between
-them: the matrix with the largest gradient would get most of it, and that much each of them gets here. Measurements of
-the three rules are in docs/results.md.
+Each of several matrices that a tensor stacks along its rows, such as queries, keys and values, is updated like a matrix
+in a tensor of its own, with the factor of its own shape. One O for all would share its length between them, and the
+matrix with the largest gradient would get most of it. Measurements of this and of other rules are in docs/results.md.
 """
 
 from __future__ import annotations
@@ -85,10 +84,11 @@ class Muon(Optimizer):
         average = state["exp_avg"].lerp_(p.grad, 1 - momentum)
         # Computed from complete matrices, even if this rank holds only a part of them.
         direction = self.shards.whole_of(p.grad.lerp(average, momentum), p)
-        for matrix in direction.chunk(count):
+        matrices = direction.chunk(count)
+        for matrix in matrices:
             matrix.copy_(orthogonalized(matrix))
         step = self.shards.part_of(direction, p)
-        p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(direction.shape)))
+        p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(matrices[0].shape)))
 
     def _move_by_adamw(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
         states = [self._state(p, ("exp_avg", "exp_avg_sq")) for p in parameters]

@@ -21,7 +21,7 @@ from bertwright.train.monitor.observers.config import Observers
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 
-VERSION = 9
+VERSION = 10
 """Increased when a code change alters the result of the stage."""
 
 
