@@ -121,6 +121,6 @@ def _batches(session: Session, phase: Phase, may_stop: bool) -> Iterator[PackedB
             raise ScoringStopped
         if number % world == rank:
             yield session.trainee.read(batch, phase.heldout_shape)
-    if not session.trainee.engine.whole and 0 < len(batches) % world <= rank:
+    if not session.trainee.engine.has_full_weights and 0 < len(batches) % world <= rank:
         yield session.trainee.read(batches[-1], phase.heldout_shape)
     session.monitor.progress("scoring", len(batches), len(batches), "batches")

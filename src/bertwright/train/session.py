@@ -39,7 +39,7 @@ class Session:
 
         Skipped for engines whose ranks do not hold all weights.
         """
-        if self.trainee.engine.whole and self.compare_every and (saving or step % self.compare_every == 0):
+        if self.trainee.engine.has_full_weights and self.compare_every and (saving or step % self.compare_every == 0):
             check_same_weights(self.trainee.ranks, self.trainee.model, step)
 
     def write_graph(self, phase: Phase) -> None:

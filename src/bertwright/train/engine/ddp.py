@@ -42,7 +42,7 @@ class DataParallel:
         self.share = Share({n: p.numel() for n, p in single.parameters.items()}, ranks.world, ranks.rank)
 
     @property
-    def whole(self) -> bool:
+    def has_full_weights(self) -> bool:
         """As `Engine.whole`."""
         return True
 

@@ -39,7 +39,7 @@ from bertwright.train.ranks.ranks import Ranks
 class DeepSpeed:
     """The engine that delegates its work to DeepSpeed; see `Engine`."""
 
-    whole = False
+    has_full_weights = False
     """As `Engine.whole`."""
 
     def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: DeepSpeedConfig, step: Step) -> None:

@@ -37,7 +37,7 @@ class Engine(Protocol):
     """Holds the weights and the optimizer state of one rank, complete or sharded."""
 
     @property
-    def whole(self) -> bool:
+    def has_full_weights(self) -> bool:
         """Whether each rank holds all weights; if not, all ranks must make every forward pass together."""
 
     def root(self, loss: Tensor, last: bool = True) -> Root:

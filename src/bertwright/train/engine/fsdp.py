@@ -38,7 +38,7 @@ from bertwright.train.ranks.ranks import Ranks
 class FullySharded:
     """The engine of several ranks that shard everything; see `Engine`."""
 
-    whole = False
+    has_full_weights = False
     """As `Engine.whole`."""
 
     def __init__(self, model: Model, optim: OptimConfig, ranks: Ranks, config: FsdpConfig) -> None:

@@ -34,7 +34,7 @@ class Single:
         return dict(self.model.named_parameters())
 
     @property
-    def whole(self) -> bool:
+    def has_full_weights(self) -> bool:
         """As `Engine.whole`."""
         return True
 

@@ -37,7 +37,7 @@ class Zero:
             group["params"] = [p for p in group["params"] if p in own]
 
     @property
-    def whole(self) -> bool:
+    def has_full_weights(self) -> bool:
         """As `Engine.whole`."""
         return True
 

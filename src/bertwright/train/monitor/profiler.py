@@ -119,8 +119,8 @@ class _Engine:
     inner: Engine
 
     @property
-    def whole(self) -> bool:
-        return self.inner.whole
+    def has_full_weights(self) -> bool:
+        return self.inner.has_full_weights
 
     def root(self, loss: Tensor, last: bool = True) -> Root:
         return _Root(self.inner.root(loss, last))

@@ -55,7 +55,7 @@ class Trainee:
         """Return those of a rank's micro-batches that need a forward pass."""
         # A rank without sequences has an empty micro-batch: it makes no forward pass, but joins every all-reduce. If
         # other ranks need its shards of the weights, it computes one token of weight 0.
-        if not self.engine.whole:
+        if not self.engine.has_full_weights:
             batches = [batch if batch.counts.sequences else with_room(batch, 1, 1) for batch in batches]
         return [batch for batch in batches if batch.counts.sequences]
 
