@@ -28,11 +28,11 @@ from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.heldout_loader import open_heldout
-from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.run import run as make_examples
+from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.target import Target

@@ -110,8 +110,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     from bertwright.corpus.config import CorpusConfig, FilterConfig
     from bertwright.corpus.run import run as corpus_run
     from bertwright.examples.config import ExamplesConfig, PlanSet
-    from bertwright.examples.inputs import Inputs
     from bertwright.examples.run import run as examples_run
+    from bertwright.examples.run_tasks import Inputs
     from bertwright.vocab.config import VocabConfig
     from bertwright.vocab.run import run as vocab_run
 

@@ -30,7 +30,7 @@ from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.store import Store
 from bertwright.formats.format import Kind
-from bertwright.formats.imported import tasks
+from bertwright.formats.imported import examples as imported_examples
 from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.repetitions import row_hashes
 from bertwright.formats.target import Target
@@ -335,7 +335,7 @@ def test_ranks_share_and_a_killed_import_goes_on(
             raise KeyboardInterrupt
         return read(file, vocabulary)
 
-    monkeypatch.setattr(tasks, "format_of", lambda kind: replace(format_of(kind), read=failing))
+    monkeypatch.setattr(imported_examples, "format_of", lambda kind: replace(format_of(kind), read=failing))
     with pytest.raises(KeyboardInterrupt):
         prepared(path, tmp_path / "killed")
     assert "_test_" in opened[-1].name

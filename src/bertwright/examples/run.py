@@ -1,6 +1,6 @@
 """The stage `examples`: builds token store and plans from corpus and vocabulary, and imports external data.
 
-A run without a corpus uses only external data (`formats.imported.without_corpus`).
+External data is imported by `formats.imported.run`, which also makes the examples of a run without a corpus.
 
 A task is one corpus shard: read it, tokenise it, split it into training and held-out documents, and plan every set and
 pass. Its arrays go into `.parts`, followed by a JSON file that marks it as finished; finished shards are not repeated
@@ -29,28 +29,42 @@ from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, Pl
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.information import of_plans
-from bertwright.examples.inputs import Inputs, Step
 from bertwright.examples.join import join
-from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of
+from bertwright.examples.run_tasks import ImportedSets, Inputs, Step, run_tasks
+from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of, vocabulary_facts
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.examples.work import vocabulary_facts, work_through
 
 FEW_HELDOUT = 20
 """Number of held-out documents below which the log warns that scores will be rough."""
 
 
 def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
-    """Build the examples artifact in `context.out`: token store, plans for each of `sets`, and imported data.
+    """Build the examples artifact of a corpus alone in `context.out`: token store, and plans for each of `sets`.
+
+    Raises as `build_examples` does.
+    """
+    return build_examples(config, sets, inputs, context, None)
+
+
+def build_examples(
+    config: ExamplesConfig,
+    sets: tuple[PlanSet, ...],
+    inputs: Inputs,
+    context: StageContext,
+    external: ImportedSets | None,
+) -> Artifact:
+    """Build the examples artifact of a corpus in `context.out`, with the `external` data of `inputs.imported`.
 
     Shards are prepared by `context.executor`. Raises `StageIncomplete` if `context.share` is only a part of the work
     and another process completes the stage.
     """
-    sets, imported = distinct(sets), inputs.imported
-    known = {"corpus": inputs.corpus.fingerprint, "vocab": inputs.vocab.fingerprint}
-    known |= imported.inputs if imported else {}
-    ours = identity(config, sets, known, imported.data if imported else ())
+    sets = distinct(sets)
+    known = inputs.fingerprints | (dict(external.inputs) if external else {})
+    ours = identity(config, sets, known, inputs.imported)
     with context.executor or Pool(config.workers, context.log) as pool:
-        return build(context.out, ours, context.log, lambda draft: _make(config, sets, inputs, draft, context, pool))
+        return build(
+            context.out, ours, context.log, lambda draft: _make(config, sets, inputs, external, draft, context, pool)
+        )
 
 
 def identity(
@@ -68,11 +82,13 @@ def _make(
     config: ExamplesConfig,
     sets: tuple[PlanSet, ...],
     inputs: Inputs,
+    external: ImportedSets | None,
     draft: Path,
     context: StageContext,
     executor: Executor,
 ) -> dict[str, Any]:
-    corpus, vocab, imported = inputs.corpus, inputs.vocab, inputs.imported
+    corpus, vocab = inputs.corpus, inputs.vocab
+    assert corpus is not None, "examples without a corpus are made by formats.imported.run"
     log, share = context.log, context.share or SINGLE
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log, share.world)
@@ -82,9 +98,9 @@ def _make(
     shared = (vocab, parts, config, sets, vocabulary["size"])
     tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
     steps: list[Step] = [(prepare_shard, tasks)]
-    if imported:  # first, because external files may be rejected
-        steps.insert(0, imported.step(parts, vocab, Vocabulary(**vocabulary), config, log))
-    work_through(steps, executor, share, log)
+    if external:  # first, because external files may be rejected
+        steps.insert(0, external.step(parts, vocab, Vocabulary(**vocabulary), config, log))
+    run_tasks(steps, executor, share, log)
     share.complete("examples", draft, [task.facts for _, of_step in steps for task in of_step])
     if taken := hold_one_out(tasks):
         log.say(f"examples: {taken}")
@@ -92,8 +108,8 @@ def _make(
     counts = join(draft, parts, facts, sets, config, vocabulary["size"])
     _check(counts)
     entries = tokenizer_of(vocab).vocabulary
-    if imported:
-        counts |= imported.join(draft, steps[0][1], config, entries, log)
+    if external:
+        counts |= external.join(draft, steps[0][1], config, entries, log)
     _say(counts, config, log)
     overlap = heldout_contamination(draft / "store", entries)
     return {

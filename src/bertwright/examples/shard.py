@@ -136,3 +136,14 @@ def tokenizer_of(vocab: Artifact) -> Tokenizer:
 def _tokenizer(vocab: Path, fingerprint: str) -> Tokenizer:
     """Keyed by the fingerprint too, because a folder may hold another vocabulary later."""
     return load_tokenizer(open_artifact(vocab, "vocab"))
+
+
+def vocabulary_facts(vocab: Artifact) -> dict[str, Any]:
+    """The content of `vocabulary.json` for a vocabulary: the fields of `vocabulary.Vocabulary`."""
+    # Stored, because loading batches must not require a tokenizer (decision 0002).
+    tokenizer = tokenizer_of(vocab)
+    entries = tokenizer.vocabulary
+    ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
+    unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]
+    continues = np.flatnonzero(tokenizer.continuation).tolist()
+    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused, "continues": continues}

@@ -13,7 +13,7 @@ from bertwright.core.stage_context import STAGE_NAMES, StageContext
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.evaluate.config import Inputs as EvaluateInputs
-from bertwright.examples.inputs import Inputs as ExamplesInputs
+from bertwright.examples.run_tasks import Inputs as ExamplesInputs
 from bertwright.export.config import Inputs as ExportInputs
 from bertwright.pipeline.forecast_file import step_bands
 from bertwright.recipe import Recipe
@@ -54,20 +54,12 @@ def vocab(work: Work) -> dict[str, Any]:
 
 
 def examples(work: Work) -> dict[str, Any]:
-    """The arguments of `examples.run.run`, of `examples.labelled.run.run` for a classification, or, without a corpus,
-    of `formats.imported.without_corpus.run`."""
-    recipe, vocab, imported = work.recipe, work.made["vocab"], work.recipe.train.imported_data()
-    shared = {"config": recipe.examples, "sets": recipe.plan_sets(), "context": work.context("examples")}
-    if recipe.task.texts:
-        return {**shared, "imported": imported, "inputs": work.made}
-    if recipe.corpus is None:
-        return {**shared, "vocab": vocab, "imported": imported}
-    sets = None
-    if imported:  # only then: the formats need packages that examples of a corpus alone do not
-        from bertwright.formats.imported.sets import Sets
-
-        sets = Sets.find(imported)
-    return {**shared, "inputs": ExamplesInputs(work.made["corpus"], vocab, sets)}
+    """The arguments of the functions that make examples: `examples.run.run`, `formats.imported.run.run` with external
+    data, or the one that the task names."""
+    recipe = work.recipe
+    inputs = ExamplesInputs(work.made.get("corpus"), work.made["vocab"], recipe.train.imported_data())
+    context = work.context("examples")
+    return {"config": recipe.examples, "sets": recipe.plan_sets(), "inputs": inputs, "context": context}
 
 
 def train(work: Work) -> dict[str, Any]:

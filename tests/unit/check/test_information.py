@@ -23,8 +23,8 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as stage
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.information import absent_classes, of_plans, one_label, unknown_words
-from bertwright.examples.inputs import Inputs
 from bertwright.examples.instances import Instances
+from bertwright.examples.run_tasks import Inputs
 from bertwright.formats.statistics import statistics
 
 pytestmark = pytest.mark.heavy

@@ -15,7 +15,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.inputs import Inputs
+from bertwright.examples.run_tasks import Inputs
 from bertwright.vocab import run as vocab_stage
 from bertwright.vocab.config import VocabConfig
 

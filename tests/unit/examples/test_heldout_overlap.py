@@ -14,8 +14,8 @@ from bertwright.examples import heldout_overlap
 from bertwright.examples.config import ExamplesConfig
 from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.heldout_overlap import SAMPLE, heldout_contamination, training_text
-from bertwright.examples.inputs import Inputs
 from bertwright.examples.run import run
+from bertwright.examples.run_tasks import Inputs
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 

@@ -14,8 +14,8 @@ from bertwright.examples.collate import rows_of
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.inputs import Inputs
 from bertwright.examples.plans import BINS, Plans
+from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store
 
 

@@ -27,6 +27,7 @@ from bertwright.examples.labelled.data import LabelledSet
 from bertwright.examples.labelled.loader import heldout_labelled, open_labelled
 from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
 from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.run_tasks import Inputs
 
 FILES = {
     "cola": 'gj04\t1\t\tOur friends won.\nks08\t0\t*\tFriends our "won.\n',
@@ -265,7 +266,7 @@ def build(tmp_path: Path, examples: Artifact) -> Made:
         data = ImportedData(0, folder, 16, MaskingConfig(), quarantine=False, texts=TEXTS)
         settings = ExamplesConfig(**config)  # type: ignore[arg-type]
         context = StageContext(folder / "examples", made.Said(said), share=share)
-        return stage.run(settings, (PlanSet(length=16),), (data,), {"vocab": vocab}, context)
+        return stage.run(settings, (PlanSet(length=16),), Inputs(None, vocab, (data,)), context)
 
     make.vocab, make.said = vocab, said  # type: ignore[attr-defined]
     return make

@@ -17,10 +17,10 @@ from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import in_range, text_hash
 from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.inputs import Inputs
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.plan_loader import open_loader
 from bertwright.examples.plans import Epochs, Plans
+from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store
 
 SETTINGS = LoaderSettings(

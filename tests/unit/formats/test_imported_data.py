@@ -30,7 +30,7 @@ from bertwright.examples.instances import Instances, concatenate
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.detect import detect
 from bertwright.formats.format import Kind, Shape
-from bertwright.formats.imported import tasks
+from bertwright.formats.imported import examples as imported_examples
 from bertwright.formats.imported.phase_files import find, not_trained_on
 from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.lddl import examples as lddl
@@ -299,7 +299,7 @@ def test_a_killed_import_goes_on(
             raise KeyboardInterrupt
         return read(file, vocabulary)
 
-    monkeypatch.setattr(tasks, "format_of", lambda kind: replace(format_of(kind), read=failing))
+    monkeypatch.setattr(imported_examples, "format_of", lambda kind: replace(format_of(kind), read=failing))
     with pytest.raises(KeyboardInterrupt):
         prepared(two_phases, tmp_path / "run", *options)
     again = prepared(two_phases, tmp_path / "run", *options)

@@ -16,7 +16,7 @@ from bertwright.core.files import sha256
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.store import Store
 from bertwright.formats.detect import detect
-from bertwright.formats.imported import tokens
+from bertwright.formats.imported import documents
 from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.vocab.load import read_vocabulary
@@ -47,7 +47,7 @@ def test_rows_of_running_text_are_documents_of_one_sentence(
     two_phases: Path, texts: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int
 ) -> None:
     """Drawn from as Megatron's documents without sentences are, to the bit."""
-    monkeypatch.setattr(tokens, "STRETCH", stretch)
+    monkeypatch.setattr(documents, "STRETCH", stretch)
     padded = [row + [0] * (i % 3) for i, row in enumerate(texts)]
     mask = [[1] * len(row) + [0] * (i % 3) for i, row in enumerate(texts)]
     source = rows(tmp_path / "rows", padded, 2, attention_mask=mask, token_type_ids=[[0] * len(row) for row in padded])

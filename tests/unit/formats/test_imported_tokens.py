@@ -28,7 +28,7 @@ from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plan_loader import PlanLoader
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
-from bertwright.formats.imported import tasks, tokens
+from bertwright.formats.imported import documents as imported_documents
 from bertwright.formats.megatron.documents import open_index
 from bertwright.formats.repetitions import row_hashes
 from bertwright.formats.target import Target
@@ -225,16 +225,16 @@ def test_the_end_of_a_document_is_taken_off(own: RunFolder, two_phases: Path, tm
 
 
 def test_an_end_of_document_among_the_entries() -> None:
-    assert tokens._end_of_document(["[EOS]", "a"]) == 0
-    assert tokens._end_of_document(["a", "[BOS]"]) == 2
-    assert tokens._end_of_document(["a", "b"]) == 3
+    assert imported_documents._end_of_document(["[EOS]", "a"]) == 0
+    assert imported_documents._end_of_document(["a", "[BOS]"]) == 2
+    assert imported_documents._end_of_document(["a", "b"]) == 3
 
 
 @pytest.mark.parametrize("plan", ["next-sentence", "doc-sentences", "full-sentences"])
 def test_held_out_documents_are_not_trained_on(
     own: RunFolder, two_phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: str
 ) -> None:
-    monkeypatch.setattr(tokens, "STRETCH", 2000)
+    monkeypatch.setattr(imported_documents, "STRETCH", 2000)
     train, heldout = (nested(Store.open(own.artifact("examples"), split)) for split in ("train", "heldout"))
     mixed = [*train[:20], *heldout, *train[20:], heldout[0]]
     options = f"examples.plan={plan}", "examples.short_seq_prob=0"
@@ -299,7 +299,7 @@ def test_another_vocabulary_is_told_as_far_as_it_can_be(own: RunFolder, two_phas
 def test_damaged_files_are_left_out_whole_and_only_on_request(
     own: RunFolder, two_phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "STRETCH", 300)
+    monkeypatch.setattr(imported_documents, "STRETCH", 300)
     documents = nested(Store.open(own.artifact("examples")))
     source = saved(tmp_path / "damaged", documents[:40], documents[40:80], documents[80:])
     index = bytearray((source / "text_1.idx").read_bytes())
@@ -337,20 +337,20 @@ def files(artifact: Artifact) -> dict[str, str]:
 def test_ranks_share_the_stretches_and_a_killed_import_goes_on(
     two_phases: Path, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "STRETCH", 500)
+    monkeypatch.setattr(imported_documents, "STRETCH", 500)
     options = data([written, written])
     alone = prepared(two_phases, tmp_path / "alone", *options).artifact("examples")
     out, begun = tmp_path / "shared", list[int]()
     shutil.copytree(two_phases.parent / "own", out, ignore=shutil.ignore_patterns("examples"))
-    whole = tasks.import_documents
+    whole = imported_documents.import_documents
 
-    def killed(task: tokens.TokensTask) -> Any:
+    def killed(task: imported_documents.DocumentsTask) -> Any:
         begun.append(task.number)
         if len(begun) == 4:
             raise KeyboardInterrupt
         return whole(task)
 
-    monkeypatch.setattr(tasks, "import_documents", killed)
+    monkeypatch.setattr(imported_documents, "import_documents", killed)
     for rank in (0, 0, 1):
         assert not (out / "examples").exists()
         try:

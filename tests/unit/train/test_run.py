@@ -23,9 +23,9 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.inputs import Inputs as ExamplesInputs
 from bertwright.examples.plans import Plans
 from bertwright.examples.run import run as examples_run
+from bertwright.examples.run_tasks import Inputs as ExamplesInputs
 from bertwright.examples.store import Store
 from bertwright.model.config import network_of
 from bertwright.optim.config import MuonConfig

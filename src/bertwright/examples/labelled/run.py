@@ -23,23 +23,18 @@ from bertwright.examples.labelled.read import Files, find_files, refuse_empty
 from bertwright.examples.labelled.splits import Splits, read_splits
 from bertwright.examples.plans import length_counts
 from bertwright.examples.run import identity
-from bertwright.examples.shard import tokenizer_of
-from bertwright.examples.work import vocabulary_facts
+from bertwright.examples.run_tasks import Inputs
+from bertwright.examples.shard import tokenizer_of, vocabulary_facts
 
 
-def run(
-    config: ExamplesConfig,
-    sets: tuple[PlanSet, ...],
-    imported: Sequence[ImportedData],
-    inputs: Mapping[str, Artifact],
-    context: StageContext,
-) -> Artifact:
-    """Build the examples artifact in `context.out` from labelled texts; all of `imported` name the same ones.
+def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
+    """Build the examples artifact in `context.out` from labelled texts; all of `inputs.imported` name the same ones.
 
-    `sets` are the lengths of the phases; `inputs` has "vocab", and "corpus" if the vocabulary was trained on one.
+    `sets` are the lengths of the phases; `inputs` has a corpus if the vocabulary was trained on one.
     Raises `RecipeError` and `DataError` as `find_files` and `read_texts` do, and `DataError` if a split is empty.
     The work is not distributed: rank 0 does all of it, and other processes raise `StageIncomplete`.
     """
+    imported = inputs.imported
     data, texts, log, share = imported[0], imported[0].texts, context.log, context.share or SINGLE
     assert texts is not None
     if share.rank:
@@ -47,14 +42,14 @@ def run(
             f"examples: rank 0 of {share.world} prepares the labelled texts; the other ranks do nothing here"
         )
     files = find_files(data.path, texts, f"{data.key}.data")
-    known = {name: artifact.fingerprint for name, artifact in inputs.items()}
+    known = inputs.fingerprints
     known |= {each.input: sha256_of([sha256(file) for file in (*files.train, *files.heldout)]) for each in imported}
 
     def make(draft: Path) -> dict[str, Any]:
         used = libraries(draft, ("tokenizers",), log)
-        facts = vocabulary_facts(inputs["vocab"])
+        facts = vocabulary_facts(inputs.vocab)
         write_json(draft / "vocabulary.json", facts)
-        splits = read_splits(files, texts, config.heldout, tokenizer_of(inputs["vocab"]), log)
+        splits = read_splits(files, texts, config.heldout, tokenizer_of(inputs.vocab), log)
         _check(splits, data, config, files)
         _check_labels(splits.train, data, texts)
         splits.write(make_folder(draft / FOLDER), texts)

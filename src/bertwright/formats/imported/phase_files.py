@@ -17,6 +17,9 @@ from bertwright.formats.errors import ShardError, reading
 from bertwright.formats.format import Kind
 from bertwright.formats.known import document_format_of
 
+PhaseFiles = Sequence[tuple[ImportedData, FileSet]]
+"""The phases with external data, and the training files of each."""
+
 _NAMED = 10
 """Maximum number of files to list by name."""
 

@@ -11,7 +11,8 @@ from tests.rows import each_row
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
-from bertwright.examples.work import vocabulary_facts, work_through
+from bertwright.examples.run_tasks import run_tasks
+from bertwright.examples.shard import vocabulary_facts
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def test_each_task_of_each_step_is_done_once_by_all_processes_together(world: in
             (lambda task: done.append(("files", task.facts)), files),
             (lambda task: done.append(("shards", task.facts)), shards),
         ]
-        work_through(steps, InOrder(), WorkSplit(rank, world), log)  # type: ignore[arg-type]
+        run_tasks(steps, InOrder(), WorkSplit(rank, world), log)  # type: ignore[arg-type]
         own = done[before:]
         assert [step for step, _ in own] == sorted(step for step, _ in own), "files first: they may be refused"
         assert log.rows == [("examples", n + 1, len(own), "shards") for n in range(len(own))]
@@ -58,7 +59,7 @@ def test_each_task_of_each_step_is_done_once_by_all_processes_together(world: in
 
 
 def test_a_process_without_a_task_is_done_at_once() -> None:
-    work_through([(lambda task: pytest.fail("no task"), [])], InOrder(), WorkSplit(3, 9), Heard())  # type: ignore[arg-type]
+    run_tasks([(lambda task: pytest.fail("no task"), [])], InOrder(), WorkSplit(3, 9), Heard())  # type: ignore[arg-type]
 
 
 def test_drawing_is_told_of_the_vocabulary_what_its_file_says(examples: Artifact) -> None:
