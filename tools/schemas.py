@@ -15,9 +15,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_jso
 from pydantic_core import core_schema
 
 from bertwright.core.config import Section
-from bertwright.core.described import described
 from bertwright.core.files import write_atomic
-from bertwright.core.members import members
+from bertwright.core.section_fields import described, members
 from bertwright.estimate.hardware import HardwareConfig
 from bertwright.launch.config import TARGETS
 from bertwright.recipe import Recipe

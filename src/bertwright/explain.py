@@ -16,10 +16,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bertwright.core.config import role
-from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.members import members
 from bertwright.core.renamed import RENAMED, renamed
+from bertwright.core.section_fields import described, members
 
 
 class Original(NamedTuple):

@@ -23,9 +23,9 @@ from bertwright.contradictions.sections import (
     wrong_groups,
     wrong_lengths,
 )
+from bertwright.core.addresses import redact_credentials
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.redact import redact_credentials
 from bertwright.core.secrets import hidden_values
 from bertwright.core.toml import validate
 from bertwright.corpus.config import CorpusConfig
@@ -157,7 +157,7 @@ class Recipe(Section):
         if given and not self.task.texts:
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
         if mistakes:
-            from bertwright.core.mistakes import place  # not needed at every start
+            from bertwright.core.validation_messages import place  # not needed at every start
 
             sentences = (f"{place(key, file, lines or {})}: {key}: {message}" for key, message in mistakes)
             raise RecipeError("\n".join(sentences))

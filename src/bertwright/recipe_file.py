@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from bertwright.core.files import read_text, write_atomic
-from bertwright.core.overrides import apply_overrides, override_key
-from bertwright.core.presets import apply_preset
+from bertwright.core.overrides import apply_overrides, apply_preset, override_key
 from bertwright.core.toml import MAX_BYTES, read_toml
 from bertwright.core.toml_text import toml_text
 from bertwright.shipped import find_recipe

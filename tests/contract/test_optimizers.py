@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from bertwright.core.errors import CheckpointError
-from bertwright.core.members import members
+from bertwright.core.section_fields import members
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, LambConfig, OptimConfig
 from bertwright.optim.lamb import Lamb
@@ -149,7 +149,7 @@ def test_build_chooses_by_kind_and_applies_the_settings() -> None:
 UPDATES = """
 import sys
 import torch
-from bertwright.core.members import members
+from bertwright.core.section_fields import members
 from torch import nn
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import OptimConfig

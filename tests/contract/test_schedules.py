@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.members import members
+from bertwright.core.section_fields import members
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import Schedule, learning_rate
 

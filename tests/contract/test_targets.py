@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
-from bertwright.core.described import described as fields_of
 from bertwright.core.errors import RecipeError
+from bertwright.core.section_fields import described as fields_of
 from bertwright.launch.config import TARGETS, load_place
 from bertwright.launch.job import FOLDER, RECIPE, load_job
 from bertwright.launch.submission import describe

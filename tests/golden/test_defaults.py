@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bertwright.core.config import Section, fingerprinted, role
-from bertwright.core.members import members
+from bertwright.core.section_fields import members
 from bertwright.examples.config import PlanSet
 from bertwright.recipe import Recipe
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bertwright.core.members import members
+from bertwright.core.section_fields import members
 
 
 def sections_of(union: Any) -> list[type[BaseModel]]:

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
 LISTS = {
     "model/config.py": "the union of the recipe's sections and of the networks",
     "model/encoder.py": "the encoder and the classification head of each",
-    "model/stock_config.py": "the reader of each family's config.json by other programs",
+    "model/hf_config.py": "the reader of each family's config.json by other programs",
     "model/interop/peer.py": "the conversion of each family to and from other programs",
 }
 """The only files that a new family touches; the last two only if other programs know the family."""

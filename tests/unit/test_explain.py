@@ -12,7 +12,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.core.members import is_model, members
+from bertwright.core.section_fields import is_model, members
 from bertwright.explain import Original, explain, originals, where_is
 from bertwright.optim.config import OptimConfig, ScheduleConfig
 from bertwright.train.averaging.config import AveragingConfig

@@ -11,9 +11,8 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.config import fingerprinted
-from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
-from bertwright.core.members import members
+from bertwright.core.section_fields import described, members
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig

@@ -10,10 +10,10 @@ from typing import Any
 
 from bertwright.cli.verify import check_hashes, json_object
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.draft import is_draft
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256
-from bertwright.core.walk import folders_below
+from bertwright.core.staging import is_draft
+from bertwright.core.walk_folders import folders_below
 from bertwright.formats.detect import detect, file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of

@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bertwright.core.distributed import launched, told
+from bertwright.core.distributed import launched, rank_environment
 from bertwright.core.errors import Interrupted, RankError, RecipeError
-from bertwright.core.running import shell_code
 from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
 from bertwright.core.sockets import Processors
+from bertwright.core.subprocess_group import shell_code
 from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe
 
@@ -96,7 +96,7 @@ def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:
 
 def _start(number: int, world: int, group: Processors, port: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start one rank, bound to the processors of its group."""
-    environment = {**os.environ, **told(number, world, port)}
+    environment = {**os.environ, **rank_environment(number, world, port)}
     # One thread per core, not per hardware thread: two of those share the units that multiply.
     environment.setdefault("OMP_NUM_THREADS", str(group.cores))
     command = [*PROGRAM, *arguments]

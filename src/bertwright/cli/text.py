@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.redact import redact_credentials
+from bertwright.core.addresses import redact_credentials
 
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
     ("phase", "phase", 5, "{}"),

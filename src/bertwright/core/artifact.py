@@ -19,12 +19,12 @@ from typing import Any
 
 from bertwright.core.changes import changes
 from bertwright.core.config import Identity
-from bertwright.core.draft import aside, drafts, open_draft, publish, remove_scratch, seconds_before
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove, remove_leftovers, sha256, sha256_of, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import read_manifest, remedy
+from bertwright.core.staging import archive_path, drafts, open_draft, publish, remove_scratch, seconds_before
 
 CONVERT = (
     "Neither bertwright nor transformers 5 reads TensorFlow: convert it once with transformers 4 "
@@ -148,7 +148,7 @@ def build(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[s
 
 def _sealed_draft(out: Path, identity: Identity, log: Log, make: Callable[[Path], dict[str, Any]]) -> Path:
     # Changing a setting and changing it back costs nothing: the earlier folder is still there.
-    kept = aside(out, identity.fingerprint)
+    kept = archive_path(out, identity.fingerprint)
     if (kept / MANIFEST).is_file():
         log.say(f"{identity.stage}: {kept.name} was built with these settings and inputs, and is used again")
         open_artifact(kept)

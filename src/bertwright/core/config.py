@@ -56,9 +56,9 @@ class Section(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            from bertwright.core.mistakes import mistakes  # not needed at every start
+            from bertwright.core.validation_messages import validation_messages  # not needed at every start
 
-            raise RecipeError(mistakes(type(self), error, type(self).__name__, {})) from None
+            raise RecipeError(validation_messages(type(self), error, type(self).__name__, {})) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # nested sections report to the outer one
 

@@ -31,7 +31,7 @@ def launched() -> str:
     return next((f"{name}={os.environ[name]}" for name in ("RANK", "WORLD_SIZE") if name in os.environ), "")
 
 
-def told(rank: int, world: int, port: int) -> dict[str, str]:
+def rank_environment(rank: int, world: int, port: int) -> dict[str, str]:
     """The environment variables of a rank whose `world` ranks all run on this machine and rendezvous at `port`."""
     return {
         "RANK": str(rank),

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Log
+from bertwright.core.task_records import is_done, mark_done, read_done
 
 _NOTE = ".libraries.json"
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Union, get_args
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError, model_validator
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from bertwright.core.redact import shown
+from bertwright.core.addresses import shown
 
 
 class Plugin(BaseModel):

@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
+from bertwright.core.addresses import shown
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
 from bertwright.core.log import Log
-from bertwright.core.redact import shown
 from bertwright.core.servers import Answer, Version, ask
 from bertwright.core.signals import LOOK, check_stop, pause
 

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.addresses import shown
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.manifest import read_manifest
-from bertwright.core.redact import shown
 from bertwright.core.servers import file_system
 
 BLOCK = 2**24

@@ -2,7 +2,7 @@
 commands, HTTP headers, and addresses.
 
 The same rules decide what is refused (job descriptions) and what is hidden (commands of other programs). A bare name,
-such as that of a variable or a query parameter, is judged by `core.redact.is_secret`.
+such as that of a variable or a query parameter, is judged by `core.addresses.is_secret`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bertwright.core.redact import has_credentials, is_secret, redact_credentials, secret_in_query
+from bertwright.core.addresses import has_credentials, is_secret, redact_credentials, secret_in_query
 
 HIDDEN = "hidden"
 """Placeholder for a secret that is left out."""

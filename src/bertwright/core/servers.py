@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertwright._version import __version__
+from bertwright.core.addresses import has_credentials, is_web, shown
 from bertwright.core.errors import DataError, MissingExtraError
-from bertwright.core.redact import has_credentials, is_web, shown
 
 _BLOCK = 2**20
 _FINAL = range(400, 500)

@@ -23,7 +23,7 @@ from typing import Protocol, Self, TypeVar
 
 from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT, Log
-from bertwright.core.processor import default_workers
+from bertwright.core.resources import default_workers
 from bertwright.core.signals import LOOK, Stopped, check_stop, end_process, unheard
 
 Task = TypeVar("Task")

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ValidationError
 from bertwright.core.dotted import leaves
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes
-from bertwright.core.habits import remedy
 from bertwright.core.json_values import refuse_depth
 from bertwright.core.overrides import override_key, set_key
+from bertwright.core.toml_hints import remedy
 
 MAX_BYTES = 4 * 2**20
 """Maximum size of a TOML file in bytes."""
@@ -64,14 +64,14 @@ def validate(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        from bertwright.core.mistakes import keys_of_text, mistakes  # not needed at every start
+        from bertwright.core.validation_messages import keys_of_text, validation_messages  # not needed at every start
 
         wrong = keys_of_text(model, error)
         if texts := [override for override in overrides if override_key(override) in wrong]:
             for override in texts:
                 set_key(cast(dict[str, Any], values), override_key(override), override.partition("=")[2], model)
             return validate(model, values, file, lines, where_is)
-        raise RecipeError(mistakes(model, error, file, lines, where_is)) from error
+        raise RecipeError(validation_messages(model, error, file, lines, where_is)) from error
 
 
 def _refuse_monsters(values: Mapping[str, Any], file: str) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertwright.core.done import is_done
 from bertwright.core.lock import FolderLock
+from bertwright.core.task_records import is_done
 
 
 class StageIncomplete(Exception):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import zstandard
 
-from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import write_atomic
+from bertwright.core.task_records import is_done, mark_done
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.sources.dump import PageSplitter, parse_page

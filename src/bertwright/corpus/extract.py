@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bertwright.core.done import is_done, mark_done
+from bertwright.core.task_records import is_done, mark_done
 from bertwright.corpus.citation_filter import detect_references
 from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line

@@ -2,8 +2,8 @@
 
 A part consists of four files in the stage's folder of parts: the documents (`.txt.zst`), their metadata
 (`.jsonl.zst`), and one row of numbers per document and per paragraph (`.documents.npy`, `.paragraphs.npy`). `.json`
-holds the counts and the hashes of the other files (`core.done`); it is written last, so a part without it is built
-again.
+holds the counts and the hashes of the other files (`core.task_records`); it is written last, so a part without it is
+built again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import naming, read_bytes, write_atomic
+from bertwright.core.task_records import is_done, mark_done
 from bertwright.corpus.words import count_tokens_of_sentences, has_unspaced
 
 DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
@@ -74,7 +74,7 @@ class PartWriter:
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write `array`, of any shape, atomically as an `.npy` file, with the note of `core.done` next to it."""
+    """Write `array`, of any shape, atomically as an `.npy` file, with the note of `core.task_records` next to it."""
     write_atomic(path, _array_bytes(array), sync=False)
     mark_done(path.with_suffix(".json"), [path])
 

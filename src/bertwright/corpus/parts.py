@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.log import Log
+from bertwright.core.task_records import is_done, mark_done, read_done
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import CorpusConfig

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from bertwright.core.errors import DataError
-from bertwright.core.running import output_of, running
+from bertwright.core.subprocess_group import output_of, subprocess_group
 from bertwright.corpus.config import SplitConfig
 
 # quntoken replaces every character outside its table (soft hyphens, CJK, IPA) with this one.
@@ -75,7 +75,7 @@ def _answer(config: SplitConfig, question: str) -> str:
         seconds = config.timeout * max(1.0, len(question) / 1e6)
         pipe = subprocess.PIPE
         try:
-            with running(config.command, 0, stdin=pipe, stdout=pipe, stderr=complaints) as child:
+            with subprocess_group(config.command, 0, stdin=pipe, stdout=pipe, stderr=complaints) as child:
                 output = output_of(child, question.encode(), seconds)
         except OSError as error:
             raise DataError(

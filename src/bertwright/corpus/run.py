@@ -10,6 +10,7 @@ from operator import call
 from pathlib import Path
 from typing import Any, get_args
 
+from bertwright.core.addresses import redact_credentials
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
@@ -17,7 +18,6 @@ from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.plugins import package_of
-from bertwright.core.redact import redact_credentials
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.alphabet import spaced

@@ -17,9 +17,9 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from bertwright.core.done import is_done, mark_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import write_atomic
+from bertwright.core.task_records import is_done, mark_done
 from bertwright.corpus.decisions import DECISIONS, KEPT_PARAGRAPHS
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array, unpacked
 from bertwright.corpus.text import FACTS, TEXT

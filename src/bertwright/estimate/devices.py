@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.processor import processor_flags
+from bertwright.core.resources import processor_flags
 from bertwright.train.precision.units import AMPERE
 
 CPU = "cpu"

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.memory import memory_size
-from bertwright.core.processor import default_workers
+from bertwright.core.resources import default_workers, memory_size
 from bertwright.core.toml import read_toml
 from bertwright.estimate.devices import SMALLEST, Device, gpu_named, gpu_of_driver, processor
 from bertwright.estimate.hardware import HardwareConfig, hardware_in

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from bertwright.core.processor import processor_flags
+from bertwright.core.resources import processor_flags
 from bertwright.recipe import Recipe
 
 # From cuda.h: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.

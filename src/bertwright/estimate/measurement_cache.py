@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.core.files import make_folder, read_json, sha256_of, write_json
-from bertwright.core.processor import default_workers, processor_flags
+from bertwright.core.resources import default_workers, processor_flags
 from bertwright.core.shapes import Number, Text
 from bertwright.estimate.machine_facts import gpu_names, torch_build, training_gpus
 from bertwright.estimate.work import PhaseWork

@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_bytes
+from bertwright.core.task_records import read_done
 from bertwright.examples.documents import heldout_place
 from bertwright.examples.shard import ShardTask, prepare_shard
 from bertwright.examples.store import SPLITS, Split

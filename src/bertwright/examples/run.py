@@ -11,18 +11,19 @@ when the artifact is published.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
-from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
-from bertwright.core.tasks import Executor, Pool
+from bertwright.core.task_records import read_done
+from bertwright.core.tasks import Pool
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.text import shard_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
@@ -62,9 +63,8 @@ def build_examples(
     known = inputs.fingerprints | (dict(external.inputs) if external else {})
     ours = identity(config, sets, known, inputs.imported)
     with context.executor or Pool(config.workers, context.log) as pool:
-        return build(
-            context.out, ours, context.log, lambda draft: _make(config, sets, inputs, external, draft, context, pool)
-        )
+        here = replace(context, executor=pool)
+        return build(context.out, ours, context.log, lambda draft: _make(config, sets, inputs, external, draft, here))
 
 
 def identity(
@@ -85,10 +85,10 @@ def _make(
     external: ImportedSets | None,
     draft: Path,
     context: StageContext,
-    executor: Executor,
 ) -> dict[str, Any]:
-    corpus, vocab = inputs.corpus, inputs.vocab
+    corpus, vocab, executor = inputs.corpus, inputs.vocab, context.executor
     assert corpus is not None, "examples without a corpus are made by formats.imported.run"
+    assert executor is not None
     log, share = context.log, context.share or SINGLE
     names = shard_names(corpus)
     used = libraries(draft, ("tokenizers",), log, share.world)

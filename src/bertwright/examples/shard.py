@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.task_records import is_done, mark_done
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, is_heldout, subset, text_hash

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.members import members
-from bertwright.core.mistakes import nearest
 from bertwright.core.overrides import apply_overrides, override_key
+from bertwright.core.section_fields import members
 from bertwright.core.toml import read_toml, validate
+from bertwright.core.validation_messages import nearest
 from bertwright.estimate.hardware import hardware_in
 from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace

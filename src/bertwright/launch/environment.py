@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from bertwright.core.redact import is_secret
+from bertwright.core.addresses import is_secret
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

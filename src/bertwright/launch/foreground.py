@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from bertwright.core.running import running, shell_code
 from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
+from bertwright.core.subprocess_group import shell_code, subprocess_group
 
 _PROGRAMS = {
     "bertwright": (sys.executable, "-m", "bertwright.cli"),
@@ -49,7 +49,7 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
             program, *arguments = shlex.split(line)
             command = [*_PROGRAMS.get(program, (program,)), *arguments]
             # A separate process group: Ctrl-C reaches only this process, which forwards it once.
-            with running(command, 0, name=program, env={**os.environ, **environment}) as process:
+            with subprocess_group(command, 0, name=program, env={**os.environ, **environment}) as process:
                 started.append((program, process))
                 for number in tuple(heard):  # it arrived while the command started
                     tell(number)

@@ -14,10 +14,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from bertwright.check.recipe.packages import ASKING, needs
+from bertwright.core.addresses import is_url
 from bertwright.core.config import role
 from bertwright.core.dotted import texts
 from bertwright.core.errors import RecipeError
-from bertwright.core.redact import is_url
 from bertwright.core.toml_text import toml_text
 from bertwright.launch.secrets import refuse_secrets
 from bertwright.recipe import Recipe

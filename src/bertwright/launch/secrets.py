@@ -17,7 +17,7 @@ def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str
     `core.toml.validate`.
     """
     if found := list(secrets(values)):
-        from bertwright.core.mistakes import place  # not needed at every start
+        from bertwright.core.validation_messages import place  # not needed at every start
 
         listed = [f"{place(key, file, lines)}: {key} holds {secret}" for key, secret in found]
         raise RecipeError(

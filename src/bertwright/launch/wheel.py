@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bertwright._version import __version__
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.walk import folders_below
+from bertwright.core.walk_folders import folders_below
 
 WHEEL = f"bertwright-{__version__}-py3-none-any.whl"
 """File name of the wheel: pure Python, for any machine."""

@@ -14,11 +14,11 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.choice import validated
 from bertwright.model.distilbert.config import DistilBertModelConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
+from bertwright.model.section_helpers import validated
 
 Kernel = Literal["sequences", "padded", "varlen"]
 """How attention is computed; `model.attention` has a module for each kernel."""

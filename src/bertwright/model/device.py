@@ -12,7 +12,7 @@ import torch
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.numbers import size_of
-from bertwright.model.allocator import keep_freed_memory, return_freed_memory
+from bertwright.model.device import keep_freed_memory, return_freed_memory
 
 Products = Literal["highest", "high", "medium"]
 """Precision of float32 matrix products, in torch's terms."""

@@ -68,15 +68,15 @@ def build_classification_head(config: NetworkConfig) -> nn.Module:
     `config.labels`, [B, C]."""
     match config:
         case BertConfig():
-            from bertwright.model.bert.classification import BertClassificationHead
+            from bertwright.model.bert.encoder import BertClassificationHead
 
             return BertClassificationHead(config)
         case ModernConfig():
-            from bertwright.model.modern.classification import ModernClassificationHead
+            from bertwright.model.modern.encoder import ModernClassificationHead
 
             return ModernClassificationHead(config)
         case DistilBertConfig():
-            from bertwright.model.distilbert.classification import DistilBertClassificationHead
+            from bertwright.model.distilbert.encoder import DistilBertClassificationHead
 
             return DistilBertClassificationHead(config)
         case _:

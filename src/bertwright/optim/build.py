@@ -11,11 +11,10 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from bertwright.core.errors import RecipeError
-from bertwright.optim.adam import has_fused_adam
+from bertwright.optim.adam import PlainAdamW, has_fused_adam
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig, OptimizerPlugin
 from bertwright.optim.groups import parameter_groups
 from bertwright.optim.shards import Shards
-from bertwright.optim.uncompiled import PlainAdamW
 
 
 def build_optimizer(config: OptimConfig, model: nn.Module, fused: Mapping[str, int]) -> Optimizer:

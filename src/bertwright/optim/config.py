@@ -9,15 +9,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from bertwright.core.config import Section, by_kind
 from bertwright.core.plugins import PLUGINS, Plugin
-from bertwright.optim.cosine import CosineSchedule
 from bertwright.optim.schedule import (
     ConstantSchedule,
+    CosineSchedule,
     LinearSchedule,
     PolyNvidiaSchedule,
     PolySchedule,
     SchedulePlugin,
+    WsdSchedule,
 )
-from bertwright.optim.wsd import WsdSchedule
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 

@@ -19,11 +19,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from bertwright.optim.adam import AdamRule, adam_by
+from bertwright.optim.adam import AdamRule, adam_by, add_group
 from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import square_norms
 from bertwright.optim.shards import Shards, Whole
-from bertwright.optim.uncompiled import add_group
 
 
 class Lamb(Optimizer):

@@ -26,13 +26,12 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from bertwright.core.errors import RecipeError
-from bertwright.optim.adam import AdamRule, adam_
+from bertwright.optim.adam import AdamRule, adam_, add_group
 from bertwright.optim.by_name import matrices_of
 from bertwright.optim.config import MuonConfig
 from bertwright.optim.groups import Group
 from bertwright.optim.orthogonal import orthogonalized
 from bertwright.optim.shards import Shards, Whole
-from bertwright.optim.uncompiled import add_group
 
 RMS = 0.2
 """Root mean square of AdamW's updates, to which the updates of matrices are scaled (Liu et al. 2025)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.log import Log
-from bertwright.core.mistakes import nearest
+from bertwright.core.validation_messages import nearest
 from bertwright.pipeline.lineage import command_in
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.monitor.metrics import rows_until

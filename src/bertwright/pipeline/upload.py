@@ -14,10 +14,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.address import check_address
+from bertwright.core.addresses import check_address, shown
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError, RecipeError, of_the_system
 from bertwright.core.log import SILENT, Log
-from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.pipeline.other_run import refuse_other
 from bertwright.pipeline.parts import PARTS, REPORT, ROWS, Part, checkpoints, finished_parts

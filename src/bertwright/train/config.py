@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.core.address import check_address
+from bertwright.core.addresses import check_address
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData

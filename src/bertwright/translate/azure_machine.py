@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from bertwright.core.redact import is_secret
+from bertwright.core.addresses import is_secret
 from bertwright.core.secrets import hidden_value, hidden_words, secret_in
 from bertwright.translate.statement import Statement
 

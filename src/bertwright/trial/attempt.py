@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.memory import memory_size
+from bertwright.core.resources import memory_size
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.monitor.metrics import read_rows

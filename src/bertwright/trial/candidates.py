@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.memory import memory_size
+from bertwright.core.resources import memory_size
 from bertwright.estimate.machine_facts import training_gpus
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.memory.rank_memory import computing_of, fitting_sequences

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.running import output_of, running
+from bertwright.core.subprocess_group import output_of, subprocess_group
 
 PATIENCE = 20.0
 """Seconds that a child has to end after it was asked to."""
@@ -63,7 +63,7 @@ def run_child(
     # Ctrl-C reaches only this process, which then ends the child and all its descendants.
     with (
         log.open("wb") as errors,
-        running(command, PATIENCE, stdout=subprocess.PIPE, stderr=errors, pass_fds=tuple(pass_fds)) as process,
+        subprocess_group(command, PATIENCE, stdout=subprocess.PIPE, stderr=errors, pass_fds=tuple(pass_fds)) as process,
     ):
         out = output_of(process, limit=limit)
     report = log.read_bytes()

@@ -17,7 +17,7 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT
-from bertwright.core.processor import default_workers
+from bertwright.core.resources import default_workers
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.errors import NoCopyError
 from bertwright.corpus.sources.file import File

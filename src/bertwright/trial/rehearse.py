@@ -19,7 +19,7 @@ from bertwright.core.files import make_folder, remove
 from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.numbers import size_of
-from bertwright.core.running import shell_code
+from bertwright.core.subprocess_group import shell_code
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe

@@ -19,8 +19,8 @@ from bertwright.check.check_recipe import check_recipe
 from bertwright.check.recipe import data
 from bertwright.check.recipe.data import imported_data, sources
 from bertwright.check.verdict import Verdict
+from bertwright.core.addresses import redact_credentials
 from bertwright.core.errors import DataError, MissingExtraError
-from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig
 
 Load = Callable[..., Recipe]

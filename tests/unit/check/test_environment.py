@@ -7,7 +7,7 @@ from bertwright.check.machine import environment
 from bertwright.check.machine.environment import check_machine
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.memory import memory_size
+from bertwright.core.resources import memory_size
 from bertwright.estimate.machine_facts import TorchBuild, gpu_memory
 
 

@@ -9,9 +9,9 @@ from tests.rows import each_row
 
 from bertwright.core.config import Section, by_kind, differences, extendable, fingerprinted, runtime_only
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import place
 from bertwright.core.overrides import apply_overrides
 from bertwright.core.toml import read_toml, validate
+from bertwright.core.validation_messages import place
 
 
 class Lamb(Section):

@@ -9,7 +9,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.core.members import is_model, members
+from bertwright.core.section_fields import is_model, members
 
 OF_ANOTHER_KIND = {
     "optim": ('kind="lamb", momentum=0.9', "lamb", "muon"),

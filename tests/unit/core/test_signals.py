@@ -71,9 +71,9 @@ with end_on_signals():
 """
 PROGRAM = """
 import subprocess, sys, time
-from bertwright.core.running import running
+from bertwright.core.subprocess_group import subprocess_group
 from bertwright.core.signals import end_on_signals
-with end_on_signals(), running(["sleep", "600"], 0) as process:
+with end_on_signals(), subprocess_group(["sleep", "600"], 0) as process:
     print("here", flush=True)
     print(process.pid, flush=True)
     time.sleep(600)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bertwright.core.done import mark_done, read_done
 from bertwright.core.errors import DataError
+from bertwright.core.task_records import mark_done, read_done
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig

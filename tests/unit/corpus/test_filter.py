@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.reference.document_filter import HUNGARIAN, first_failure
 from tests.rows import each_row
 
-from bertwright.core.described import described
 from bertwright.core.errors import RecipeError
+from bertwright.core.section_fields import described
 from bertwright.corpus.alphabet import letters, shortest_word
 from bertwright.corpus.config import TURKUNLP, FilterConfig
 from bertwright.corpus.filter import REASONS, DocumentFilter

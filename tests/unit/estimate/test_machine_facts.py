@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 from tests.rows import each_row
 
-from bertwright.core import cgroup
-from bertwright.core.cgroup import memory_bounds, processor_bounds
-from bertwright.core.memory import memory_size
-from bertwright.core.processor import default_workers
+from bertwright.core import resources
+from bertwright.core.resources import default_workers, memory_bounds, memory_size, processor_bounds
 from bertwright.estimate import machine_facts as machine
 from bertwright.estimate.machine_facts import TorchBuild, disk_free, gpu_capability, gpu_memory, torch_build
 
@@ -22,8 +20,8 @@ from bertwright.estimate.machine_facts import TorchBuild, disk_free, gpu_capabil
 @pytest.fixture
 def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`limits(newer="1000", older="2000", address_space=500)`: what the root of the groups and the process say."""
-    monkeypatch.setattr(cgroup, "_ROOT", tmp_path / "groups")
-    monkeypatch.setattr(cgroup, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(resources, "_ROOT", tmp_path / "groups")
+    monkeypatch.setattr(resources, "_OWN", tmp_path / "own")
     (tmp_path / "own").write_text("0::/\n4:memory:/\n")
 
     def say(newer: str = "", older: str = "", address_space: int = resource.RLIM_INFINITY) -> None:
@@ -83,7 +81,7 @@ def test_the_bounds_of_the_groups_around_a_process_count(
 
 
 def test_where_there_are_no_groups_nothing_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "_OWN", tmp_path / "absent")
+    monkeypatch.setattr(resources, "_OWN", tmp_path / "absent")
     assert memory_bounds() == processor_bounds() == []
 
 

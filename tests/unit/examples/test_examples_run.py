@@ -12,9 +12,9 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
-from bertwright.core.done import is_done
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.stage_context import StageContext
+from bertwright.core.task_records import is_done
 from bertwright.core.tasks import Pool
 from bertwright.examples import run as stage
 from bertwright.examples import shard

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.heavy
 PROGRAM = """
 import resource
 import torch
-from bertwright.model.allocator import keep_freed_memory, return_freed_memory
+from bertwright.model.device import keep_freed_memory, return_freed_memory
 
 def faults():
     for _ in range(10):  # small blocks settle beside the large one first, which takes some rounds

@@ -15,7 +15,7 @@ from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.processor import processor_flags
+from bertwright.core.resources import processor_flags
 from bertwright.train.config import TrainConfig
 from bertwright.train.machine import cpu_isa
 from bertwright.train.machine.cpu_isa import BOUNDS, VARIABLES, in_use, lacking, limit_isa, widest

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.memory import memory_size
 from bertwright.core.numbers import size_of
-from bertwright.core.processor import default_workers
+from bertwright.core.resources import default_workers, memory_size
 from bertwright.estimate.machine_facts import disk_free, torch_build
 
 # The oldest supported version of torch.

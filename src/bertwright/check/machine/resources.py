@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.distributed import ranks_here
 from bertwright.core.errors import DataError
-from bertwright.core.memory import address_space, memory_size
 from bertwright.core.numbers import size_of
-from bertwright.core.processor import default_workers
+from bertwright.core.resources import address_space, default_workers, memory_size
 from bertwright.estimate.disk import run_bytes
 from bertwright.estimate.known_data import NOTHING_KNOWN, Data
 from bertwright.estimate.machine_facts import OtherMachine, disk_free, training_gpus, trains_on_gpu

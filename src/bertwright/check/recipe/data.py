@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertwright.check.verdict import Verdict, error, ok, raised, warning
+from bertwright.core.addresses import redact_credentials
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import fingerprinted
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError
-from bertwright.core.redact import redact_credentials
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
 from bertwright.estimate.known_data import BUILT_IN, source_text

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from bertwright.check.verdict import Verdict, error
+from bertwright.core.addresses import is_url
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.redact import is_url
 from bertwright.recipe import Recipe
 from bertwright.train.monitor.observers.config import ObserverPlugin
 from bertwright.train.precision.config import Fp8Config

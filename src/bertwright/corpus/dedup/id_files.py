@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.done import mark_done
 from bertwright.core.files import naming, write_atomic
+from bertwright.core.task_records import mark_done
 from bertwright.corpus.part import is_written
 
 # Not `.npy`: thousands of files are opened for a few rows each, and parsing an `.npy` header takes longer than that.

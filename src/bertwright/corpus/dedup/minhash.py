@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rensa import RMinHash
 
-from bertwright.core.done import mark_done
 from bertwright.core.files import naming, read_bytes, write_atomic
+from bertwright.core.task_records import mark_done
 from bertwright.corpus.ngrams import grams
 from bertwright.corpus.part import is_written
 from bertwright.corpus.text import TEXT, documents_in

@@ -11,9 +11,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.addresses import is_redacted, is_web, redact_credentials, shown
 from bertwright.core.files import make_folder, read_json, write_json
 from bertwright.core.log import Log
-from bertwright.core.redact import is_redacted, is_web, redact_credentials, shown
 from bertwright.corpus.errors import NoCopyError, SourceError
 
 

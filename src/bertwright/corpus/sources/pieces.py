@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bertwright.core.done import is_done
 from bertwright.core.files import naming, write_atomic
+from bertwright.core.task_records import is_done
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
 from bertwright.corpus.sources.compression import zstandard

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertwright.core.addresses import is_url, redact_credentials
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.core.log import Log
 from bertwright.core.numbers import size_of
-from bertwright.core.redact import is_url, redact_credentials
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.copies import copied, copies_made

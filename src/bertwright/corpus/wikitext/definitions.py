@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bertwright.core.done import read_done
+from bertwright.core.task_records import read_done
 from bertwright.corpus.wikitext.links import link_text, redirect_target
 from bertwright.corpus.wikitext.site import CATEGORY, FILE, TEMPLATE, Site
 from bertwright.corpus.wikitext.templates import arguments, template_key

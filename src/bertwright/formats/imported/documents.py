@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_bytes, read_json, write_json
+from bertwright.core.task_records import read_done
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.examples.documents import documents_of, is_heldout, subset
 from bertwright.examples.heldout_overlap import heldout_contamination, training_text

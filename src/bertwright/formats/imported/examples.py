@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_json
+from bertwright.core.task_records import read_done
 from bertwright.examples.config import ImportedData
 from bertwright.examples.information import one_label
 from bertwright.examples.instances import ENDS, Instances, dtypes, ends, gather

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.done import read_done
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_atomic
+from bertwright.core.task_records import read_done
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.examples.documents import is_heldout
 from bertwright.examples.heldout_plans import Group, documents_of_groups, neighbours, plan_once, write_heldout_plans

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.done import is_done, mark_done
 from bertwright.core.files import cannot_write, make_folder
 from bertwright.core.log import Log
+from bertwright.core.task_records import is_done, mark_done
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.examples.run_tasks import Step, Task
 from bertwright.examples.vocabulary import Vocabulary

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from bertwright.core.addresses import has_credentials, redact_credentials
 from bertwright.core.config import Section
-from bertwright.core.redact import has_credentials, redact_credentials
 from bertwright.launch.wheel import WHEEL, requirement
 
 Document = dict[str, Any]

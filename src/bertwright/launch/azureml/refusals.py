@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from bertwright.core.addresses import shown
 from bertwright.core.errors import BertwrightError, RecipeError
-from bertwright.core.redact import shown
 from bertwright.launch.azureml.workspace import Workspace
 
 _SIGN_IN = (

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.mistakes import nearest
+from bertwright.core.validation_messages import nearest
 
 
 @dataclass(frozen=True)

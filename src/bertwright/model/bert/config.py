@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.choice import Labels, check_size_or_config, chosen, embedding_rows, validated
+from bertwright.model.section_helpers import Labels, check_size_or_config, chosen, embedding_rows, validated
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 

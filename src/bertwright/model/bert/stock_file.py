@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.choice import validated
 from bertwright.model.config_file import Allowed, own_values, read_config_file
+from bertwright.model.section_helpers import validated
 
 SAME_NETWORK: Allowed = {
     "model_type": ("bert",),

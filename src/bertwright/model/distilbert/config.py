@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
-from bertwright.model.choice import (
+from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.model.section_helpers import (
     Labels,
     check_size_or_config,
     chosen,
@@ -16,7 +17,6 @@ from bertwright.model.choice import (
     refuse_pairs,
     validated,
 )
-from bertwright.model.distilbert.network import DistilBertConfig
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base"]
 

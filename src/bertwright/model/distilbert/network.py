@@ -9,10 +9,19 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
-from bertwright.model.activations import Activations
-from bertwright.model.choice import HeadSizes, Labels, check_heads
-from bertwright.model.initializer import Normal
-from bertwright.model.tensor_shapes import TensorShapes, bert_layers, elements, embeddings, linear, masked_token_head
+from bertwright.model.section_helpers import (
+    Activations,
+    HeadSizes,
+    Labels,
+    Normal,
+    TensorShapes,
+    bert_layers,
+    check_heads,
+    elements,
+    embeddings,
+    linear,
+    masked_token_head,
+)
 
 
 class DistilBertConfig(HeadSizes, Section):

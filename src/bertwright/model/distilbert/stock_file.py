@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bertwright.model.choice import (
-    validated,
-)
 from bertwright.model.config_file import Allowed, own_values, read_config_file
 from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.model.section_helpers import (
+    validated,
+)
 
 SAME_NETWORK: Allowed = {
     "model_type": ("distilbert",),

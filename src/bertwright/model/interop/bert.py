@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.interop.classified import classes
-from bertwright.model.interop.names import Names
+from bertwright.model.interop.names import Names, classes
 
 _ENCODER = (
     ("bert.embeddings.token", "bert.embeddings.word_embeddings"),

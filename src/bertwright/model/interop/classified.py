@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertwright.model.choice import Labels
+from bertwright.model.section_helpers import Labels
 
 
 def classes(labels: Labels) -> Mapping[str, Any]:

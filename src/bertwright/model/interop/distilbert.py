@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from bertwright.model.distilbert.network import DistilBertConfig
-from bertwright.model.interop.classified import classes
-from bertwright.model.interop.names import Names
+from bertwright.model.interop.names import Names, classes
 
 _ENCODER = (
     ("distilbert.embeddings.token", "distilbert.embeddings.word_embeddings"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bertwright.model.interop.classified import classes
-from bertwright.model.interop.names import Names
+from bertwright.model.interop.names import Names, classes
 from bertwright.model.modern.network import ModernConfig
 
 _ENCODER = (

@@ -8,8 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
-from bertwright.model.choice import Labels, check_size_or_config, chosen, embedding_rows, refuse_pairs, validated
 from bertwright.model.modern.network import ModernConfig
+from bertwright.model.section_helpers import (
+    Labels,
+    check_size_or_config,
+    chosen,
+    embedding_rows,
+    refuse_pairs,
+    validated,
+)
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 

@@ -9,10 +9,19 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
-from bertwright.model.activations import Activations
-from bertwright.model.choice import HeadSizes, Labels, check_heads
-from bertwright.model.initializer import TruncatedNormal
-from bertwright.model.tensor_shapes import TensorShapes, elements, embeddings, linear, masked_token_head, norm
+from bertwright.model.section_helpers import (
+    Activations,
+    HeadSizes,
+    Labels,
+    TensorShapes,
+    TruncatedNormal,
+    check_heads,
+    elements,
+    embeddings,
+    linear,
+    masked_token_head,
+    norm,
+)
 
 
 class ModernConfig(HeadSizes, Section):

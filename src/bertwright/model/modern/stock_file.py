@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.model.choice import validated
 from bertwright.model.config_file import Allowed, own_values, read_config_file
 from bertwright.model.modern.network import ModernConfig
+from bertwright.model.section_helpers import validated
 
 SAME_NETWORK: Allowed = {
     # The second is the value in a model folder of this project.

@@ -14,7 +14,7 @@ import sys
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
-from bertwright.core.processor import processor_flags
+from bertwright.core.resources import processor_flags
 from bertwright.train.config import TrainConfig
 
 VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")

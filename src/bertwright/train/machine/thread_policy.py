@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from bertwright.core.log import Log
-from bertwright.core.processor import default_workers
+from bertwright.core.resources import default_workers
 from bertwright.train.config import TrainConfig
 
 POLICY = "OMP_WAIT_POLICY"

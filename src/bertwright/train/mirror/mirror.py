@@ -14,11 +14,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 
+from bertwright.core.addresses import shown
 from bertwright.core.artifact import open_artifact
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.log import Log
-from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.checkpoints.checkpoint import worth_keeping
 from bertwright.train.mirror.contents import ROWS, copy_graphs, steps, whole

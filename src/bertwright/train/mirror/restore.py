@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bertwright.core.addresses import shown
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.changes import changes, remedy_of
 from bertwright.core.config import Identity
@@ -19,7 +20,6 @@ from bertwright.core.errors import ArtifactError, BertwrightError, CheckpointErr
 from bertwright.core.files import make_folder, sync_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.core.manifest import read_manifest
-from bertwright.core.redact import shown
 from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.mirror.contents import ROWS, bring_graphs, whole
 from bertwright.train.settings.identity import CHECKPOINTS

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from bertwright.core.artifact import Artifact
-from bertwright.model.choice import shown
 from bertwright.model.config import Kernel, NetworkConfig
+from bertwright.model.section_helpers import shown
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
 from bertwright.train.machine.cpu_isa import in_use

@@ -19,8 +19,7 @@ from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import DocumentRange, Length, MaskingConfig, MicroBatching
 from bertwright.examples.labelled.config import glue_folder
 from bertwright.optim.config import ScheduleConfig
-from bertwright.optim.schedule import LinearSchedule, PolyNvidiaSchedule
-from bertwright.optim.wsd import WsdSchedule
+from bertwright.optim.schedule import LinearSchedule, PolyNvidiaSchedule, WsdSchedule
 
 LENGTHS = ("steps", "epochs", "samples", "tokens")
 ONE_PASS: dict[str, Any] = {"micro_batch": 0, "micro_tokens": 0, "packing": False}

@@ -12,8 +12,8 @@ import torch
 
 from bertwright.core.distributed import ranks_here
 from bertwright.core.log import Log
-from bertwright.core.memory import memory_size
 from bertwright.core.numbers import size_of
+from bertwright.core.resources import memory_size
 from bertwright.train.memory.rank_memory import computing_of, fitting_sequences, over_limit
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phases import Phase

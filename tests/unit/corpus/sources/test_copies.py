@@ -11,9 +11,9 @@ import pytest
 from tests.server import Server, serving
 from tests.unit.corpus.sources.reading import Read
 
+from bertwright.core.addresses import redact_credentials
 from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT
-from bertwright.core.redact import redact_credentials
 from bertwright.core.remote import fetch
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.errors import SourceError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.rows import each_row
 
-from bertwright.core.done import mark_done
+from bertwright.core.task_records import mark_done
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError

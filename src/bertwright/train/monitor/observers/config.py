@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from bertwright.core.addresses import has_credentials, secret_in_query
 from bertwright.core.config import Section, UserPath, by_kind
 from bertwright.core.plugins import PLUGINS, Plugin
-from bertwright.core.redact import has_credentials, secret_in_query
 
 if TYPE_CHECKING:
     from bertwright.train.monitor.observers.observer import Observed, Observer

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from importlib.util import find_spec
 from typing import assert_never
 
+from bertwright.core.addresses import shown
 from bertwright.core.errors import BertwrightError, MissingExtraError, RecipeError
 from bertwright.core.log import Log
-from bertwright.core.redact import shown
 from bertwright.train.monitor.observers.config import (
     MlflowConfig,
     ObserverConfig,

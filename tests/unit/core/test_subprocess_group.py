@@ -13,8 +13,8 @@ import pytest
 from tests.processes import gone
 from tests.rows import each_row
 
-from bertwright.core.running import output_of, running
 from bertwright.core.signals import Stopped, end_on_signals
+from bertwright.core.subprocess_group import output_of, subprocess_group
 
 SLEEP = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)")
 DEAF = (
@@ -25,19 +25,19 @@ FAMILY = ("/bin/sh", "-c", "sleep 600 & echo $!")
 
 
 def test_a_program_that_ends_by_itself_has_its_exit_code() -> None:
-    with running((*SLEEP[:-1], "import sys; sys.exit(3)"), 0) as process:
+    with subprocess_group((*SLEEP[:-1], "import sys; sys.exit(3)"), 0) as process:
         assert process.wait(60) == 3
 
 
 @each_row(("patience", "code"), [(0.0, -signal.SIGKILL), (60.0, -signal.SIGTERM)])
 def test_a_program_that_still_runs_is_ended_even_after_an_error(patience: float, code: int) -> None:
-    with pytest.raises(ZeroDivisionError), running(SLEEP, patience) as process:
+    with pytest.raises(ZeroDivisionError), subprocess_group(SLEEP, patience) as process:
         raise ZeroDivisionError
     assert process.returncode == code
 
 
 def test_one_that_ignores_the_signal_is_killed() -> None:
-    with running(DEAF, 0.1, stdout=subprocess.PIPE) as process:
+    with subprocess_group(DEAF, 0.1, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
     assert process.returncode == -signal.SIGKILL
@@ -45,7 +45,7 @@ def test_one_that_ignores_the_signal_is_killed() -> None:
 
 
 def test_the_children_of_one_that_has_exited_end_too() -> None:
-    with running(FAMILY, 0, stdout=subprocess.PIPE) as process:
+    with subprocess_group(FAMILY, 0, stdout=subprocess.PIPE) as process:
         assert process.stdout
         child = int(process.stdout.readline())
         process.wait()
@@ -53,7 +53,7 @@ def test_the_children_of_one_that_has_exited_end_too() -> None:
 
 
 def test_a_program_that_cannot_be_started_is_an_error_of_the_system() -> None:
-    with pytest.raises(FileNotFoundError), running(("/no/such/program",), 0):
+    with pytest.raises(FileNotFoundError), subprocess_group(("/no/such/program",), 0):
         raise AssertionError("the block must not run")
 
 
@@ -74,7 +74,7 @@ def test_a_signal_while_the_program_starts_leaves_none(
 
     monkeypatch.setattr(subprocess.Popen, "__init__", signalled)
     listening = end_on_signals() if raised is Stopped else nullcontext()
-    with pytest.raises(raised), listening, running(SLEEP, 0) as process:
+    with pytest.raises(raised), listening, subprocess_group(SLEEP, 0) as process:
         output_of(process)
         raise AssertionError("the signal is lost")
     assert started[0].returncode == -signal.SIGKILL
@@ -83,10 +83,10 @@ def test_a_signal_while_the_program_starts_leaves_none(
 @each_row("listening", [end_on_signals, nullcontext])
 def test_the_output_of_a_program_that_is_given_much_and_says_much(listening: Callable[[], Any]) -> None:
     given, slow = bytes(2**20), ("/bin/sh", "-c", "sleep 0.5; cat")
-    with listening(), running(slow, 0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with listening(), subprocess_group(slow, 0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert output_of(process, given) == given
 
 
 def test_a_program_may_take_no_longer_than_its_limit() -> None:
-    with pytest.raises(subprocess.TimeoutExpired), running(SLEEP, 0, stdout=subprocess.PIPE) as process:
+    with pytest.raises(subprocess.TimeoutExpired), subprocess_group(SLEEP, 0, stdout=subprocess.PIPE) as process:
         output_of(process, limit=0.2)

@@ -1,4 +1,7 @@
-"""Removes secrets from addresses, so that they can be printed and stored; never accesses the network."""
+"""Addresses of other machines: checks where results are written to, and removal of secrets before they are shown.
+
+Never accesses the network.
+"""
 
 from __future__ import annotations
 
@@ -85,3 +88,29 @@ def redact_credentials(path: str) -> str:
 def is_redacted(url: str) -> bool:
     """Whether `redact_credentials` replaced a query that is needed to request the file."""
     return url.partition("?")[2].startswith(_HIDDEN)
+
+
+def check_address(url: str, what: str) -> None:
+    """Raise `ValueError` if `url`, the value of `what`, cannot be written to or contains a secret.
+
+    No message contains the address itself: its faulty part may be a password.
+    """
+    # The secret would enter the recipe of the run folder, which people share, or stay in a shell's history.
+    if has_credentials("".join(url.split())):  # whitespace would end an address in running text
+        raise ValueError(
+            f"{what} contains a user name and a password before the @: remove them; credentials come from the "
+            "environment"
+        )
+    if "?" in url:
+        raise ValueError(
+            f"{what} contains a query after the ?, which may hold a signature: remove it; credentials come from the "
+            "environment"
+        )
+    if not is_url(url):
+        raise ValueError(
+            f'{what} is not an address: give one such as "s3://bucket/run", "az://container/run" or "file:///folder"'
+        )
+    if is_web(url):
+        raise ValueError(
+            f'{what} is the address of a web server, which cannot be written to: give one such as "s3://bucket/run"'
+        )

@@ -37,7 +37,7 @@ def is_draft(folder: Path) -> bool:
     return folder.name.startswith(".") and folder.name.endswith(".draft")
 
 
-def aside(out: Path, fingerprint: str) -> Path:
+def archive_path(out: Path, fingerprint: str) -> Path:
     """Where the folder of another identity is kept: next to `out`, under its fingerprint."""
     return out.with_name(f"{out.name}.{fingerprint[:12]}")
 
@@ -67,7 +67,7 @@ def publish(draft: Path, out: Path, replaced: str | None) -> None:
     """Move the sealed draft to `out`; a folder already there moves aside, under the fingerprint `replaced` if any."""
     try:
         if replaced is not None:
-            os.rename(out, aside(out, replaced))
+            os.rename(out, archive_path(out, replaced))
         elif out.exists():
             # Not an artifact, so its value is unknown: it is moved aside, never removed.
             os.rename(out, out.with_name(f"{out.name}.{time.time_ns()}.unfinished"))

@@ -14,7 +14,7 @@ from bertwright.core.signals import LOOK, PROGRAMS, STARTING, check_stop, delaye
 
 
 @contextmanager
-def running(
+def subprocess_group(
     command: Sequence[str], patience: float, *, name: str = "", **settings: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Yield the program, started with the `settings` of `subprocess.Popen`; after the block its whole group has ended,

@@ -2,7 +2,7 @@
 
 from tests.rows import each_row
 
-from bertwright.core.redact import is_secret, is_url, redact_credentials, shown
+from bertwright.core.addresses import is_secret, is_url, redact_credentials, shown
 
 
 @each_row(

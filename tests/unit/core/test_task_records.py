@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.rows import each_row
 
-from bertwright.core.done import is_done, mark_done, read_done
 from bertwright.core.errors import ArtifactError
+from bertwright.core.task_records import is_done, mark_done, read_done
 
 
 def note(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Walks through folders and follows links to folders, which `Path.rglob` passes over without a word."""
+"""Walks through folders and follows links to folders, which `Path.rglob` silently skips."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def folders_below(folder: Path) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    # `os.walk` would pass over the folder. One that is gone may be a checkpoint of a training that runs.
+    # `os.walk` would skip the folder. One that is gone may be a checkpoint of a training that runs.
     if not isinstance(error, FileNotFoundError):
         raise error

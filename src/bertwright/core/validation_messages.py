@@ -1,25 +1,42 @@
-"""Turns mistakes in the values of a recipe into sentences: which value is wrong and why, and what is valid.
+"""Turns errors in the values of a recipe into sentences: which value is wrong and why, and what is valid.
 
 pydantic finds them; each becomes `where: key: sentence`, with the nearest valid key or value and, for a number out of
-bounds, the meaning of the field.
+bounds, the meaning of the field. A section of several kinds, such as an optimizer, may have a key of another kind, or
+lack its kind.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from bertwright.core.habits import listed
-from bertwright.core.members import field_at, is_model, members, plugins_at
-from bertwright.core.mistaken_kinds import missing_kind, of_another_kind
-from bertwright.core.redact import is_secret
+from bertwright.core.addresses import is_secret
 from bertwright.core.renamed import renamed
 from bertwright.core.secrets import HIDDEN, secret_in
+from bertwright.core.section_fields import field_at, is_model, kinds_with, members, plugins_at
+from bertwright.core.toml_hints import listed
+
+
+def of_another_kind(model: type[BaseModel], loc: Sequence[int | str], keys: Sequence[str]) -> str:
+    """Which other kinds of its section have an unknown key, given its pydantic location; "" if none has it."""
+    *above, name = keys
+    kind = f"{'.'.join(above)}.kind"
+    if not (kinds := kinds_with(field_at(model, loc[:-1])[2], (name,))):
+        return ""
+    # pydantic adds the kind of the section to the location.
+    return f"is a key of {kind}={' or '.join(kinds)}, but {kind} is {loc[-2]}; set {kind}={kinds[0]}, or leave it out"
+
+
+def missing_kind(field: FieldInfo | None, given: Collection[str]) -> str:
+    """Which kinds a section with the given keys may have."""
+    kinds = kinds_with(field, given) or kinds_with(field, ())
+    return f"the key kind is missing; set it to {'one of ' * (len(kinds) > 1)}{', '.join(map(repr, kinds))}"
+
 
 WhereIs = Callable[[type[BaseModel], str], str]
 """Says where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
@@ -51,7 +68,7 @@ _WRONG_TYPE = {
 }
 
 
-def mistakes(
+def validation_messages(
     model: type[BaseModel], error: ValidationError, file: str, lines: Lines, where_is: WhereIs | None = None
 ) -> str:
     """One line for each mistake in the values of a `model`: its location, the key, what is wrong, what is valid."""
