@@ -11,7 +11,7 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import RecipeError
 from bertwright.examples.config import ExamplesConfig
 from bertwright.model.config import ModelConfig, NetworkConfig, varlen_heads
-from bertwright.optim.by_name import owners
+from bertwright.optim.by_name import match_groups
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import wrong_ranks
@@ -168,7 +168,7 @@ def clipped_before_judged(train: TrainConfig, optim: OptimConfig, ranks: int) ->
 def wrong_groups(optim: OptimConfig, network: NetworkConfig) -> Iterator[Mistake]:
     """Yield patterns of `optim.groups` that match no tensor of the network, or one that another pattern matches too."""
     try:
-        owners(list(network.tensors), optim.groups)
+        match_groups(list(network.tensors), optim.groups)
     except RecipeError as error:
         # Its messages begin with the key.
         key, _, message = str(error).partition(" ")

@@ -1,16 +1,20 @@
 """One Adam step for many tensors: by torch's fused kernel, or by plain operations on devices without one.
 
-The CPU kernel exists since torch 2.4. Both variants compute the same, except for rounding in the last bits.
+The CPU kernel exists since torch 2.4. Both variants compute the same, except for rounding in the last bits. Optimizers
+have no compiler hooks here: these import torch's compiler even if nothing is compiled, which takes a second of
+processor time, and memory, at each start of each rank.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.optim import AdamW, Optimizer
 
 
 @dataclass(frozen=True)
@@ -88,3 +92,15 @@ def _plain(
         root = square.sqrt().div_(math.sqrt(1 - beta2**count)).add_(rule.eps)
         p.mul_(1 - rule.learning_rate * rule.weight_decay)
         p.addcdiv_(average, root, value=-rule.learning_rate / (1 - beta1**count))
+
+
+add_group = inspect.unwrap(Optimizer.add_param_group)
+"""`Optimizer.add_param_group` without the decorator that excludes it from compilation."""
+
+
+class PlainAdamW(AdamW):
+    """torch's AdamW without compiler hooks."""
+
+    add_param_group = add_group
+    # torch's decorator on `step` adds graph breaks for the compiler; `no_grad` is equivalent otherwise.
+    step = torch.no_grad()(inspect.unwrap(AdamW.step))

@@ -41,7 +41,7 @@ def moments_of(config: OptimConfig, name: str, dimensions: int) -> int:
     return 1 if isinstance(config, MuonConfig) and is_layer_matrix(name, dimensions) else 2
 
 
-def owners(names: Sequence[str], overrides: Sequence[GroupConfig]) -> dict[str, int]:
+def match_groups(names: Sequence[str], overrides: Sequence[GroupConfig]) -> dict[str, int]:
     """The index of the override (`optim.groups`) that matches each name, for the names that have one.
 
     Raises `RecipeError` if a pattern matches no tensor, or two patterns match the same one.

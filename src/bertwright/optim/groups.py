@@ -12,7 +12,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from bertwright.core.errors import RecipeError
-from bertwright.optim.by_name import decays, owners
+from bertwright.optim.by_name import decays, match_groups
 from bertwright.optim.config import GroupConfig
 
 Group = dict[str, Any]
@@ -34,7 +34,7 @@ def parameter_groups(
             f"({', '.join(list(named)[:3])}, ...) {len(decaying)} decay; layer norms must be called 'norm' and biases "
             "'bias'"
         )
-    owner = owners(list(named), overrides)
+    owner = match_groups(list(named), overrides)
     groups: list[Group] = []
     for index, override in enumerate([None, *overrides], -1):
         own = [name for name in named if owner.get(name, -1) == index]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from bertwright.model.hf_config import read_stock_config
 from safetensors.torch import save_file
 from tests.rows import each_row
 from tests.unit.contradictions.test_folders import artifact
@@ -21,6 +20,7 @@ from bertwright.core.artifact import seal
 from bertwright.core.config import Identity
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
+from bertwright.model.hf_config import read_stock_config
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
 from bertwright.train.config import TrainConfig

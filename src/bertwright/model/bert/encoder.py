@@ -1,7 +1,7 @@
-"""BERT's encoder on packed batches (Devlin et al. 2019).
+"""BERT's encoder on packed batches (Devlin et al. 2019), and its classification head.
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
-vocabulary.
+vocabulary, C classes.
 """
 
 from __future__ import annotations
@@ -63,3 +63,16 @@ class Embeddings(nn.Module):
         """[T], [T], [T] -> [T, H]."""
         x_TH = self.token(token_ids) + self.position(position_ids) + self.segment(segment_ids)
         return self.dropout(self.norm(x_TH))
+
+
+class BertClassificationHead(nn.Module):
+    """Reads the pooler's output."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dropout = Dropout(config.classifier_dropout)
+        self.classifier = nn.Linear(config.hidden_size, len(config.labels))
+
+    def forward(self, pooled_BH: Tensor) -> Tensor:
+        """Logits [B, C]."""
+        return self.classifier(self.dropout(pooled_BH))

@@ -1,12 +1,13 @@
 """DistilBERT's encoder on packed batches: Sanh et al. 2019 §2; half of BERT's layers, without segments and pooler.
 
-Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, H hidden, V
-vocabulary.
+Its classification head has a linear map with ReLU instead of a pooler. Names carry shapes: B sequences, T tokens of all
+sequences together, N tokens whose states are read, H hidden, V vocabulary, C classes.
 """
 
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn.functional import relu
 
 from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch
@@ -59,3 +60,17 @@ class Embeddings(nn.Module):
         """[T], [T] -> [T, H]."""
         x_TH = self.token(token_ids) + self.position(position_ids)
         return self.dropout(self.norm(x_TH))
+
+
+class DistilBertClassificationHead(nn.Module):
+    """Reads the state of [CLS]."""
+
+    def __init__(self, config: DistilBertConfig) -> None:
+        super().__init__()
+        self.transform = nn.Linear(config.dim, config.dim)
+        self.dropout = Dropout(config.classifier_dropout)
+        self.classifier = nn.Linear(config.dim, len(config.labels))
+
+    def forward(self, first_BH: Tensor) -> Tensor:
+        """Logits [B, C]."""
+        return self.classifier(self.dropout(relu(self.transform(first_BH))))

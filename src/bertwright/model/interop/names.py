@@ -1,4 +1,4 @@
-"""Conversion of tensor names to and from another program, for networks whose tensors are otherwise the same.
+"""Conversion of tensor names and class names to and from another program, for networks that are otherwise the same.
 
 Imports torch only to convert tensors: names alone are matched when a recipe is checked.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
+from bertwright.model.section_helpers import Labels
 
 if TYPE_CHECKING:
     from torch import Tensor
+
 
 _BIAS = "mlm.bias"
 
@@ -131,3 +133,13 @@ def _pattern(name: str) -> tuple[str, str, str]:
     module, _, parameter = name.rpartition(".")
     layer = re.search(r"\.(\d+)\.", module)
     return (module.replace(layer[0], ".{}."), layer[1], parameter) if layer else (module, "", parameter)
+
+
+def classes(labels: Labels) -> Mapping[str, Any]:
+    """Return the keys of config.json that name the classes and say how to interpret their logits."""
+    problem = "regression" if len(labels) == 1 else "single_label_classification"
+    return {
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+        "problem_type": problem,
+    }

@@ -1,8 +1,8 @@
-"""ModernBERT's encoder on packed batches (Warner et al. 2024 §2.1). The details follow transformers' ModernBertModel;
-with copied weights, both agree.
+"""ModernBERT's encoder on packed batches (Warner et al. 2024 §2.1), and its classification head.
 
-Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, Q tokens whose
-queries the kernel takes (T or N), H hidden, V vocabulary, A heads, D head width (H = A·D), F inner.
+The details follow transformers' ModernBertModel; with copied weights, both agree. Names carry shapes: B sequences, T
+tokens of all sequences together, N tokens whose states are read, Q tokens whose queries the kernel takes (T or N), H
+hidden, V vocabulary, A heads, D head width (H = A·D), F inner, C classes.
 """
 
 from __future__ import annotations
@@ -141,3 +141,20 @@ class FeedForward(nn.Module):
 
 def _norm(config: ModernConfig) -> nn.LayerNorm:
     return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=False)
+
+
+class ModernClassificationHead(nn.Module):
+    """Reads the state of [CLS]."""
+
+    def __init__(self, config: ModernConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.transform = nn.Linear(width, width, bias=False)
+        self.norm = nn.LayerNorm(width, eps=config.norm_eps, bias=False)
+        self.dropout = Dropout(config.classifier_dropout)
+        self.classifier = nn.Linear(width, len(config.labels))
+
+    def forward(self, first_BH: Tensor) -> Tensor:
+        """Logits [B, C]."""
+        transformed_BH = self.norm(gelu(self.transform(first_BH)))
+        return self.classifier(self.dropout(transformed_BH))
