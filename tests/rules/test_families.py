@@ -3,9 +3,9 @@
 import ast
 from pathlib import Path
 
-from bertwright.core.config import Section
 from bertwright.model.config import NETWORKS, PEERS
 from bertwright.model.config_file import KINDS
+from bertwright.model.section_helpers import NetworkSection
 
 SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
 LISTS = {
@@ -15,7 +15,7 @@ LISTS = {
     "model/interop/peer.py": "the conversion of each family to and from other programs",
 }
 """The only files that a new family touches; the last two only if other programs know the family."""
-VARIANTS = {network.family for network in NETWORKS if network.__base__ is not Section}
+VARIANTS = {network.family for network in NETWORKS if network.__base__ is not NetworkSection}
 """Families that are built from another, whose file may know it."""
 OF_BERT = {"model/interop/stock.py", "bench/bertwright_side.py", "bench/trainer_side.py", "bench/workload.py"}
 """The heads of other programs' BERT files, and the benchmark, whose peer is a BERT."""
