@@ -21,7 +21,7 @@ from bertwright.core.tensors import tensor_shapes
 from bertwright.model.config import Kernel, NetworkConfig, read_network_config
 from bertwright.model.model import Model, build_model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.section_helpers import shown
+from bertwright.model.section_helpers import to_json
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt")
 """The files of a model folder with a vocabulary."""
@@ -50,7 +50,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[
 
 def config_json(config: NetworkConfig) -> dict[str, Any]:
     """Return the content of a model folder's config.json: the network, and its family as `model_type`."""
-    return {"model_type": config.family, **shown(config)}
+    return {"model_type": config.family, **to_json(config)}
 
 
 def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:

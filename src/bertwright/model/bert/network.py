@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.core.config import Section
 from bertwright.model.section_helpers import (
     Activations,
-    HeadSizes,
     Labels,
-    Normal,
+    NetworkSection,
     TensorShapes,
     bert_layers,
     check_heads,
-    elements,
     embeddings,
     linear,
     masked_token_head,
 )
 
 
-class BertConfig(HeadSizes, Section):
+class BertConfig(NetworkSection):
     """The complete configuration of a BERT network. Field names are those of Google's bert_config.json."""
 
     family: ClassVar = "bert"
-    """The prefix of the encoder's tensor names."""
     title: ClassVar[str] = "BERT"
-    """The name of the family in messages."""
-    head_biases: ClassVar[bool] = True
-    """Whether the transform and the norm of the masked-token head have biases."""
     decoder_bias: ClassVar[bool] = True
     """Whether the decoder of the masked-token head has a bias for every vocabulary entry."""
-    shares_transform: ClassVar[bool] = False
-    """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
-    fused: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    """Number of matrices that a tensor of a layer stacks along its rows, by the end of the tensor's name; tensors not
-    listed are one matrix."""
     may_differ: ClassVar[frozenset[str]] = frozenset(
         {
             "vocab_size",
@@ -50,7 +36,6 @@ class BertConfig(HeadSizes, Section):
             "labels",
         }
     )
-    """Fields in which it may differ from the network whose weights it starts from; all others change its function."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -108,26 +93,10 @@ class BertConfig(HeadSizes, Section):
         return self.hidden_dropout_prob
 
     @property
-    def initializer(self) -> Normal:
-        """The rule by which initial weights are drawn."""
-        return Normal(self.initializer_range)
-
-    @property
     def activations(self) -> Activations:
         """What a layer keeps for its backward pass."""
         h, f = self.hidden_size, self.intermediate_size
         return Activations(feed_forward=2 * f, others=8 * h, masks=2 * h)
-
-    @property
-    def layer_products(self) -> tuple[int, int]:
-        """Number of weights in a layer that every token is multiplied with: before attention, and after it."""
-        h, f = self.hidden_size, self.intermediate_size
-        return 3 * h * h, h * h + 2 * h * f
-
-    @property
-    def windows(self) -> tuple[int | None, ...]:
-        """The attention window of each layer, in tokens; None: global attention."""
-        return (None,) * self.num_hidden_layers
 
     @property
     def tensors(self) -> TensorShapes:
@@ -142,8 +111,3 @@ class BertConfig(HeadSizes, Section):
             return encoder | linear("classification.classifier", len(self.labels), h)
         nsp = linear("nsp.classifier", 2, h) if self.next_sentence else {}
         return encoder | masked_token_head(h, self.vocab_size) | nsp
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of the network and its heads; the tied decoder is counted once."""
-        return elements(self.tensors)

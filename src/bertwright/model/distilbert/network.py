@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.core.config import Section
 from bertwright.model.section_helpers import (
     Activations,
-    HeadSizes,
     Labels,
-    Normal,
+    NetworkSection,
     TensorShapes,
     bert_layers,
     check_heads,
-    elements,
     embeddings,
     linear,
     masked_token_head,
 )
 
 
-class DistilBertConfig(HeadSizes, Section):
+class DistilBertConfig(NetworkSection):
     """The complete configuration of a DistilBERT network. Field names are those of transformers' DistilBertConfig."""
 
     family: ClassVar = "distilbert"
-    """The prefix of the encoder's tensor names."""
     title: ClassVar[str] = "DistilBERT"
-    """The name of the family in messages."""
-    head_biases: ClassVar[bool] = True
-    """Whether the transform and the norm of the masked-token head have biases."""
     decoder_bias: ClassVar[bool] = True
     """Whether the decoder of the masked-token head has a bias for every vocabulary entry."""
     next_sentence: ClassVar[bool] = False
@@ -45,15 +36,9 @@ class DistilBertConfig(HeadSizes, Section):
     """Dropout probability of the output of attention: unlike BERT, DistilBERT has no dropout there."""
     segments: ClassVar[int] = 0
     """Rows of the segment embedding: there is none."""
-    shares_transform: ClassVar[bool] = False
-    """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
-    fused: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    """Number of matrices that a tensor of a layer stacks along its rows, by the end of the tensor's name; tensors not
-    listed are one matrix."""
     may_differ: ClassVar[frozenset[str]] = frozenset(
         {"vocab_size", "dropout", "attention_dropout", "initializer_range", "labels"}
     )
-    """Fields in which it may differ from the network whose weights it starts from; all others change its function."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -114,26 +99,10 @@ class DistilBertConfig(HeadSizes, Section):
         return self.attention_dropout
 
     @property
-    def initializer(self) -> Normal:
-        """The rule by which initial weights are drawn."""
-        return Normal(self.initializer_range)
-
-    @property
     def activations(self) -> Activations:
         """What a layer keeps for its backward pass."""
         h, f = self.dim, self.hidden_dim
         return Activations(feed_forward=2 * f, others=8 * h, masks=h)
-
-    @property
-    def layer_products(self) -> tuple[int, int]:
-        """Number of weights in a layer that every token is multiplied with: before attention, and after it."""
-        h, f = self.dim, self.hidden_dim
-        return 3 * h * h, h * h + 2 * h * f
-
-    @property
-    def windows(self) -> tuple[int | None, ...]:
-        """The attention window of each layer, in tokens; None: global attention."""
-        return (None,) * self.n_layers
 
     @property
     def tensors(self) -> TensorShapes:
@@ -145,8 +114,3 @@ class DistilBertConfig(HeadSizes, Section):
             head = linear("classification.transform", self.dim, self.dim)
             return encoder | head | linear("classification.classifier", len(self.labels), self.dim)
         return encoder | masked_token_head(self.dim, self.vocab_size)
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of the network and its head; the tied decoder is counted once."""
-        return elements(self.tensors)

@@ -8,15 +8,13 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.core.config import Section
 from bertwright.model.section_helpers import (
     Activations,
-    HeadSizes,
     Labels,
+    NetworkSection,
     TensorShapes,
     TruncatedNormal,
     check_heads,
-    elements,
     embeddings,
     linear,
     masked_token_head,
@@ -24,15 +22,12 @@ from bertwright.model.section_helpers import (
 )
 
 
-class ModernConfig(HeadSizes, Section):
+class ModernConfig(NetworkSection):
     """The complete configuration of a ModernBERT network. Field names are those of its authors' config.json."""
 
     family: ClassVar = "modern"
-    """The prefix of the encoder's tensor names."""
     title: ClassVar[str] = "ModernBERT"
-    """The name of the family in messages."""
     head_biases: ClassVar[bool] = False
-    """Whether the transform and the norm of the masked-token head have biases."""
     next_sentence: ClassVar[bool] = False
     """There is no next-sentence head."""
     classifier_dropout: ClassVar[float] = 0.0
@@ -40,10 +35,7 @@ class ModernConfig(HeadSizes, Section):
     segments: ClassVar[int] = 0
     """Rows of the segment embedding: there is none."""
     shares_transform: ClassVar[bool] = True
-    """Whether a classifier has the transform of the masked-token head, and starts from its weights."""
     fused: ClassVar[Mapping[str, int]] = MappingProxyType({"attention.qkv.weight": 3, "feed_forward.inner.weight": 2})
-    """Number of matrices that a tensor of a layer stacks along its rows, by the end of the tensor's name; tensors not
-    listed are one matrix."""
     may_differ: ClassVar[frozenset[str]] = frozenset(
         {
             "vocab_size",
@@ -57,8 +49,7 @@ class ModernConfig(HeadSizes, Section):
             "labels",
         }
     )
-    """Fields in which it may differ from the network whose weights it starts from; all others change its function.
-    Rotary positions are not learnt."""
+    """As in `NetworkSection`. Rotary positions are not learnt."""
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""
@@ -172,8 +163,3 @@ class ModernConfig(HeadSizes, Section):
             shapes |= linear(f"{head}.transform", h, h, bias=False) | norm(f"{head}.norm", h, bias=False)
             return shapes | linear(f"{head}.classifier", len(self.labels), h)
         return shapes | masked_token_head(h, v, biases=False, decoder_bias=self.decoder_bias)
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of the network and its head; the tied decoder is counted once."""
-        return elements(self.tensors)

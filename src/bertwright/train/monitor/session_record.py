@@ -16,7 +16,7 @@ import torch
 
 from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.model.section_helpers import shown
+from bertwright.model.section_helpers import to_json
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
 from bertwright.train.machine.cpu_isa import in_use
@@ -78,7 +78,7 @@ def counts(
     return {
         "parameters": network.parameters,
         # The names that all families share, in addition to the family's own.
-        "network": {**shown(network), **{name: getattr(network, name) for name in NETWORK}},
+        "network": {**to_json(network), **{name: getattr(network, name) for name in NETWORK}},
         "init": _init(state, init) if init["folder"] is not None else None,
         "steps": state.total_steps,
         "sequences_seen": state.sequences_seen,
