@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from bertwright.corpus.words import is_small
+from bertwright.corpus.characters import is_small
 
 OPENING = "(„\"»«“'[—–- "
 STOPS = (".", "\u2024")  # the second is the Armenian semicolon

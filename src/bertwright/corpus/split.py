@@ -14,8 +14,8 @@ from itertools import accumulate, pairwise
 
 import sentencex
 
+from bertwright.corpus.characters import is_small
 from bertwright.corpus.sentence_join_rules import OPENING, ORDINAL, STOPS, JoinRules, join_rules
-from bertwright.corpus.words import is_small
 
 _HYPHENS = ("-", "\u2010", "\u2011")
 # A number, or the second initial of a name ("J.-P. Sartre"); the era of "av. J.-C." ends many sentences.

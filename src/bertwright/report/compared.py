@@ -22,7 +22,7 @@ MOST = 8
 """Maximum number of runs on a page: more colours cannot be told apart."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
 """The numbers that training records, in table order."""
-_SECTIONS = tuple(task.section_type for task in TASKS)
+_SECTIONS = tuple(task.section_type() for task in TASKS)
 SCORED: Mapping[str, Score] = {score.key: score for section in _SECTIONS for score in section.compared}
 """The scores that are compared, by name, in table order; a run has those of its task."""
 MACHINE = ("device", "ranks", "threads", "torch")
@@ -166,7 +166,7 @@ def _section(train: Artifact | None, rows: Rows) -> type[TaskSection]:
     """The section of the run's task; without settings that can be read, the first one that knows the scores."""
     if train is not None:
         with suppress(ValueError):  # sealed by another version
-            return task_of_sealed(train.manifest["config"]).section_type
+            return task_of_sealed(train.manifest["config"]).section_type()
     return next((section for section in _SECTIONS if section.last(rows)[0]), _SECTIONS[0])
 
 

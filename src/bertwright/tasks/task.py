@@ -18,7 +18,6 @@ from bertwright.core.config import Section
 from bertwright.core.log import Log
 from bertwright.core.plugins import Plugin
 from bertwright.examples.labelled.config import LabelledTexts
-from bertwright.tasks.section import TaskSection
 
 if TYPE_CHECKING:
     from bertwright.examples.batch import MicroBatch
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from bertwright.model.config import ModelConfig, NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
+    from bertwright.tasks.section import TaskSection
 
 
 class TaskSettings(Section):
@@ -72,8 +72,10 @@ class Task(Protocol):
 
     examples_from: ClassVar[str]
     """The function that makes the examples from files of labelled texts, as "module:function"; "": the stage's own."""
-    section_type: ClassVar[type[TaskSection]]
-    """The class of `section`."""
+
+    @classmethod
+    def section_type(cls) -> type[TaskSection]:
+        """The class of `section`; training, which shows nothing, does not import it."""
 
     @property
     def section(self) -> TaskSection:

@@ -15,12 +15,12 @@ from tests.unit.corpus.exports import HEAD, TAIL, article, page
 
 from bertwright.core.errors import RecipeError
 from bertwright.corpus import paragraphs
+from bertwright.corpus.characters import composed
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.run import run
 from bertwright.corpus.sources.compression import MAGIC, Compression, Decoder
 from bertwright.corpus.sources.text import BLANK_LINES
-from bertwright.corpus.words import composed
 
 PACK = {"zst": zstandard.ZstdCompressor().compress, "bz2": bz2.compress, "gz": gzip.compress}
 

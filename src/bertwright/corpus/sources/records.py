@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.json_values import without_surrogates
+from bertwright.corpus.characters import composed
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
 from bertwright.corpus.sources.file import ExtractJob, File, Reader
 from bertwright.corpus.sources.format import Article, Paragraph
 from bertwright.corpus.sources.pieces import read
-from bertwright.corpus.words import composed
 
 LINE = re.compile(rb"\n")
 # A boundary is white space after a mark of at most this many bytes.

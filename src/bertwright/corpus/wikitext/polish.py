@@ -2,8 +2,8 @@
 
 import re
 
+from bertwright.corpus.characters import composed, is_small
 from bertwright.corpus.wikitext.regions import decoded, shown
-from bertwright.corpus.words import composed, is_small
 
 # Control characters and every kind of space except the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertwright.core.artifact import Artifact
 from bertwright.tasks.classification.config import ClassificationConfig
-from bertwright.tasks.classification.section import ClassificationSection
-from bertwright.tasks.section import TaskSection
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
 
 if TYPE_CHECKING:
@@ -17,13 +15,20 @@ if TYPE_CHECKING:
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
+    from bertwright.tasks.section import TaskSection
 
 
 class ClassificationTask:
     """See `Task`."""
 
     examples_from: ClassVar[str] = "bertwright.examples.labelled.run:run"
-    section_type: ClassVar[type[TaskSection]] = ClassificationSection
+
+    @classmethod
+    def section_type(cls) -> type[TaskSection]:
+        """As `Task.section_type`."""
+        from bertwright.tasks.classification.section import ClassificationSection
+
+        return ClassificationSection
 
     def __init__(self, settings: ClassificationConfig) -> None:
         self._settings = settings
@@ -31,6 +36,8 @@ class ClassificationTask:
     @property
     def section(self) -> TaskSection:
         """As `Task.section`."""
+        from bertwright.tasks.classification.section import ClassificationSection
+
         return ClassificationSection(self._settings.texts)
 
     def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:

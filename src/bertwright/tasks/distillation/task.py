@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from bertwright.core.artifact import Artifact
 from bertwright.tasks.distillation.config import DistillationConfig
-from bertwright.tasks.distillation.section import DistillationSection
 from bertwright.tasks.pretraining.task import PreTrainingTask
-from bertwright.tasks.section import TaskSection
 
 if TYPE_CHECKING:
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
+    from bertwright.tasks.section import TaskSection
 
 
 class DistillationTask(PreTrainingTask):
     """See `Task`. The model is scored without the teacher, as after pre-training."""
 
-    section_type: ClassVar[type[TaskSection]] = DistillationSection
+    @classmethod
+    def section_type(cls) -> type[TaskSection]:
+        """As `Task.section_type`."""
+        from bertwright.tasks.distillation.section import DistillationSection
+
+        return DistillationSection
 
     def __init__(self, settings: DistillationConfig) -> None:
         self._settings: DistillationConfig = settings

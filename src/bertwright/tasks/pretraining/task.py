@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bertwright.core.artifact import Artifact
-from bertwright.tasks.pretraining.section import PreTrainingSection
-from bertwright.tasks.section import TaskSection
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring, TaskSettings
 
 if TYPE_CHECKING:
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
+    from bertwright.tasks.section import TaskSection
 
 
 class PreTrainingTask:
@@ -23,7 +22,13 @@ class PreTrainingTask:
     (`build`). See `Task`."""
 
     examples_from: ClassVar[str] = ""
-    section_type: ClassVar[type[TaskSection]] = PreTrainingSection
+
+    @classmethod
+    def section_type(cls) -> type[TaskSection]:
+        """As `Task.section_type`."""
+        from bertwright.tasks.pretraining.section import PreTrainingSection
+
+        return PreTrainingSection
 
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
@@ -31,7 +36,7 @@ class PreTrainingTask:
     @property
     def section(self) -> TaskSection:
         """As `Task.section`."""
-        return self.section_type()
+        return self.section_type()()
 
     def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
         """As `Task.check`: it names nothing that could not fit."""
