@@ -89,10 +89,11 @@ def _sizes(data: ImportedData, share: float) -> tuple[list[TextSizes], int, int]
     """The texts of the training files, how many of them are trained on, and the number held out; if a `share` of them
     is, which ones is not determined here."""
     from bertwright.examples.labelled.read import find_files  # not needed by pre-training
-    from bertwright.examples.labelled.sizes import text_sizes
 
     assert data.texts is not None
     files = find_files(data.path, data.texts, f"{data.key}.data")
+    from bertwright.examples.labelled.sizes import text_sizes  # needs numpy, and files to measure
+
     train, heldout = ([text_sizes(file, data.texts) for file in group] for group in (files.train, files.heldout))
     total, held = (sum(each.number for each in group) for group in (train, heldout))
     kept = total if files.heldout else round(total * (1 - share))

@@ -159,7 +159,9 @@ def test_a_notice_leads_to_a_checkpoint(
 def test_what_stopped_training_is_named(train: Train, monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
     # A notice that came after it was asked whether to save; a signal in the step of a notice that ends nothing.
     asked = StopRequests(lambda: signalled, lambda: signalled, lambda: not signalled)
-    monkeypatch.setattr("bertwright.train.setup.training_environment.asked_from_outside", lambda *_: nullcontext(asked))
+    monkeypatch.setattr(
+        "bertwright.train.setup.training_environment.watch_stop_requests", lambda *_: nullcontext(asked)
+    )
     with pytest.raises(Interrupted, match="stopped by a signal" if signalled else "stopped by a notice that the cloud"):
         train("run")
 

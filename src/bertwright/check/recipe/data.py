@@ -215,7 +215,6 @@ def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
     labels of their first records."""
     # Imported here, because only recipes with labelled texts need it.
     from bertwright.examples.labelled.read import Omitted, find_files, read_texts, refuse_empty
-    from bertwright.examples.labelled.sizes import text_sizes
 
     assert phase.texts is not None
     key = f"{phase.key}.data"
@@ -230,6 +229,8 @@ def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
             train, heldout = (sum(counts[file] for file in group) for group in (files.train, files.heldout))
             # Which texts a share holds out is known only once they are read completely.
             refuse_empty(key, phase.path, files, train, heldout if files.heldout else 1)
+            from bertwright.examples.labelled.sizes import text_sizes  # needs numpy
+
             parts = [
                 f"; of {file.name}, the first {_RECORDS:,} of about {text_sizes(file, phase.texts).number:,} texts "
                 "were read, the others when the examples are made"
