@@ -27,7 +27,7 @@ MEMBERS = {
     "SchedulePlugin": ("rate",),
     "ObserverPlugin": ("build",),
     "Observer": ("seen", "record", "close"),
-    "Task": ("section", "check", "loader", "heldout", "build", "evaluate"),
+    "Task": ("section", "check", "build", "evaluate"),
     "TaskPlugin": ("texts", "next_sentence", "network", "build"),
 }
 """The methods and properties that users of a class need."""

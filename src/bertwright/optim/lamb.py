@@ -41,7 +41,7 @@ class Lamb(Optimizer):
         self.shards = shards or Whole()
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]  # torch's takes a closure, for optimizers that search lines
+    def step(self) -> None:  # type: ignore[override]  # torch's takes a closure, for line-search optimizers
         """One update of every parameter that has a gradient."""
         groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in self.param_groups]
         parameters = [p for _, moving in groups for p in moving]

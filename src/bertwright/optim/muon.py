@@ -66,7 +66,7 @@ class Muon(Optimizer):
         self.shards = shards or Whole()
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]  # torch's takes a closure, for optimizers that search lines
+    def step(self) -> None:  # type: ignore[override]  # torch's takes a closure, for line-search optimizers
         """One update of every parameter that has a gradient."""
         for group in self.param_groups:
             moving = [p for p in group["params"] if p.grad is not None]

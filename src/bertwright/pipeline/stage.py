@@ -93,8 +93,8 @@ def _examples_sections(recipe: Recipe, inputs: Container[str]) -> Mapping[str, A
 
 
 def _examples_runs(recipe: Recipe) -> str:
-    if makes := task_of(recipe.task).examples_from:
-        return makes
+    if own := task_of(recipe.task).own_examples:
+        return own.made_by
     # Only with external data: the formats need packages that examples of a corpus alone do not.
     return "bertwright.formats.imported.run:run" if recipe.train.imported_data() else ""
 

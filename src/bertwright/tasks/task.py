@@ -67,11 +67,24 @@ class TaskPlugin(Plugin, TaskSettings):
         """What is done for the task."""
 
 
+class OwnExamples(Protocol):
+    """Examples that are made of the files of a task."""
+
+    made_by: ClassVar[str]
+    """The function that makes them, as "module:function", with the signature of `examples.run.run`."""
+
+    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
+        """The training batches of a phase."""
+
+    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
+        """At most `most` held-out examples of up to `length` tokens."""
+
+
 class Task(Protocol):
     """What is done for a task; each member of the union has one, made of its settings (`tasks.members`)."""
 
-    examples_from: ClassVar[str]
-    """The function that makes the examples from files of labelled texts, as "module:function"; "": the stage's own."""
+    own_examples: ClassVar[OwnExamples | None]
+    """How its examples are made of files; None: of running text, as for pre-training."""
 
     @classmethod
     def section_type(cls) -> type[TaskSection]:
@@ -84,12 +97,6 @@ class Task(Protocol):
     def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
         """Raise `RecipeError` or `ArtifactError` if what the settings name does not fit the network, the lengths of the
         phases, or the vocabulary."""
-
-    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
-        """The training batches of a phase, if the task has `texts`."""
-
-    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
-        """At most `most` held-out examples of up to `length` tokens, if the task has `texts`."""
 
     def build(self, model: Model, pair_task: str) -> Objective:
         """The objective for training `model`; `pair_task` names the task of pair labels (`examples.config.PAIRS`)."""

@@ -11,6 +11,7 @@ length of their phase, with random partners from neighbouring parts of the same 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -56,7 +57,7 @@ class HoldOut:
 
 
 @dataclass(frozen=True)
-class ImportTask:
+class ImportTask(ABC):
     """What a worker needs to import one file, or a part of it; each kind of data has a task of its own."""
 
     data: ImportedData
@@ -88,9 +89,9 @@ class ImportTask:
         """The note that is written last: `{"file", counts, ...}`, or `{"file", "fault"}`."""
         return self.folder / f"{self.number:05}.json"
 
+    @abstractmethod
     def write_part(self) -> tuple[dict[str, Any], list[Path]]:
         """Write its part; returns the facts for the note, and the files written. Raises `ShardError` for damage."""
-        raise NotImplementedError
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertwright.core.artifact import Artifact
 from bertwright.tasks.classification.config import ClassificationConfig
-from bertwright.tasks.task import Evaluation, HeldOut, Scoring
+from bertwright.tasks.task import Evaluation, HeldOut, OwnExamples, Scoring
 
 if TYPE_CHECKING:
     from bertwright.examples.batch import MicroBatch
@@ -18,10 +18,28 @@ if TYPE_CHECKING:
     from bertwright.tasks.section import TaskSection
 
 
+class LabelledExamples:
+    """Labelled texts, tokenised. See `OwnExamples`."""
+
+    made_by: ClassVar[str] = "bertwright.examples.labelled.run:run"
+
+    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
+        """As `OwnExamples.loader`."""
+        from bertwright.examples.labelled.loader import open_labelled
+
+        return open_labelled(examples, settings, vocab)
+
+    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
+        """As `OwnExamples.heldout`."""
+        from bertwright.examples.labelled.loader import heldout_labelled
+
+        return heldout_labelled(examples, length, micro_batch, most)
+
+
 class ClassificationTask:
     """See `Task`."""
 
-    examples_from: ClassVar[str] = "bertwright.examples.labelled.run:run"
+    own_examples: ClassVar[OwnExamples | None] = LabelledExamples()
 
     @classmethod
     def section_type(cls) -> type[TaskSection]:
@@ -42,18 +60,6 @@ class ClassificationTask:
 
     def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
         """As `Task.check`: it names nothing that could not fit."""
-
-    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
-        """As `Task.loader`."""
-        from bertwright.examples.labelled.loader import open_labelled
-
-        return open_labelled(examples, settings, vocab)
-
-    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
-        """As `Task.heldout`."""
-        from bertwright.examples.labelled.loader import heldout_labelled
-
-        return heldout_labelled(examples, length, micro_batch, most)
 
     def build(self, model: Model, pair_task: str) -> Objective:
         """As `Task.build`."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bertwright.core.artifact import Artifact
-from bertwright.tasks.task import Evaluation, HeldOut, Scoring, TaskSettings
+from bertwright.tasks.task import Evaluation, HeldOut, OwnExamples, Scoring, TaskSettings
 
 if TYPE_CHECKING:
-    from bertwright.examples.batch import MicroBatch
-    from bertwright.examples.loader import Loader, LoaderSettings
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
@@ -21,7 +19,7 @@ class PreTrainingTask:
     """Masked-language modelling and the labels of pairs; the base of tasks that differ from it only in their loss
     (`build`). See `Task`."""
 
-    examples_from: ClassVar[str] = ""
+    own_examples: ClassVar[OwnExamples | None] = None
 
     @classmethod
     def section_type(cls) -> type[TaskSection]:
@@ -40,14 +38,6 @@ class PreTrainingTask:
 
     def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
         """As `Task.check`: it names nothing that could not fit."""
-
-    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
-        """Never called: batches of running text are the same for every task (`examples.plan_loader`)."""
-        raise NotImplementedError
-
-    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
-        """Never called, as `loader`."""
-        raise NotImplementedError
 
     def build(self, model: Model, pair_task: str) -> Objective:
         """As `Task.build`."""

@@ -27,8 +27,8 @@ def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, example
 
     Raises `ArtifactError` if they contain documents that the run holds out.
     """
-    if config.objective.texts:
-        return task_of(config.objective).loader(examples, settings, vocab)
+    if files := task_of(config.objective).own_examples:
+        return files.loader(examples, settings, vocab)
     if own := [data for data in config.imported_data() if data.phase == index]:
         # Imported only for data in other formats, to load few modules otherwise.
         from bertwright.examples.imported import open_imported
@@ -57,8 +57,8 @@ def heldout_of(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> l
     """Return the run's held-out batches, also for a phase with its own data: all phases are scored on the same
     documents."""
     length, masking, most = phase.length, phase.masking, config.heldout_sequences
-    if config.objective.texts:
-        return list(task_of(config.objective).heldout(examples, length, HELDOUT_MICRO_BATCH, most))
+    if files := task_of(config.objective).own_examples:
+        return list(files.heldout(examples, length, HELDOUT_MICRO_BATCH, most))
     # Always the rate of the first step, even if a schedule changes it: scores of all steps use the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
