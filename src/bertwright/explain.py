@@ -17,7 +17,6 @@ from pydantic.fields import FieldInfo
 
 from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
-from bertwright.core.renamed import RENAMED, renamed
 from bertwright.core.section_fields import described, members
 
 
@@ -63,8 +62,6 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
     elsewhere = originals().get(_plain(name), ())
     # Our own keys take precedence over other programs' parameters: the user asks for the meaning here.
     keys = [name] if _exists(model, name) else _keys_for(model, name)
-    if not keys and not elsewhere and (new := _renamed(name)):
-        raise RecipeError(f"--explain {asked}: it is called {new} now.")
     keys = keys or ([] if elsewhere else _abbreviated(model, _plain(name)))
     if not keys and not elsewhere:
         raise RecipeError(f"--explain {asked}: {_unknown(model, name)}")
@@ -90,8 +87,6 @@ def where_is(model: type[BaseModel], name: str) -> str:
     """Say where a name that is not a key in its place is a key, as the end of a sentence; "" if nowhere."""
     if keys := _keys_for(model, name):
         return f"it is called {' or '.join(keys)} here."
-    if new := _renamed(name):
-        return f"it is called {new} now."
     elsewhere = originals().get(_plain(name), ())
     return f"no key corresponds to it: {elsewhere[0].note}" if elsewhere else ""
 
@@ -113,11 +108,6 @@ def _abbreviated(model: type[BaseModel], name: str) -> list[str]:
     own = [key for key in _keys(model, "") if fits(key)]
     others = [key for group in originals().values() for each in group if fits(each.name) for key in each.keys]
     return list(dict.fromkeys(own or others)) if len(name) > 1 else []
-
-
-def _renamed(name: str) -> str:
-    """The new name of an old key, or of one with the last part `name`; "" if there is none."""
-    return renamed(name) or next((new for old, new in RENAMED.items() if old.endswith(f".{name}")), "")
 
 
 def _plain(name: str) -> str:

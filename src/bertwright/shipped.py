@@ -9,11 +9,6 @@ from typing import Literal
 from bertwright.core.errors import RecipeError
 
 Noun = Literal["recipe", "place"]
-RENAMED: dict[Noun, dict[str, str]] = {
-    "recipe": {"classic-large": "nvidia-large"},
-    "place": {"azure-nc24": "azure-nc96-a100", "azure-nd40": "azure-nd96-a100", "azure-nd96": "azure-nd96-h100"},
-}
-"""Old names of recipes and places and their new names: an old name is refused with an error that names the new one."""
 RUN_RECIPE = "recipe.toml"
 """The recipe in a run folder."""
 SCHEMAS = ("recipe", "place")
@@ -61,8 +56,6 @@ def find_shipped(noun: Noun, word: Path | str) -> Path:
         )
     if path.suffix or len(path.parts) != 1 or path.exists():
         return path  # reading it reports what is wrong with it
-    if new := RENAMED[noun].get(path.name):
-        raise RecipeError(f"the {noun} {path} is called {new} now. Give that name.")
     near = difflib.get_close_matches(str(path), known, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Give a TOML file, or one of {', '.join(known)}."
     raise RecipeError(f"{str(path)!r} is neither a file nor a {noun} that comes with bertwright. {hint}")

@@ -10,10 +10,6 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.core.renamed import RENAMED
-from bertwright.examples.config import MaskingConfig
-from bertwright.explain import explain
-from bertwright.train.config import TrainConfig
 
 PHASE = "train.phases.0"
 SHARE = "it is a share"
@@ -223,63 +219,3 @@ def test_mistakes_made_in_python_read_alike(small_recipe: Path) -> None:
         RecipeError, match=r"^Recipe: optim: 'adam' is not one of 'lamb', 'adamw', 'muon'; did you mean 'adamw'"
     ):
         whole(**Recipe.load(small_recipe).model_dump() | {"optim": {"kind": "adam"}})
-
-
-RENAMED_KEYS = {
-    "corpus.downloads": "corpus.cache_dir",
-    "train.init": "train.init_from",
-    "train.keep": "train.keep_checkpoints",
-    f"{PHASE}.documents": f"{PHASE}.document_range",
-    f"{PHASE}.masking.frozen": f"{PHASE}.masking.static",
-    "vocab.alphabet": "vocab.alphabet_coverage",
-}
-
-
-def test_every_renamed_key_is_gone_and_leads_to_one_that_is_there() -> None:
-    assert RENAMED == RENAMED_KEYS
-    for new in RENAMED.values():
-        assert explain(Recipe, new)["key"] == new
-
-
-@each_row(("old", "new"), RENAMED_KEYS.items())
-def test_an_old_name_of_a_key_is_refused_with_the_new_one(
-    old: str, new: str, small_recipe: Path, tmp_path: Path
-) -> None:
-    says = f"{old}: unknown key {old.rpartition('.')[2]!r}; it is called {new} now."
-    with pytest.raises(RecipeError) as caught:
-        Recipe.load(small_recipe, [f"{old}=1"])
-    assert str(caught.value) == f"command line: {says}"
-    path = tmp_path / "recipe.toml"
-    header = "[[train.phases]]" if PHASE in old else f"[{old.partition('.')[0]}]"
-    lines = small_recipe.read_text().splitlines()
-    at = lines.index(header) + 1
-    inner = old.removeprefix(f"{PHASE}.").removeprefix("train.").removeprefix("corpus.").removeprefix("vocab.")
-    path.write_text("\n".join([*lines[:at], f"{inner} = 1", *lines[at:]]))
-    with pytest.raises(RecipeError) as caught:
-        Recipe.load(path)
-    assert str(caught.value) == f"{path}:{at + 1}: {says}"
-    for asked in (old, f"--{old}"):
-        with pytest.raises(RecipeError) as caught:
-            explain(Recipe, asked)
-        assert str(caught.value) == f"--explain {asked}: it is called {new} now."
-
-
-def test_an_old_name_in_python_or_at_the_wrong_place_is_refused_too(small_recipe: Path) -> None:
-    making: Callable[..., Recipe] = Recipe
-    values = Recipe.load(small_recipe).model_dump()
-    with pytest.raises(
-        RecipeError, match=r"^Recipe: train\.init: unknown key 'init'; it is called train\.init_from now"
-    ):
-        making(**values | {"train": values["train"] | {"init": None}})
-    train: Callable[..., TrainConfig] = TrainConfig
-    with pytest.raises(RecipeError, match=r"^TrainConfig: init: unknown key 'init'; it is called init_from now\.$"):
-        train(**values["train"], init=None)
-    masking: Callable[..., MaskingConfig] = MaskingConfig
-    with pytest.raises(RecipeError, match=r"^MaskingConfig: frozen: unknown key 'frozen'; it is called static now\.$"):
-        masking(frozen=True)
-    with pytest.raises(
-        RecipeError, match=r"^command line: frozen: .*; it is called train\.phases\.0\.masking\.static now\."
-    ):
-        Recipe.load(small_recipe, ["frozen=true"])
-    with pytest.raises(RecipeError, match=r"it is called train\.phases\.0\.masking\.static now\.$"):
-        explain(Recipe, "frozen")

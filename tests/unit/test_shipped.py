@@ -7,7 +7,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.shipped import RENAMED, find_recipe, find_shipped, shipped, titles
+from bertwright.shipped import find_recipe, shipped, titles
 
 
 def test_every_shipped_recipe_is_found_by_name_and_has_a_title() -> None:
@@ -28,7 +28,6 @@ def test_a_file_or_folder_of_that_name_is_not_hidden(tmp_path: Path, monkeypatch
     [
         ("dmeo", "'dmeo' is neither a file nor a recipe that comes with bertwright. Did you mean demo?"),
         ("xyz", "Give a TOML file, or one of azure-glue, demo, hu-mini, "),
-        ("classic-large", "the recipe classic-large is called nvidia-large now. Give that name."),
         (
             "recipes/demo.toml",
             "there is no file recipes/demo.toml. That recipe comes with bertwright: give only its name, ",
@@ -43,14 +42,3 @@ def test_what_is_not_there_names_the_nearest(
     with pytest.raises(RecipeError) as caught:
         Recipe.load(word)
     assert says in str(caught.value)
-
-
-@each_row("old", ["azure-nc24", "azure-nd40", "azure-nd96"])
-def test_a_place_that_was_renamed_names_the_new_one(old: str) -> None:
-    with pytest.raises(RecipeError, match=rf"the place {old} is called azure-n\S+00 now\. Give that name\."):
-        find_shipped("place", old)
-
-
-def test_each_old_name_leads_to_a_file_and_hides_none() -> None:
-    for noun, names in RENAMED.items():
-        assert set(names.values()) <= set(shipped(noun)) and not set(names) & set(shipped(noun))

@@ -53,13 +53,9 @@ def corpus(
     workers: Workers,
     asked: Dropped,
     dump: Dump,
-    invert: Annotated[bool, typer.Option("--invert", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
-    # The old name, kept hidden: scripts that use it are told the new one instead of "no such option".
-    if invert:
-        raise RecipeError("--invert is called --dropped now. Write --dropped.")
     if not dump.download:
         refuse_useless("without --download", {"--date": dump.date != "latest", "--mirror": bool(dump.mirror)})
     if not asked.dropped:

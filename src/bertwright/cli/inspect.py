@@ -12,7 +12,7 @@ import typer
 from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import Json, refuse_useless
 from bertwright.cli.text import print_facts
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,6 @@ class Other:
         Path | None,
         typer.Option(metavar="PATH", help="Compare with this one: vocabularies, artifacts of one stage, recipes."),
     ] = None
-    against: Annotated[str | None, typer.Option(hidden=True)] = None
-    """The old name, kept hidden: scripts that use it are told the new one."""
 
 
 @grouped
@@ -64,8 +62,6 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Say what something is and show some of it; exit code 3 when training data has faults."""
-    if other.against is not None:
-        raise RecipeError(f"--against is called --diff now. Write --diff {other.against}.")
     if shown.batch is None:
         refuse_useless("without --batch", {"--phase": shown.phase != 0})
     elsewhere = {"--vocab": data.vocab is not None, "--limit": data.limit is not None, "--world": data.world != 1}

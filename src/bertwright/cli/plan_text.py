@@ -92,7 +92,7 @@ def _memory(plan: Plan) -> Iterator[str]:
 
 
 def _stages(plan: Plan) -> Iterator[str]:
-    disk, left, hours = plan["disk"], plan.get("disk_left", {}), plan["hours"]
+    disk, left, hours = plan["disk"], plan["disk_left"], plan["hours"]
     rows: list[tuple[str, ...]] = [
         (
             stage,

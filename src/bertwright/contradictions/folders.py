@@ -62,11 +62,6 @@ def _misfit(examples: Path, phase: PhaseConfig, vocab: VocabConfig) -> str:
     artifact, wanted = open_artifact(examples), PlanSet(length=phase.length, document_range=phase.document_range)
     plans = [Path(name).stem for name in artifact.names("plans/train/") if name.endswith(".json")]
     if wanted.name in plans:
-        if wanted.name not in artifact.counts.get("train", {}).get("sequences", {}):
-            return (
-                f"{examples} was made by an older version of bertwright, which did not count its sequences; make it "
-                "again with this version (bertwright run ITS_RECIPE --until examples --out DIR), and give DIR/examples"
-            )
         return _other_vocabulary(examples, vocab.file, vocab) if vocab.file else ""
     if artifact.names("labelled/"):
         return f"{examples} has labelled texts, but no examples for pre-training; give the examples of another run"

@@ -55,8 +55,8 @@ class Manifest(BaseModel):
     fingerprint: Hash
     config: dict[Word, Any]
     """The settings that determine the result; the stage's `shapes.py` has the types of those that others read."""
-    changed: dict[Word, Any] | None = None
-    """Those settings that differed from their defaults, which are hashed; None: an older version hashed all of them."""
+    changed: dict[Word, Any]
+    """Those settings that differed from their defaults, which are hashed."""
     inputs: dict[Word, Word]
     """The fingerprint of each input, by name."""
     counts: dict[Word, Any]
@@ -91,8 +91,7 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
     except ValidationError as error:
         raise not_what_it_should_be(folder / MANIFEST, error) from error
     # If someone edits the settings and the seal but not this, old files would pass for those of other settings.
-    hashed = checked.config if checked.changed is None else checked.changed
-    if checked.fingerprint != sha256_of([checked.stage, checked.version, hashed, checked.inputs]):
+    if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
         raise ArtifactError(
             f"{folder / MANIFEST} is damaged: its fingerprint does not match its settings and inputs. "
             f"{remedy(folder, stage)}"

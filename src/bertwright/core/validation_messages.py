@@ -16,7 +16,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bertwright.core.addresses import is_secret
-from bertwright.core.renamed import renamed
 from bertwright.core.secrets import HIDDEN, secret_in
 from bertwright.core.section_fields import field_at, is_model, kinds_with, members, plugins_at
 from bertwright.core.toml_hints import listed
@@ -164,8 +163,6 @@ def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[st
     name = keys[-1]
     if indexed := _INDEXED.fullmatch(name):
         return f"unknown key {name!r}; write an element of a list as {'.'.join([*keys[:-1], *indexed.groups()])}"
-    if new := renamed(".".join(keys), known):
-        return f"unknown key {name!r}; it is called {new} now."
     # First a likely typo, then the exact word in another section, then any similar word.
     if near := nearest(name, known, 0.75):
         return f"unknown key {name!r}; {near}"

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import GIVEN, differences
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.renamed import renamed
 from bertwright.recipe import Recipe
 from bertwright.train.settings.identity import checkpoints_in
 
@@ -44,10 +43,9 @@ def sealed_recipe(folder: Path) -> tuple[Recipe, list[str]]:
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        wrong = f"it is called {new} now" if (new := renamed(key)) else fault["msg"]
         raise ArtifactError(
             f"the settings recorded in {folder} do not match this version or {folder / 'recipe.toml'}: {key}: "
-            f"{wrong}. Restore recipe.toml, or make a new run."
+            f"{fault['msg']}. Restore recipe.toml, or make a new run."
         ) from error
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
-
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
@@ -32,8 +30,8 @@ class Phase(TypedDict):
     """How often the text is read."""
     micro_batch: Count
     micro_batches: Count
-    attention: NotRequired[Text]
-    """The kernel that computes attention, a value of `train.attention`; older forecasts lack it."""
+    attention: Text
+    """The kernel that computes attention, a value of `train.attention`."""
     memory: Memory
     memory_bytes: Number
     step_seconds: Number
@@ -87,8 +85,8 @@ class Plan(Spent):
     fits: Flag
     remedies: list[Remedy]
     disk: dict[Text, Number | None]
-    disk_left: NotRequired[dict[Text, Number | None]]
-    """What the run leaves on disk, where `disk` is the peak; older forecasts lack it."""
+    disk_left: dict[Text, Number | None]
+    """What the run leaves on disk, where `disk` is the peak."""
     tokens_per_second: Number
 
 

@@ -46,7 +46,7 @@ def grades(facts: Facts) -> dict[str, Grade]:
     if memory := _memory(train, facts.metrics):
         found["memory_bytes"] = Grade(plan["memory_bytes"], memory)
     # Compares what the stages leave on disk at the end: peak usage during the run is not recorded.
-    left = plan.get("disk_left", {})
+    left = plan["disk_left"]
     stages = [name for name, size in left.items() if size is not None and name in facts.stages]
     if stages and whole:
         expected = sum(left[name] or 0.0 for name in stages)

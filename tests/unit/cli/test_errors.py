@@ -99,19 +99,6 @@ def test_an_out_in_the_home_of_nobody_is_told(failing: Callable[..., tuple[int, 
         assert (code, out, err) == (2, "", f"bertwright: {said}\n")
 
 
-def test_the_old_name_of_an_option_is_refused_with_the_new_one(failing: Callable[..., tuple[int, str, str]]) -> None:
-    assert failing("inspect", "a", "--against", "b") == (
-        2,
-        "",
-        "bertwright: --against is called --diff now. Write --diff b.\n",
-    )
-    assert failing("corpus", "a.toml", "--invert") == (
-        2,
-        "",
-        "bertwright: --invert is called --dropped now. Write --dropped.\n",
-    )
-
-
 @each_row(
     "error",
     [

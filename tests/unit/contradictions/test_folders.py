@@ -122,12 +122,6 @@ def test_examples_of_another_run_are_of_the_phases_length_and_documents(
     assert key == "train.phases.0.data" and has in text
 
 
-def test_examples_of_an_older_version_are_to_be_made_again(tmp_path: Path) -> None:
-    folder = examples(tmp_path / "examples", SINGLE, train={"rows": {"16": [9]}})
-    ((key, text),) = found(train(*phases(folder)), SINGLE)
-    assert key == "train.phases.0.data" and "older version" in text and "make it again with this version" in text
-
-
 def test_examples_of_another_run_have_the_given_vocabulary(tmp_path: Path) -> None:
     entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
     folder = examples(tmp_path / "run" / "examples", SINGLE, vocabulary=VocabConfig().hash_of(entries))
