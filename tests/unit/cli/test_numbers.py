@@ -10,11 +10,20 @@ from bertwright.cli.text import columns, losses, number, progress_words, row_lin
 
 @each_row(
     ("value", "said"),
-    [(0.000_12, "0.12 ms"), (0.035, "35 ms"), (0.9994, "999 ms"), (0.9995, "1 s"), (2.44, "2.44 s"), (999.4, "999 s")],
+    [
+        (0.000_12, "0.12 ms"),
+        (0.035, "35 ms"),
+        (0.9994, "999 ms"),
+        (0.9995, "1 s"),
+        (2.44, "2.44 s"),
+        (99.95, "100 s"),
+        (999.4, "999 s"),
+        (999.6, "1,000 s"),
+        (1234.4, "1,234 s"),
+    ],
 )
 def test_seconds(value: float, said: str) -> None:
     assert seconds(value) == said
-    assert seconds(1234.4) == "1,234 s"
 
 
 @each_row(

@@ -101,3 +101,11 @@ def test_tokens_of_sentences_are_counted_by_their_spaces(sentences: list[str]) -
 def test_a_stretch_without_a_space_is_cut_after_a_million_characters() -> None:
     assert list(map(len, pieces("a" * (2**21 + 3)))) == [2**20, 2**20, 3]
     assert list(pieces("")) == [""]
+
+
+def test_a_long_document_is_measured_in_batches_of_two_million_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each character takes about 20 bytes while it is measured."""
+    sizes: list[int] = []
+    monkeypatch.setattr("bertwright.corpus.measures.count_tokens", lambda text: sizes.append(len(text)) or 0)
+    assert ByScript(["hu"]).measure(["a " * 2**19] * 5).characters == 5 * 2**20
+    assert sizes == [2**21 + 1, 2**21 + 1, 2**20]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
@@ -44,8 +45,8 @@ def test_the_moving_average_by_hand() -> None:
     assert ema.description() == "an exponential moving average over 2 updates, 3.64 % of it the weights it began with"
 
 
-@pytest.mark.parametrize("decay", [0.9, 0.999, 0.9999])
-@pytest.mark.parametrize("updates", [10, 50, 1000, 20_000])
+@each_row("decay", [0.9, 0.999, 0.9999])
+@each_row("updates", [10, 50, 1000, 20_000])
 def test_few_updates_of_a_slow_average_do_not_keep_the_first_weights(decay: float, updates: int) -> None:
     """Followed by a weight that is 1 before the first update and 0 from then on: what is left of it is their share."""
     ema = Ema(decay, start=0)
@@ -232,7 +233,7 @@ def test_a_share_of_steps_that_time_leaves_open_is_refused() -> None:
         TrainConfig.model_validate({"phases": phases, "averaging": averaging})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "said"),
     [
         ("swa", r"'none', 'ema', 'last'"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.conftest import Prepared
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
@@ -44,7 +45,7 @@ def test_steps_take_the_rows_one_after_the_other(prepared: Prepared) -> None:
         row += size
 
 
-@pytest.mark.parametrize("world", [2, 3])
+@each_row("world", [2, 3])
 def test_any_number_of_ranks_sees_the_same(prepared: Prepared, world: int) -> None:
     phase = phase_of(prepared, batch_warmup=GROWTH)
     for step in range(8):
@@ -79,7 +80,7 @@ def test_a_training_counts_the_sequences_it_saw_and_is_continued_to_the_bit(trai
     assert rows[0]["tokens_seen"] < rows[-1]["tokens_seen"] - rows[-2]["tokens_seen"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("growth", "said"),
     [
         ([[1, 2], [3, 8]], r"batch_warmup \[\[1, 2\], \[3, 8\]\] starts at step 1; give the size at step 0 first"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
@@ -135,7 +136,7 @@ def test_unscored_checkpoints_are_no_best(tmp_path: Path) -> None:
     assert kept(tmp_path) == [2, 3]
 
 
-@pytest.mark.parametrize("mask", [0o022, 0o002, 0o077])
+@each_row("mask", [0o022, 0o002, 0o077])
 def test_all_files_have_the_mode_that_the_umask_gives(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:

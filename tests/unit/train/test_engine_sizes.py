@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.clock import calls
 from tests.reference.batches import NUMBERS, random_batch
+from tests.rows import each_row
 from torch import nn
 
 from bertwright.model.bert.config import BertModelConfig
@@ -38,7 +39,7 @@ def test_one_process_holds_what_the_forecast_says(optim: Any) -> None:
     assert sum(t.nbytes for kept in state for name, t in kept.items() if name != "step") == held.moments
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@each_row("ranks", [2, 3, 4])
 def test_a_part_is_the_one_that_torch_cuts(ranks: int) -> None:
     for shape in ((7, 3), (2, 5), (1,), (8,)):
         cut = [chunk.numel() for chunk in torch.zeros(shape).chunk(ranks)]

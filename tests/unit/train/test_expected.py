@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.train.test_run import Notes, metric_lines
 
 from bertwright.core.artifact import Artifact
@@ -20,7 +21,7 @@ def row(step: int, mlm: float, nsp: float = 0.5) -> dict[str, Any]:
     return {"total_steps": step, "mlm_loss": mlm, "nsp_loss": nsp, "heldout_mlm_loss": 100.0}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "steps", "mlm", "says"),
     [
         (2, 2, 5.0, ""),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tests.reference.batches import NUMBERS, random_batch
+from tests.rows import each_row
 from tests.unit.train.conftest import MODEL
 from tests.unit.train.test_precision import StopsAt, rows, weights
 
@@ -42,7 +43,7 @@ def test_a_processor_is_refused_unless_slowness_is_allowed() -> None:
         build_precision(Fp8Config(), CPU)
 
 
-@pytest.mark.parametrize(("capability", "said"), [((8, 6), r"8\.6, .*=bf16"), ((7, 0), r"7\.0, .*=fp16")])
+@each_row(("capability", "said"), [((8, 6), r"8\.6, .*=bf16"), ((7, 0), r"7\.0, .*=fp16")])
 def test_a_gpu_without_float8_is_refused(
     capability: tuple[int, int], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from tests.reference.batches import random_batch
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 from torch._dynamo.utils import counters
 
 from bertwright import wrap_graph
@@ -109,7 +110,7 @@ def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Tr
     assert compiled.counts["sessions"][0]["graph"] == "compiled"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "device", "mode"),
     [
         ({"kind": "compiled"}, "cuda", "reduce-overhead"),
@@ -145,7 +146,7 @@ def test_without_a_compiler_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         run_as(torch.nn.Linear(2, 2), CompiledConfig(), torch.device("cuda"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("device", "environment", "programs", "header", "missing"),
     [
         ("cuda", {}, {"gcc"}, True, ""),

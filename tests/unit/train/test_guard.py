@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import metric_lines
 
@@ -87,9 +88,7 @@ def result(norm: float, loss: float = 1.0, applied: bool = True) -> StepResult:
     return StepResult({}, norm, applied, loss=loss)
 
 
-@pytest.mark.parametrize(
-    ("key", "limit", "kept"), [("spike", norm_limit, "norms"), ("loss_spike", loss_limit, "losses")]
-)
+@each_row(("key", "limit", "kept"), [("spike", norm_limit, "norms"), ("loss_spike", loss_limit, "losses")])
 def test_norms_and_losses_are_judged_by_the_median_of_those_before_them(key: str, limit: Any, kept: str) -> None:
     guard, state = GuardConfig(**{key: 5, "window": 10}), State()
     for number in range(12):
@@ -385,7 +384,7 @@ def test_a_loss_that_leaps_is_dropped_and_counted(train: Train, monkeypatch: pyt
     assert state["losses"][-1] == pytest.approx(rows[-1]["mlm_loss"] + rows[-1]["nsp_loss"], rel=1e-6)
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0])
+@each_row("factor", [0.5, 1.0])
 def test_a_factor_that_would_drop_half_of_all_updates_is_refused(factor: float) -> None:
     said = rf"loss_spike {factor:g} would drop every update .* set it above 1, or to 0 to drop none"
     with pytest.raises(RecipeError, match=said):

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from tests.clock import Clock, replace_clock
 from tests.conftest import Prepared
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines
 
@@ -54,7 +55,7 @@ def test_the_rate_is_that_of_the_share_of_the_time(prepared: Prepared) -> None:
     assert phase.over(17, SECONDS) and phase.over(5000, 0)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "wsd", "constant", "poly", "poly_nvidia"])
+@each_row("schedule", ["cosine", "wsd", "constant", "poly", "poly_nvidia"])
 def test_any_schedule_follows_it(prepared: Prepared, schedule: str) -> None:
     timed, counted = phase_of(prepared, schedule=schedule), phase_of(prepared, schedule=schedule, hours=None)
     for share in (0.1, 0.5, 0.95):
@@ -115,7 +116,7 @@ def test_another_budget_is_refused_once_there_are_checkpoints(train: Train) -> N
         train(phases=[{**PHASE, "hours": 0.3 / 3600}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "said"),
     [
         ({"hours": 0}, "greater than 0"),

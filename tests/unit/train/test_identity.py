@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.artifact import MANIFEST, build, open_artifact, seal
 from bertwright.core.config import Identity
@@ -49,14 +50,12 @@ def of_checkpoints(folder: Path, phase: dict[str, Any] | None = None, **train: A
     return checkpoint_identity(settings(phase, **train), True, run_identity(folder, phase, **train))
 
 
-@pytest.mark.parametrize(
-    "train", [{"device": "cpu"}, {"threads": 3}, {"log_every": 1}, {"keep_checkpoints": 9}, {"timeout": 5.0}]
-)
+@each_row("train", [{"device": "cpu"}, {"threads": 3}, {"log_every": 1}, {"keep_checkpoints": 9}, {"timeout": 5.0}])
 def test_how_it_is_run_is_no_part_of_it(tmp_path: Path, train: dict[str, Any]) -> None:
     assert run_identity(tmp_path, **train).fingerprint == run_identity(tmp_path).fingerprint
 
 
-@pytest.mark.parametrize("phase", [{"batch": 9}, {"learning_rate": 2e-2}, {"schedule": "poly"}, {"warmup": 0.2}])
+@each_row("phase", [{"batch": 9}, {"learning_rate": 2e-2}, {"schedule": "poly"}, {"warmup": 0.2}])
 def test_what_decides_the_weights_is(tmp_path: Path, phase: dict[str, Any]) -> None:
     assert run_identity(tmp_path, phase).fingerprint != run_identity(tmp_path).fingerprint
     assert of_checkpoints(tmp_path, phase).fingerprint != of_checkpoints(tmp_path).fingerprint

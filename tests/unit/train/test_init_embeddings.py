@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from tests.conftest import Prepared
 from tests.pipeline.ranks_of import Training, train_on
+from tests.rows import each_row
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
@@ -60,7 +61,7 @@ def test_information_is_that_of_the_definition() -> None:
     np.testing.assert_allclose(mutual_information(given), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("width", "rank"), [(8, 8), (64, 30)])
+@each_row(("width", "rank"), [(8, 8), (64, 30)])
 def test_embeddings_have_the_products_of_the_largest_singular_values(width: int, rank: int) -> None:
     """Rotation changes no product of two rows. With few columns, all singular values are kept."""
     given = counts(40, 30)
@@ -122,7 +123,7 @@ def test_the_time_that_it_takes_is_training_but_not_of_the_phase(train: Train, m
     assert re.fullmatch(r"train: token embeddings from the neighbours of [\d,]+ tokens, in \d+ s", said)
 
 
-@pytest.mark.parametrize("given", [np.zeros((5, 4), np.float32), np.ones((5, 4), np.float32)])
+@each_row("given", [np.zeros((5, 4), np.float32), np.ones((5, 4), np.float32)])
 def test_a_text_that_says_nothing_of_neighbours_is_refused(given: NDArray[np.float32]) -> None:
     """Scaling nothing to a standard deviation would make weights that are no numbers."""
     text = "train.init_embeddings text found no entries .* more often than by chance; give more text, or set"

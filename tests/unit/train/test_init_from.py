@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.conftest import Prepared
 from tests.reference.teachers import write_stock
+from tests.rows import each_row
 from tests.unit.tasks.test_distillation import bert, distilbert, modern, network
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
@@ -94,7 +95,7 @@ def test_a_layer_starts_only_from_a_layer_of_its_kind() -> None:
     assert other_kinds(distilbert(2), bert(12), (7, 12)) == ""
 
 
-@pytest.mark.parametrize(("own", "given"), [(64, 61), (61, 64), (64, 72)])
+@each_row(("own", "given"), [(64, 61), (61, 64), (64, 72)])
 def test_rows_that_pad_the_vocabulary_may_differ(own: int, given: int, tmp_path: Path) -> None:
     """The 61 entries keep their rows; rows beyond them, which only this network has, have no probability."""
     model, other = network(bert(2, rows=own), 1), network(bert(2, rows=given), 2)

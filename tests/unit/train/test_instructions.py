@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes
 
@@ -121,7 +122,7 @@ def test_once_torch_is_loaded_it_is_refused(machine: Callable[..., None], monkey
     limit_isa(config(cpu_isa="avx2"), Notes())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "said"),
     [
         ({"device": "auto"}, "device auto may be a GPU; set device=cpu"),

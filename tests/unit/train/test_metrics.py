@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError
 from bertwright.train.monitor.metrics import Metrics, saved_before
@@ -71,7 +72,7 @@ def test_rows_after_one_written_with_a_checkpoint_tell_of_it(tmp_path: Path) -> 
     assert not saved_before(tmp_path / "absent.jsonl")
 
 
-@pytest.mark.parametrize("damaged", [b"not json\n", b'{"saved": true}\n', b"[1]\n"])
+@each_row("damaged", [b"not json\n", b'{"saved": true}\n', b"[1]\n"])
 def test_a_damaged_row_is_named(tmp_path: Path, damaged: bytes) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(json.dumps(row(1)).encode() + b"\n" + damaged)

@@ -13,6 +13,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import metric_lines
 from tests.unit.train.test_saving import Notes, tensors_of
@@ -346,7 +347,7 @@ def test_passes_that_wait_are_one(train: Train, monkeypatch: pytest.MonkeyPatch,
     assert 1 <= len(passes) <= 19
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "why"),
     [
         ("s3://who:secret@bucket/run", "name and a password before the @"),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.conftest import Prepared
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.optim.config import ScheduleConfig
@@ -29,7 +30,7 @@ def test_a_budget_in_any_unit_becomes_steps(prepared: Prepared) -> None:
     assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (loader.mean_tokens * 8))
 
 
-@pytest.mark.parametrize("length", [{"samples": 64}, {"tokens": 1000}, {"epochs": 0.1}])
+@each_row("length", [{"samples": 64}, {"tokens": 1000}, {"epochs": 0.1}])
 def test_an_end_after_the_phase_is_refused_in_any_unit(prepared: Prepared, length: dict[str, Any]) -> None:
     steps = resolved(prepared, length).steps
     assert resolved(prepared, {**length, "end_after": steps}).steps == steps
@@ -38,7 +39,7 @@ def test_an_end_after_the_phase_is_refused_in_any_unit(prepared: Prepared, lengt
         resolved(prepared, {**length, "end_after": steps + 1})
 
 
-@pytest.mark.parametrize("warmup", [(), ((0, 4), (30, 8))])
+@each_row("warmup", [(), ((0, 4), (30, 8))])
 def test_epochs_end_where_their_last_example_is_read(prepared: Prepared, warmup: tuple[tuple[int, int], ...]) -> None:
     every = {"evaluate_every": "epoch", "checkpoint_every": "epoch", "log_every": "epoch"}
     phase = resolved(prepared, {"epochs": 3.5, "batch_warmup": warmup}, **every)

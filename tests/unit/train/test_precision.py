@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.reference.batches import NUMBERS, random_batch
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
@@ -185,7 +186,7 @@ def test_the_scale_follows_the_rule() -> None:
     assert scale_after(config, LossScale(2.0**31, 1), finite=True) == LossScale(2.0**31)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("finite", "expected"),
     [
         # An overflow after two updates: from then on three more are needed, not one.
@@ -218,8 +219,8 @@ def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pyte
         build_precision(Bf32Config(), CPU)
 
 
-@pytest.mark.parametrize("kernel", ["sequences", "padded"])
-@pytest.mark.parametrize("room", [(0, 0), (0, 3), (17, 0), (300, 56)])
+@each_row("kernel", ["sequences", "padded"])
+@each_row("room", [(0, 0), (0, 3), (17, 0), (300, 56)])
 def test_padding_changes_neither_hash_nor_score(kernel: Kernel, room: tuple[int, int]) -> None:
     batch = random_batch([9, 5, 12, 5]).map(lambda tensor: tensor.numpy())
     _, tokens, predictions = batch.counts

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 import torch
+from tests.rows import each_row
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from bertwright.train.ranks import ranks
@@ -38,7 +39,7 @@ def test_only_the_first_rank_writes() -> None:
     assert Ranks(0, 4).first and not Ranks(3, 4).first
 
 
-@pytest.mark.parametrize(("gpus", "transport"), [(True, "cpu:gloo,cuda:nccl"), (False, "gloo")])
+@each_row(("gpus", "transport"), [(True, "cpu:gloo,cuda:nccl"), (False, "gloo")])
 def test_gpus_send_over_nccl_and_processors_over_gloo(
     gpus: bool, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
@@ -57,7 +58,7 @@ def test_a_warm_up_longer_than_the_phase_is_refused_also_where_only_the_data_tel
         train(phases=[{**unknown, "samples": 16, "warmup": 10_000}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "said"),
     [
         ({"warmup": 13}, r"warmup 13 is more than the phase's 12 steps; shorten it, or give a share below 1"),
@@ -88,7 +89,7 @@ def test_wrong_values_are_refused(wrong: dict[str, Any], said: str) -> None:
         PhaseConfig.model_validate(PHASE | wrong)
 
 
-@pytest.mark.parametrize("steps", [0, 0.0])
+@each_row("steps", [0, 0.0])
 def test_no_warm_up_is_the_same_setting_however_it_is_written(steps: float) -> None:
     config = PhaseConfig.model_validate(PHASE | {"warmup": steps})
     assert type(config.warmup) is float and config.warmup_steps(12) == 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.train.settings.phase_changes import check_phase_lengths
@@ -51,7 +52,7 @@ def test_a_phase_under_way_does_not_shrink() -> None:
         check_phase_lengths(at(0, 5, 10), phases(8))
 
 
-@pytest.mark.parametrize("length", [9, 11])
+@each_row("length", [9, 11])
 def test_a_phase_that_has_ended_keeps_its_length(length: int) -> None:
     with pytest.raises(ArtifactError, match=r"phases\.0 was trained with 10 .* has ended and cannot change"):
         check_phase_lengths(at(1, 0, 10, 20), phases(length, 20))
@@ -71,7 +72,7 @@ def reached(step: int, target: float | None = 0.5) -> State:
     return replace(at(1, 2, 10, 20), ended=(PhaseEnd(0, step, early=True, target_accuracy=target),))
 
 
-@pytest.mark.parametrize("target", [None, 0.5])
+@each_row("target", [None, 0.5])
 def test_a_phase_that_ended_before_its_planned_end_may_plan_any_later_one_or_that_one(target: float | None) -> None:
     for end in (6, 7, 10):
         state = check_phase_lengths(reached(6, target), phases(10, 20, ends={0: end}, target=target))
@@ -80,7 +81,7 @@ def test_a_phase_that_ended_before_its_planned_end_may_plan_any_later_one_or_tha
         check_phase_lengths(reached(6, target), phases(10, 20, ends={0: 5}, target=target))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("was", "now", "said"),
     [
         (

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
@@ -46,7 +47,7 @@ def test_what_was_written_is_what_is_read(tmp_path: Path) -> None:
     assert state_of(written(tmp_path / "step-000000000", asdict(State()))) == State()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(State) if field.name not in ADDED])
+@each_row("name", [field.name for field in fields(State) if field.name not in ADDED])
 def test_a_state_that_lacks_anything_does_not_fall_back_to_zero(tmp_path: Path, name: str) -> None:
     values = {key: value for key, value in asdict(STOOD).items() if key != name}
     with pytest.raises(ArtifactError, match=f"it lacks {name}. Restore it, or take an older checkpoint"):
@@ -89,7 +90,7 @@ def test_a_large_training_takes_more_operations_than_other_numbers_may_be(tmp_pa
     assert state_of(written(tmp_path / "step-000000014", asdict(large))).flops == 4.5e23
 
 
-@pytest.mark.parametrize(
+@each_row(
     "impossible",
     [
         {"data_step": -1},
@@ -108,7 +109,7 @@ def test_where_no_training_can_have_been_is_refused(tmp_path: Path, impossible: 
         state_of(written(tmp_path / "step-000000014", asdict(STOOD) | impossible))
 
 
-@pytest.mark.parametrize("wrong", [{"seconds": "long"}, {"sessions": 3}, {"phase": 0.5}, {"heldout": [1.0]}])
+@each_row("wrong", [{"seconds": "long"}, {"sessions": 3}, {"phase": 0.5}, {"heldout": [1.0]}])
 def test_a_value_of_another_type_is_refused_with_its_place(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(ArtifactError, match=next(iter(wrong))):
         state_of(written(tmp_path / "step-000000014", asdict(STOOD) | wrong))

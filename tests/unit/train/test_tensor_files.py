@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.rows import each_row
 
 from bertwright.core.artifact import open_artifact
 from bertwright.core.config import Identity
@@ -29,7 +30,7 @@ def write(folder: Path, world: int, ranks: range | None = None) -> None:
         save_part(folder, STATE, Snapshot(*share.of(WEIGHTS, MOMENTS)), rank, world)
 
 
-@pytest.mark.parametrize("world", [2, 3, 8])
+@each_row("world", [2, 3, 8])
 def test_what_several_ranks_write_is_read_as_what_one_writes(world: int, tmp_path: Path) -> None:
     write(tmp_path / "many", world)
     many = open_artifact(publish(tmp_path / "many", IDENTITY, STATE, world))

@@ -2,7 +2,7 @@
 
 import re
 
-import pytest
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.train.precision.config import (
@@ -22,7 +22,7 @@ UNKNOWN = Units(gpu=True)
 SLOW = "or train.precision.allow_slow=true to train with it anyway."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("config", "units", "reason", "remedy"),
     [
         (Tf32Config(), AMX, "a CPU has no tensor cores", "fp32."),
@@ -59,7 +59,7 @@ def test_what_a_device_cannot_do_is_said_with_what_it_can(
     assert refused.remedy.startswith(f"Set train.precision={remedy}") and refused.remedy.endswith(".")
 
 
-@pytest.mark.parametrize(("kind", "units"), [("bf16", PLAIN), ("bf16", VOLTA), ("fp16", BF16), ("fp8", PLAIN)])
+@each_row(("kind", "units"), [("bf16", PLAIN), ("bf16", VOLTA), ("fp16", BF16), ("fp8", PLAIN)])
 def test_what_a_refusal_says_to_add_is_enough(kind: str, units: Units) -> None:
     usual = [f"train.precision={kind}"]
     refused = refusal(Recipe.load("smoke", usual).train.precision, units)
@@ -67,7 +67,7 @@ def test_what_a_refusal_says_to_add_is_enough(kind: str, units: Units) -> None:
     assert refusal(Recipe.load("smoke", [*usual, added[0]]).train.precision, units) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("config", "units"),
     [
         *((Fp32Config(), units) for units in (PLAIN, VOLTA, UNKNOWN)),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_guard import Lines
 
@@ -26,7 +27,7 @@ def keys(config: TrainConfig, *steps: int) -> list[str]:
     return [key for key, _ in unreachable_settings(config, steps)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phase", "settings", "key", "says"),
     [
         (

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.rows import each_row
 
 from bertwright.core.errors import DataError, RankError, RecipeError
 from bertwright.train.config import TrainConfig
@@ -97,7 +98,7 @@ def test_only_a_rank_that_hears_all_others_judges_their_devices() -> None:
     ends[1].close()
 
 
-@pytest.mark.parametrize("line", ["alive", "alive 1", "alive 1 2 3", "alive 7alive 7 8", "7", "asleep 7 8", ""])
+@each_row("line", ["alive", "alive 1", "alive 1 2 3", "alive 7alive 7 8", "7", "asleep 7 8", ""])
 def test_a_line_that_is_no_heartbeat_says_nothing(line: str) -> None:
     with socket.socket() as connection:
         peer = RankConnection("rank 1", connection)
@@ -143,7 +144,7 @@ def test_a_rank_that_fails_says_so(pair: Pair) -> None:
     assert str(first.lost(wait=5)).startswith("rank 1 has failed and prints the reason itself.")
 
 
-@pytest.mark.parametrize("said", ["Resource temporarily unavailable", "can't start new thread", "std::bad_alloc"])
+@each_row("said", ["Resource temporarily unavailable", "can't start new thread", "std::bad_alloc"])
 def test_a_rank_without_memory_or_threads_says_so(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the others; and where it cannot connect for it, instead of advice on the port."""
     lack = "this process has run out of memory or of threads"
@@ -210,7 +211,7 @@ def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
         found[rank].peers[0].connection.close()
 
 
-@pytest.mark.parametrize("port", ["", "no number"])
+@each_row("port", ["", "no number"])
 def test_without_a_place_to_meet_the_launcher_is_named(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     if port:
