@@ -7,7 +7,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.translate.program import programs
-from bertwright.translate.shell import of_words
+from bertwright.translate.shell import parse_words
 from bertwright.translate.translation import Translation, translate
 
 NVIDIA = {"max_seq_length": 512, "max_predictions_per_seq": 80, "train_batch_size": 32, "learning_rate": 5e-5,
@@ -84,7 +84,7 @@ def test_the_defaults_are_those_of_the_source(name: str) -> None:
 
 
 def translated(line: str) -> Translation:
-    return translate(of_words(line.split()))
+    return translate(parse_words(line.split()))
 
 
 INTEL_BATCHES = [

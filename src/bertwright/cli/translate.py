@@ -139,9 +139,8 @@ def _with_origin(mistake: str, origins: list[tuple[str, str]]) -> str:
 
 def _commands(words: list[str], script: str, environment: bool) -> tuple[list[ShellCommand], bool]:
     """Return the commands, with those of the job files that they submit, and whether each has to be a known one."""
-    from bertwright.translate.azure_cli import followed, submission
-    from bertwright.translate.azure_job import SUFFIXES, of_job
-    from bertwright.translate.shell import of_script, of_words
+    from bertwright.translate.azure_job import SUFFIXES, follow_submissions, parse_submission, read_job
+    from bertwright.translate.shell import parse_script, parse_words
 
     if script and (words or environment):
         raise RecipeError("--script gives the commands; leave out the command line and --environment.")
@@ -149,16 +148,18 @@ def _commands(words: list[str], script: str, environment: bool) -> tuple[list[Sh
         script = _of_folder(script)
         folder = Path(script).parent
         job = script.endswith(SUFFIXES)
-        return of_job(_read(script), folder) if job else followed(of_script(_read(script)), folder), False
+        return read_job(_read(script), folder) if job else follow_submissions(
+            parse_script(_read(script)), folder
+        ), False
     if environment:
-        commands = of_words(words or ["run.sh"])
+        commands = parse_words(words or ["run.sh"])
         return [each._replace(variables={**os.environ, **each.variables}) for each in commands], True
     if not words:
         raise RecipeError(
             "no command is given. Write it after --: bertwright translate -- python run_pretraining.py ..."
         )
-    commands = of_words(words)
-    return followed(commands, Path()), not any(submission(each.words) for each in commands)
+    commands = parse_words(words)
+    return follow_submissions(commands, Path()), not any(parse_submission(each.words) for each in commands)
 
 
 def _of_folder(script: str) -> str:

@@ -1,6 +1,7 @@
-"""Read an Azure ML job file (`az ml job create`): the command of a command job, or of each job in a pipeline.
+"""Read an Azure ML job file: the command of a command job, or of each job in a pipeline.
 
-What the file of a pipeline says for all steps completes each of them.
+Settings of a pipeline for all steps complete each of them. In a script, `az ml job create` is replaced by the commands
+of the job file that it submits.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.azure_machine import statements
-from bertwright.translate.launchers import Launch
-from bertwright.translate.shell import ShellCommand, of_script
+from bertwright.translate.launchers import Launch, Statement, strip_launchers
+from bertwright.translate.shell import ShellCommand, parse_script
 
 AZUREML = "azureml"
 """The launcher's name if a job file starts the processes."""
@@ -27,7 +28,7 @@ _PROCESSES = {"pytorch", "mpi"}
 """Kinds of distribution that start identical processes, one rank each."""
 
 
-def of_job(text: str, folder: Path = Path(), changes: Sequence[str] = ()) -> list[ShellCommand]:
+def read_job(text: str, folder: Path = Path(), changes: Sequence[str] = ()) -> list[ShellCommand]:
     """Return the commands of a job file in order, with inputs substituted and the number of processes to start.
 
     `folder` is that of the file, and `changes` are values that replace some of it, as `key.key=value`. Raises
@@ -59,7 +60,7 @@ def _of_jobs(job: dict[Any, Any], node: Any) -> list[ShellCommand]:
         return _commands(job, node, "the job", {})
     if not isinstance(job["jobs"], dict):
         raise RecipeError("`jobs` is not a section. Write each job of the pipeline below it, by its name.")
-    steps = mapping(job, "jobs")
+    steps = section_of(job, "jobs")
     nodes = dict(_children(dict(_children(node)).get("jobs")))
     return [
         command
@@ -99,12 +100,12 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, pipeline: Mapping[s
     above = {f"parent.inputs.{name}": value for name, value in _inputs(pipeline, {}).items()}
     values = _inputs(job, above)
     known = {f"inputs.{name}": value for name, value in values.items()}
-    known |= {f"outputs.{name}": name for name in mapping(job, "outputs")} | above
+    known |= {f"outputs.{name}": name for name in section_of(job, "outputs")} | above
     value = dict(_children(node)).get("command")
     # The text of a block begins on the line after its | or >.
     first = value.start_mark.line + (1 if value.style in ("|", ">") else 0) if value else 0
-    launch = _launch(within_pipeline(job, pipeline, values), title)
-    variables = {k: str(v) for k, v in mapping(job, "environment_variables").items()}
+    launch = _launch(add_pipeline(job, pipeline, values), title)
+    variables = {k: str(v) for k, v in section_of(job, "environment_variables").items()}
     return [
         command._replace(
             # An assignment in the command replaces the variable of the file, as in the job's shell.
@@ -113,24 +114,24 @@ def _commands(job: Mapping[str, Any], node: Any, title: str, pipeline: Mapping[s
             launch=launch,
             folder=Path(str(job.get("code") or "")),
         )
-        for command in of_script(_filled(job["command"], known, title))
+        for command in parse_script(_fill(job["command"], known, title))
     ]
 
 
 def _inputs(job: Mapping[str, Any], above: Mapping[str, str]) -> dict[str, str]:
     """Return the inputs that have a value: the value itself, or the path of the data."""
     found = {}
-    for name, given in mapping(job, "inputs").items():
+    for name, given in section_of(job, "inputs").items():
         if isinstance(given, Mapping):
             given = next((given[key] for key in ("value", "path", "default") if given.get(key) is not None), None)
         if given is not None:
             # An output of another step is replaced by the output's name.
             text = re.sub(r"\$\{\{\s*parent\.jobs\.\w+\.outputs\.(\w+)\s*\}\}", r"\1", str(given))
-            found[str(name)] = _filled(text, above, f"the input {name}")
+            found[str(name)] = _fill(text, above, f"the input {name}")
     return found
 
 
-def _filled(text: str, known: Mapping[str, str], title: str) -> str:
+def _fill(text: str, known: Mapping[str, str], title: str) -> str:
     def value(found: re.Match[str]) -> str:
         if found[1] not in known:
             has = ", ".join(known) or "no inputs with values"
@@ -142,7 +143,7 @@ def _filled(text: str, known: Mapping[str, str], title: str) -> str:
 
 
 def _launch(job: Mapping[str, Any], title: str) -> Launch:
-    resources, distribution = mapping(job, "resources"), mapping(job, "distribution")
+    resources, distribution = section_of(job, "resources"), section_of(job, "distribution")
     kind = str(distribution.get("type", "pytorch")).lower()
     if kind not in _PROCESSES:
         raise RecipeError(
@@ -164,7 +165,7 @@ def _children(node: Any) -> Iterator[tuple[str, Any]]:
     yield from ((str(key.value), value) for key, value in (node.value if isinstance(node, yaml.MappingNode) else ()))
 
 
-def within(own: Launch, outer: Launch) -> Launch:
+def combine(own: Launch, outer: Launch) -> Launch:
     """Combine the launcher in front of a command (`own`) with the one that starts it (`outer`)."""
     if not own.by or outer.by != AZUREML:
         return own if own.by or not outer.by else outer
@@ -179,13 +180,13 @@ _OWN = {"$schema", "type", "jobs", "inputs", "outputs"}
 """Keys of a pipeline that say nothing about the machines of its steps."""
 
 
-def within_pipeline(job: Mapping[str, Any], pipeline: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
+def add_pipeline(job: Mapping[str, Any], pipeline: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
     """Return a job with the settings that its pipeline, if it is in one, has for every step.
 
     `values` are the values of the job's inputs, without references to other inputs.
     """
     shared = {str(name): value for name, value in pipeline.items() if name not in _OWN}
-    compute = mapping(pipeline, "settings").get("default_compute")
+    compute = section_of(pipeline, "settings").get("default_compute")
     whole = ({"compute": compute} if compute else {}) | shared | {str(name): value for name, value in job.items()}
     whole["inputs"] = {
         name: {**given, "path": values[name]} if isinstance(given, Mapping) and given.get("path") else given
@@ -199,15 +200,91 @@ def within_pipeline(job: Mapping[str, Any], pipeline: Mapping[str, Any], values:
 
 def _resolved(job: Mapping[str, Any], pipeline: Mapping[str, Any], section: str) -> dict[str, Any]:
     """Return a section in which each reference to the same section of the pipeline is replaced by what is there."""
-    above = {f"parent.{section}.{name}": given for name, given in mapping(pipeline, section).items()}
+    above = {f"parent.{section}.{name}": given for name, given in section_of(pipeline, section).items()}
     found = {}
-    for name, given in mapping(job, section).items():
+    for name, given in section_of(job, section).items():
         reference = REFERENCE.fullmatch(given) if isinstance(given, str) else None
         found[name] = above.get(reference[1], given) if reference else given
     return found
 
 
-def mapping(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def section_of(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return a section of a job with its keys as text; empty if there is none."""
     value = job.get(key)
     return {str(name): inner for name, inner in value.items()} if isinstance(value, Mapping) else {}
+
+
+_CREATE = ("az", "ml", "job", "create")
+_NAMES = {"-f": "--file", "-g": "--resource-group", "-w": "--workspace-name"}
+"""Short names of options."""
+_WORKSPACE = {"--resource-group": "resource_group", "--workspace-name": "name", "--subscription": "subscription"}
+"""Options, and the keys of a place's workspace that correspond to them."""
+
+
+class Submission(NamedTuple):
+    """What `az ml job create` is told."""
+
+    file: str
+    """The job file; empty: none."""
+    changes: tuple[str, ...]
+    """Values of the file that it changes, as key=value."""
+    workspace: dict[str, str]
+    """The workspace, by keys of a place."""
+
+
+def parse_submission(words: tuple[str, ...]) -> Submission | None:
+    """Return what a command submits to Azure ML; None if it is another command."""
+    words = strip_launchers(words)[1]
+    if words[: len(_CREATE)] != _CREATE:
+        return None
+    options = [*_options(words[len(_CREATE) :])]
+    files = [value for option, value in options if option == "--file"]
+    # A variable or a placeholder is not a name.
+    named = [(option, value) for option, value in options if option in _WORKSPACE and re.fullmatch(r"[\w.()-]+", value)]
+    workspace = {_WORKSPACE[option]: value for option, value in named}
+    return Submission("".join(files[-1:]), tuple(value for option, value in options if option == "--set"), workspace)
+
+
+def _options(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each option with its value; an option that several values follow is yielded with each of them."""
+    option = ""
+    for word in words:
+        if word.startswith("-"):
+            typed, equals, value = word.partition("=")
+            option = _NAMES.get(typed, typed)
+            if equals:
+                yield option, value
+        else:
+            yield option, word
+
+
+def follow_submissions(commands: list[ShellCommand], folder: Path) -> list[ShellCommand]:
+    """Return the commands, with those of a job file in place of the command that submits it, if the file is below
+    `folder`. Raises `RecipeError` if it cannot be read or is no job file."""
+    return [each for command in commands for each in _expand(command, parse_submission(command.words), folder)]
+
+
+def _expand(command: ShellCommand, submitted: Submission | None, folder: Path) -> Iterator[ShellCommand]:
+    if not submitted or not submitted.file or not (file := folder / submitted.file).is_file():
+        yield command
+        return
+    try:
+        made = read_job(file.read_text(encoding="utf-8"), file.parent, submitted.changes)
+    except (OSError, ValueError, RecipeError) as error:
+        raise RecipeError(f"line {command.line}: {submitted.file}: {error}") from error
+    stated = [Statement("az ml job create", "workspace", submitted.workspace)] if submitted.workspace else []
+    for each in made:
+        launch = replace(each.launch, stated=(*each.launch.stated, *stated))
+        # Lines are those of the script, which a message about them names.
+        yield each._replace(launch=launch, line=command.line)
+
+
+def missing_job_file(command: ShellCommand) -> str:
+    """Return what to do about a job file that a command submits and that is not here; empty for other commands."""
+    if not (submitted := parse_submission(command.words)):
+        return ""
+    what = f"there is no file {submitted.file} here" if submitted.file else "it names no file (--file)"
+    return (
+        f"line {command.line}: az ml job create: {what}, so its job is not translated. Give the job file: bertwright "
+        "translate --script FILE.yml."
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertwright.core.addresses import is_secret
 from bertwright.core.secrets import hidden_value, hidden_words, secret_in
-from bertwright.translate.statement import Statement
+from bertwright.translate.launchers import Statement
 
 Reader = Callable[[str, Any], Iterator[Statement]]
 """Returns what a setting of a name and a value states."""
@@ -43,10 +43,10 @@ def statements(job: Mapping[str, Any]) -> Iterator[Statement]:
     for name, value in job.items():
         if name in _READ or value is None:
             continue
-        for found in _READERS.get(name, _left)(name, value):
+        for found in _READERS.get(name, _without_key)(name, value):
             if found.key == "spot" and clustered:
                 why = "it is for serverless machines; a cluster has a setting of its own"
-                found = Statement(found.said, why=why)
+                found = Statement(found.setting, why=why)
             yield found
 
 
@@ -59,7 +59,7 @@ def _compute(name: str, value: Any) -> Iterator[Statement]:
         yield Statement(f"{name} {text}", "compute", text if known else None)
 
 
-def _left(name: str, value: Any) -> Iterator[Statement]:
+def _without_key(name: str, value: Any) -> Iterator[Statement]:
     """Yield a setting that no place has; of sections and lists only the name, because they may be long."""
     last = name.rpartition(".")[2]
     if isinstance(value, bool | int | float | str):
@@ -80,7 +80,7 @@ def _as(key: str, form: str) -> Reader:
         if re.fullmatch(form, text):
             yield Statement(f"{name} {text}", key, int(text) if text.isdecimal() else text)
         else:
-            yield from _left(name, value)
+            yield from _without_key(name, value)
 
     return read
 
@@ -90,7 +90,7 @@ def _section(**readers: Reader) -> Reader:
 
     def read(name: str, value: Any) -> Iterator[Statement]:
         for inner, given in value.items() if isinstance(value, Mapping) else ():
-            yield from readers.get(inner, _left)(f"{name}.{inner}", given)
+            yield from readers.get(inner, _without_key)(f"{name}.{inner}", given)
 
     return read
 
@@ -99,7 +99,7 @@ def _tier(name: str, value: Any) -> Iterator[Statement]:
     if str(value).lower() == "spot":
         yield Statement(f"{name} {value}", "spot", True)
     else:
-        yield from _left(name, value)
+        yield from _without_key(name, value)
 
 
 def _identity(name: str, value: Any) -> Iterator[Statement]:
@@ -112,11 +112,11 @@ def _identity(name: str, value: Any) -> Iterator[Statement]:
 def _variables(name: str, value: Any) -> Iterator[Statement]:
     held = {}
     for variable, given in value.items() if isinstance(value, Mapping) else ():
-        text, said = str(given), f"{name}.{variable}"
+        text, setting = str(given), f"{name}.{variable}"
         if is_secret(str(variable)) or secret_in(text):
-            yield Statement(said, why="a place contains no secrets; set it on the machines")
+            yield Statement(setting, why="a place contains no secrets; set it on the machines")
         elif "${{" in text or not re.fullmatch(r"[A-Za-z_]\w*", str(variable), re.ASCII):
-            yield Statement(said, why="Azure inserts values only into commands; export it in the place's setup")
+            yield Statement(setting, why="Azure inserts values only into commands; export it in the place's setup")
         else:
             held[str(variable)] = text
     if held:
@@ -126,23 +126,23 @@ def _variables(name: str, value: Any) -> Iterator[Statement]:
 def _services(name: str, value: Any) -> Iterator[Statement]:
     held = []
     for label, service in value.items() if isinstance(value, Mapping) else ():
-        said = dict(service) if isinstance(service, Mapping) else {}
-        kind = str(said.pop("type", said.pop("job_service_type", "")))
-        more = said.pop("properties", None)
+        settings = dict(service) if isinstance(service, Mapping) else {}
+        kind = str(settings.pop("type", settings.pop("job_service_type", "")))
+        more = settings.pop("properties", None)
         if ours := _SERVICES.get(kind.lower().replace("_", "")):
             held.append(ours)
-            said |= more if isinstance(more, Mapping) else {}
+            settings |= more if isinstance(more, Mapping) else {}
             readers: dict[str, Reader] = {"nodes": _as("service_nodes", "all")}
             readers |= {"logDir": _events, "log_dir": _events} if ours == "tensorboard" else {}
-            yield from _section(**readers)(f"{name}.{label}", said)
+            yield from _section(**readers)(f"{name}.{label}", settings)
         else:
-            yield from _left(f"{name}.{label}", kind)
+            yield from _without_key(f"{name}.{label}", kind)
     if held:
         yield Statement(name, "services", sorted(set(held)))
 
 
 def _events(name: str, value: Any) -> Iterator[Statement]:
-    yield from (found._replace(shows=str(value)) for found in _left(name, value))
+    yield from (found._replace(shows=str(value)) for found in _without_key(name, value))
 
 
 _ASSET = r"azureml:[\w.-]+(:[\w.-]+|@latest)|azureml://[^\s?#]+|(https|wasbs|abfss)://\S+"
@@ -154,14 +154,14 @@ _FOLDER = r"azureml://datastores/\w+/paths/[\w./-]*"
 def inputs(name: str, value: Any) -> Iterator[Statement]:
     """Yield the data that a job reads; values of other inputs are in the command already."""
     for label, given in value.items() if isinstance(value, Mapping) else ():
-        said = given if isinstance(given, Mapping) else {"path": given} if re.match("azureml:", str(given)) else {}
+        data = given if isinstance(given, Mapping) else {"path": given} if re.match("azureml:", str(given)) else {}
         # A job of the same pipeline makes it, as the run does.
-        if (path := str(said.get("path") or "")) and "parent.jobs." not in path:
-            yield from _input(f"{name}.{label}", str(label), path, said)
+        if (path := str(data.get("path") or "")) and "parent.jobs." not in path:
+            yield from _input(f"{name}.{label}", str(label), path, data)
 
 
-def _input(name: str, label: str, path: str, said: Mapping[str, Any]) -> Iterator[Statement]:
-    kind, mode = said.get("type", "uri_folder"), said.get("mode", "ro_mount")
+def _input(name: str, label: str, path: str, data: Mapping[str, Any]) -> Iterator[Statement]:
+    kind, mode = data.get("type", "uri_folder"), data.get("mode", "ro_mount")
     if secret_in(path):
         yield Statement(f"{name}.path", why="it contains a password, a token or a query; give a folder of a datastore")
     elif not re.fullmatch(_ASSET, path):
@@ -180,14 +180,16 @@ def outputs(name: str, value: Any) -> Iterator[Statement]:
     held = ""
     for label, given in value.items() if isinstance(value, Mapping) else ():
         for inner, text in given.items() if isinstance(given, Mapping) else ():
-            said = f"{name}.{label}.{inner} {text}"
+            setting = f"{name}.{label}.{inner} {text}"
             if inner == "path" and not held and re.fullmatch(_FOLDER, str(text)):
                 held = str(text)
-                yield Statement(said, "output", held)
+                yield Statement(setting, "output", held)
             elif inner == "path":
-                yield Statement(said, why="the run folder is in one folder of a datastore, which output names")
+                yield Statement(setting, why="the run folder is in one folder of a datastore, which output names")
             elif (inner, text) not in (("type", "uri_folder"), ("mode", "rw_mount")):
-                yield Statement(said, why="the run folder is a folder that is mounted, and no data asset is made of it")
+                yield Statement(
+                    setting, why="the run folder is a folder that is mounted, and no data asset is made of it"
+                )
 
 
 _READERS: Mapping[str, Reader] = {

@@ -72,19 +72,19 @@ class DeepspeedFile(NamedTuple):
 
 def deepspeed_file(command: Command) -> DeepspeedFile | None:
     """Return the file that a command names, if it names one; raise `RecipeError` if it is something else."""
-    name = next((name for name, option in command.program.options.items() if option.becomes == CONVERSION), "")
+    name = command.option_of(CONVERSION)
     if name not in command.settings:
         return None
-    option, typed = command.source(name), _decoded(str(command[name]))
+    option, typed = command.source(name), _decode(str(command[name]))
     file = Path(_TYPED) if typed else command.file(name)
     if not typed and file.is_dir():
-        file = _tuned(option, file)
+        file = _tuned_configuration(option, file)
     try:
-        said = typed or (json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None)
+        stated = typed or (json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None)
         # One of the autotuner's experiments holds the configuration that it tried.
-        said = said["ds_config"] if isinstance(said, dict) and isinstance(said.get("ds_config"), dict) else said
-        values = None if said is None else dict(_leaves(said))
-        found = DeepspeedFile(option, file.name, values)
+        if isinstance(stated, dict) and isinstance(stated.get("ds_config"), dict):
+            stated = stated["ds_config"]
+        found = DeepspeedFile(option, file.name, None if stated is None else dict(_leaves(stated)))
         # Read here for the first time, so that text in its place is a mistake of this option.
         int(found.stage)
         return found
@@ -92,32 +92,29 @@ def deepspeed_file(command: Command) -> DeepspeedFile | None:
         raise RecipeError(f"{option}: the file is not a DeepSpeed configuration: {error}.") from error
 
 
-def _decoded(text: str) -> dict[str, Any] | None:
+def _decode(text: str) -> dict[str, Any] | None:
     """Return the configuration in the text of an option, as DeepSpeed's autotuner writes it: JSON in base64; None if
     the text is the name of a file."""
     # A name with a dot or a slash is a file, also where it would decode.
     if not re.fullmatch(r"[\w-]{4,}={0,2}", text, re.ASCII):
         return None
     try:
-        said = json.loads(base64.urlsafe_b64decode(text).decode())
+        stated = json.loads(base64.urlsafe_b64decode(text).decode())
     except (binascii.Error, ValueError):
         return None
     # Each of the autotuner's experiments has the settings of the search beside its own.
-    return {key: value for key, value in said.items() if key != "autotuning"} if isinstance(said, dict) else None
+    return {key: value for key, value in stated.items() if key != "autotuning"} if isinstance(stated, dict) else None
 
 
 def tuned_command(folder: Path) -> Path | None:
-    """Return the command that DeepSpeed's autotuner found best, from its folder of results, which may lie in a folder
-    `results`; None if the folder is another one."""
-    places = [folder / TUNED_COMMAND, folder / "results" / TUNED_COMMAND]
-    return next((file for file in places if file.is_file()), None)
+    """Return the command that DeepSpeed's autotuner found best, from its folder of results; None in other folders."""
+    return _result(folder, TUNED_COMMAND)
 
 
-def _tuned(option: str, folder: Path) -> Path:
-    """Return the configuration that DeepSpeed's autotuner found best, from its folder of results, which may lie in a
-    folder `results`; raise `RecipeError` if the folder is another one, or the search has not ended."""
-    places = [folder / _TUNED, folder / "results" / _TUNED]
-    if found := next((file for file in places if file.is_file()), None):
+def _tuned_configuration(option: str, folder: Path) -> Path:
+    """Return the configuration that DeepSpeed's autotuner found best, from its folder of results; raise `RecipeError`
+    if the folder is another one, or the search has not ended."""
+    if found := _result(folder, _TUNED):
         return found
     raise RecipeError(
         f"{option}: {folder} is a folder without {_TUNED}, which DeepSpeed's autotuner writes when its search has "
@@ -125,7 +122,12 @@ def _tuned(option: str, folder: Path) -> Path:
     )
 
 
-def contradictions(command: Command) -> Iterator[str]:
+def _result(folder: Path, name: str) -> Path | None:
+    """Return a result of DeepSpeed's autotuner in its folder, or in the folder `results` there; None if it has none."""
+    return next((file for file in (folder / name, folder / "results" / name) if file.is_file()), None)
+
+
+def compare_with_command(command: Command) -> Iterator[str]:
     """Yield where the file contradicts the command."""
     file = deepspeed_file(command)
     if not file or not file.values:
@@ -149,7 +151,7 @@ def contradictions(command: Command) -> Iterator[str]:
             )
 
 
-def unread(command: Command) -> Iterator[tuple[str, str]]:
+def unread_keys(command: Command) -> Iterator[tuple[str, str]]:
     """Yield each key or section of the file that nothing here reads, and why."""
     file = deepspeed_file(command)
     values = (file.values if file else None) or {}
@@ -161,7 +163,7 @@ def unread(command: Command) -> Iterator[tuple[str, str]]:
             yield f"{file.name if file else ''}: {key}", _WHY.get(section, "no key of the recipe is like it")
 
 
-def missing(command: Command) -> Iterator[str]:
+def missing_file(command: Command) -> Iterator[str]:
     """Yield what is assumed about a file that is not here."""
     file = deepspeed_file(command)
     if file and file.values is None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import RecipeError
 from bertwright.translate.command import ASSUMED, PHASE, Command, Key
 from bertwright.translate.conversions import networks, phases, running, texts, trainer
-from bertwright.translate.deepspeed_file import contradictions, missing, unread
+from bertwright.translate.deepspeed_file import compare_with_command, missing_file, unread_keys
 
 Conversion = Callable[[Command, str], Iterator[Key]]
 MODULES = (phases, running, networks, texts, trainer)
@@ -53,31 +53,31 @@ class Draft:
         for key in _of_program(command):
             self._take(key, phase)
         # Defaults first, so that what the command sets wins where two options share a key.
-        for name, setting in sorted(command.settings.items(), key=lambda item: item[1].said):
+        for name, setting in sorted(command.settings.items(), key=lambda item: item[1].given):
             made = list(_keys(command, name))
             for key in made:
                 self._take(key, phase)
-            if setting.said:
+            if setting.given:
                 original = command.program.original(name)
                 names = tuple(dict.fromkeys(key.key for key in made))
-                self._tell(Account(setting.text, names, original.note if original else ""))
-        self._tell_uncounted(command, phase)
-        for remark in (*_remarks(command), *contradictions(command), *unseen_events(command)):
+                self._record(Account(setting.text, names, original.note if original else ""))
+        self._report_uncounted(command, phase)
+        for remark in (*_remarks(command), *compare_with_command(command), *unseen_events(command)):
             self.remark(remark)
-        for option, why in unread(command):
-            self._tell(Account(option, (), why))
-        self.open += [question for question in missing(command) if question not in self.open]
+        for option, why in unread_keys(command):
+            self._record(Account(option, (), why))
+        self.open += [question for question in missing_file(command) if question not in self.open]
         if command.program.phase == "training":
             self.phases.append(phase)
         elif phase:
             self.prepared.append(phase)
 
-    def _tell_uncounted(self, command: Command, phase: dict[str, Key]) -> None:
-        """Tell that the number of processes is not known, and which batch is missing for that reason."""
+    def _report_uncounted(self, command: Command, phase: dict[str, Key]) -> None:
+        """Report that the number of processes is not known, and which batch is missing for that reason."""
         if not (uncounted := command.launch.uncounted) or command.program.phase != "training":
             return
         unknown = "how many those are, only the machine knows"
-        self._tell(Account(uncounted.option, (), f"It starts {uncounted.starts}; {unknown}."))
+        self._record(Account(uncounted.option, (), f"It starts {uncounted.starts}; {unknown}."))
         # The Trainer counts the sequences of a pass, the others those of an update.
         passes = command.number("per_device_train_batch_size") * command.number("gradient_accumulation_steps", 1)
         one = int(command.number("train_batch_size", passes))
@@ -88,16 +88,16 @@ class Draft:
                 "processes, or add the number to the command and translate again."
             )
 
-    def tell_script(self, command: Command, passed: set[str]) -> None:
+    def account_for_script(self, command: Command, passed: set[str]) -> None:
         """Account for the arguments of a script that are not `passed` on to the commands it starts."""
         # Drop accounts of arguments that an earlier script did not use, but this one does.
         read = {setting.text for name, setting in command.settings.items() if name in passed}
         self.accounts = [account for account in self.accounts if account.option not in read]
         for name, setting in command.settings.items():
-            if setting.said and name not in passed:
+            if setting.given and name not in passed:
                 original = command.program.original(name)
                 note = original.note if original else ""
-                self._tell(Account(setting.text, (), note or "nothing that the script starts reads it"))
+                self._record(Account(setting.text, (), note or "nothing that the script starts reads it"))
         for remark in _remarks(command):
             self.remark(remark)
 
@@ -110,7 +110,7 @@ class Draft:
         """Return the value of a key outside the phases; None if it is not set."""
         return self.keys[key].value if key in self.keys else None
 
-    def _tell(self, account: Account) -> None:
+    def _record(self, account: Account) -> None:
         if account not in self.accounts:
             self.accounts.append(account)
 
@@ -170,15 +170,15 @@ def conversion(name: str) -> Conversion:
 
 
 def _remarks(command: Command) -> Iterator[str]:
-    said = {name for name, setting in command.settings.items() if setting.said}
+    given = {name for name, setting in command.settings.items() if setting.given}
     for remark in command.program.remarks:
-        fits = said >= set(remark.said) and not said & set(remark.unsaid)
+        fits = given >= set(remark.given) and not given & set(remark.not_given)
         fits = fits and all(command[name] == value for name, value in remark.equal.items())
         if fits and not any(command[name] == value for name, value in remark.other.items()):
-            yield remark.says
+            yield remark.text
 
 
-def merged(keys: Mapping[str, Any]) -> dict[str, Any]:
+def nest(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return dotted keys as nested tables; raise `RecipeError` if two of them exclude each other."""
     tree: dict[str, Any] = {}
     for dotted, value in keys.items():
@@ -192,18 +192,14 @@ def merged(keys: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-CONVERSION = "tensorboard"
-"""The conversion of the option that names the folder."""
-
-
 def unseen_events(command: Command) -> Iterator[str]:
     """Yield where TensorBoard looks for events in the job of a command that writes them to another folder."""
-    name = next((name for name, option in command.program.options.items() if option.becomes == CONVERSION), "")
+    name = command.option_of("tensorboard")
     written = str(command[name] or "")
     for service in command.launch.stated:
         known = written and service.shows and "$" not in written + service.shows
         if known and normpath(written) != normpath(service.shows):
             yield (
-                f"{service.said} is not the folder that events are written to, {written} ({command.source(name)}), so "
-                "TensorBoard shows nothing in the original. Here it shows the folder that the recipe writes to."
+                f"{service.setting} is not the folder that events are written to, {written} ({command.source(name)}), "
+                "so TensorBoard shows nothing in the original. Here it shows the folder that the recipe writes to."
             )

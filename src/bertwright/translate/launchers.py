@@ -1,14 +1,113 @@
-"""Interpreters and launchers in front of a program, and how many processes they start."""
+"""Interpreters and launchers in front of a program: their options, and how many processes they start where.
+
+`launchers.toml` lists the options of each. What a job file states about the machines is kept with them (`Statement`).
+"""
 
 from __future__ import annotations
 
+import difflib
+import tomllib
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.translate.launcher_table import SRUN, Launcher, dashed, launchers, plain
-from bertwright.translate.statement import Statement
+
+SRUN = "srun"
+"""The launcher whose options lines of a job (`#SBATCH`) also set."""
+
+
+class Launcher(Section):
+    """The options of one launcher, without leading dashes and with `-` written as `_`."""
+
+    table: str
+    """Its name in `launchers.toml`."""
+    names: tuple[str, ...]
+    ranks: tuple[str, ...] = ()
+    """Options that set the number of processes on all nodes together."""
+    processes: tuple[str, ...] = ()
+    """Options that set the number of processes per node."""
+    nodes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Options that list the devices of each node, such as node1:0,1@node2:0,1; each device gets a process."""
+    parts: tuple[str, ...] = ()
+    """Options that set the number of processes of a part of a node; only the machine knows how many parts it has."""
+    values: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    attached: bool = False
+    """Whether the value of a one-letter option may follow without a space: -N2."""
+    uncounted: str = ""
+    """What it starts if no number of processes is given, if that depends on the machine; empty: one process."""
+
+    def takes(self, option: str) -> int | None:
+        """Return how many words follow an option; None if there is no such option."""
+        if option in self.pairs:
+            return 2
+        if option in self.flags:
+            return 0
+        return 1 if any(option in group for group in (*self.counting, self.devices, self.parts, self.values)) else None
+
+    def split(self, word: str) -> tuple[str, str | None]:
+        """Split a word into an option, with its dashes, and the value that it contains; None if it contains none."""
+        option, equals, value = word.partition("=")
+        # Also with one dash, a known name is not a letter with its value: -np of mpirun.
+        long = word.startswith("--") or self.takes(plain(option)) is not None
+        if self.attached and not long and len(word) > 2 and self.takes(word[1]) == 1:
+            return word[:2], word[2:]
+        return option, value if equals else None
+
+    @property
+    def counting(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the options for the number of all processes, of those per node, and of nodes."""
+        return self.ranks, self.processes, self.nodes
+
+    def nearest(self, option: str) -> str:
+        """Return the option whose name is most like `option`, as the end of a sentence; a full stop if none is."""
+        groups = (*self.counting, self.devices, self.parts, self.values, self.pairs, self.flags)
+        near = difflib.get_close_matches(option, [name for group in groups for name in group], n=1)
+        return f"; did you mean {dashed(near[0])}?" if near else "."
+
+
+@cache
+def launchers() -> dict[str, Launcher]:
+    """Return every launcher by each of its names."""
+    table = tomllib.loads(resources.files(__package__).joinpath("launchers.toml").read_text(encoding="utf-8"))
+    every = [Launcher(table=name, **entry) for name, entry in table.items()]
+    return {name: launcher for launcher in every for name in launcher.names}
+
+
+def plain(option: str) -> str:
+    """Return the name of an option without dashes, as in the tables."""
+    return option.lstrip("-").replace("-", "_")
+
+
+def dashed(option: str) -> str:
+    """Return the name of an option with the dashes in front of it."""
+    return f"{'--' if len(option) > 1 else '-'}{option}"
+
+
+class Statement(NamedTuple):
+    """A setting of the machines outside of a command: as a key of a place, or with the reason why no place has it."""
+
+    setting: str
+    """The setting with its value."""
+    key: str = ""
+    """The key of the place; empty: none."""
+    value: Any = None
+    """The value of the key; None: the file has a placeholder for it, which the user has to replace."""
+    why: str = ""
+    """Why no place has the setting."""
+    shows: str = ""
+    """The folder whose events TensorBoard shows, if this sets it; empty: it does not."""
+
+    @property
+    def left(self) -> str:
+        """The setting and the reason why no place has it; empty if a key holds it."""
+        return "" if self.key else f"{self.setting}: {self.why}"
 
 
 class Uncounted(NamedTuple):
@@ -60,7 +159,7 @@ def strip_launchers(words: tuple[str, ...], job: tuple[str, ...] = ()) -> tuple[
 
 
 @dataclass
-class _Said:
+class _Options:
     """What the options of a launcher state."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -73,14 +172,14 @@ class _Said:
 def _strip(
     launcher: Launcher, name: str, words: tuple[str, ...], launch: Launch, job: tuple[str, ...]
 ) -> tuple[Launch, tuple[str, ...]]:
-    said = _Said()
-    _read_job(launcher, job, said)
+    options = _Options()
+    _read_job(launcher, job, options)
     # The launcher is `accelerate launch`, two words.
     at = 1 if words[:1] == ("launch",) and "accelerate" in launcher.names else 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
-        at = _read(launcher, name, words, at, said)
+        at = _read(launcher, name, words, at, options)
     ranks, processes, nodes = (
-        next((said.counts[option] for option in group[:1] if option in said.counts), None)
+        next((options.counts[option] for option in group[:1] if option in options.counts), None)
         for group in launcher.counting
     )
     if ranks:
@@ -89,14 +188,14 @@ def _strip(
     else:
         on_nodes, per_node = nodes or launch.nodes, processes or launch.processes
     rest = words[at + 1 :] if words[at : at + 1] == ("--",) else words[at:]
-    uncounted = _uncounted(launcher, name, said, launch)
+    uncounted = _uncounted(launcher, name, options, launch)
     # What srun starts runs within a Slurm job, whatever starts the processes on each node.
-    states = said.counts or said.machine or uncounted
+    states = options.counts or options.machine or uncounted
     by = launcher.table if launch.by != SRUN and states else launch.by
-    return Launch(on_nodes, per_node, by, (*launch.machine, *said.machine.items()), uncounted), rest
+    return Launch(on_nodes, per_node, by, (*launch.machine, *options.machine.items()), uncounted), rest
 
 
-def _read(launcher: Launcher, name: str, words: tuple[str, ...], at: int, said: _Said) -> int:
+def _read(launcher: Launcher, name: str, words: tuple[str, ...], at: int, options: _Options) -> int:
     """Read the option at a word; return the index of the word that follows it and its values."""
     option, held = launcher.split(words[at])
     known = plain(option)
@@ -112,34 +211,34 @@ def _read(launcher: Launcher, name: str, words: tuple[str, ...], at: int, said: 
     end = at + 1 + (following if held is None else 0)
     value = " ".join(words[at + 1 : end]) if held is None else held
     if group := next((group for group in launcher.counting if known in group), ()):
-        said.counts[group[0]] = _count(name, option, value)
+        options.counts[group[0]] = _count(name, option, value)
     elif known in launcher.devices and (listed := _devices(name, option, value)):
-        said.counts[launcher.nodes[0]], said.counts[launcher.processes[0]] = listed
+        options.counts[launcher.nodes[0]], options.counts[launcher.processes[0]] = listed
     elif known in launcher.parts:
-        said.in_parts = True
+        options.in_parts = True
     elif following:
-        said.machine[known] = value
+        options.machine[known] = value
     return end
 
 
-def _read_job(launcher: Launcher, words: tuple[str, ...], said: _Said) -> None:
+def _read_job(launcher: Launcher, words: tuple[str, ...], options: _Options) -> None:
     """Read the options of a job. There are many more than srun has; of the others, only the names are kept."""
     at = 0
     while at < len(words):
         option = plain(launcher.split(words[at])[0])
         if launcher.takes(option) is not None:
-            at = _read(launcher, "#SBATCH", words, at, said)
+            at = _read(launcher, "#SBATCH", words, at, options)
             continue
-        said.machine[option] = ""
+        options.machine[option] = ""
         alone = "=" in words[at] or words[at + 1 : at + 2] == () or words[at + 1].startswith("-")
         at += 1 if alone else 2
 
 
-def _uncounted(launcher: Launcher, name: str, said: _Said, launch: Launch) -> Uncounted | None:
+def _uncounted(launcher: Launcher, name: str, options: _Options, launch: Launch) -> Uncounted | None:
     counting = (*launcher.ranks, *launcher.processes)
     # Slurm starts one process on each node if only the nodes are counted.
-    enough = (*counting, *launcher.nodes) if launcher.table == SRUN and not said.in_parts else counting
-    if not said.counts.keys().isdisjoint(enough):
+    enough = (*counting, *launcher.nodes) if launcher.table == SRUN and not options.in_parts else counting
+    if not options.counts.keys().isdisjoint(enough):
         return None
     if not launcher.uncounted:
         return launch.uncounted

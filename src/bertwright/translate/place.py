@@ -9,9 +9,7 @@ from typing import Any
 from bertwright.core.dotted import texts
 from bertwright.translate.azure_job import AZUREML
 from bertwright.translate.command import Key
-from bertwright.translate.launcher_table import SRUN, dashed
-from bertwright.translate.launchers import Launch
-from bertwright.translate.statement import Statement
+from bertwright.translate.launchers import SRUN, Launch, Statement, dashed
 
 OF_SLURM = {
     "p": "partition",
@@ -41,14 +39,14 @@ _MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 def place_of(launch: Launch, gpus: bool, recipe: Mapping[str, Any]) -> dict[str, Key]:
     """Return the settings of a place that starts as many processes, on GPUs if `gpus`, and has the data that `recipe`
     reads; empty for a single process, and for a number that only the machine knows."""
-    if not _placed(launch):
+    if not _has_place(launch):
         return {}
     if launch.by == SRUN:
         counts = {"kind": "slurm", "nodes": launch.nodes, **_per_node(launch, gpus)}
     else:
         kind = "azureml" if launch.by == AZUREML else "torchrun"
         counts = {"kind": kind, "nodes": launch.nodes, "ranks": launch.processes}
-    keys = {name: Key(name, value) for name, value in counts.items()} | {key.key: key for key in _held(launch)}
+    keys = {name: Key(name, value) for name, value in counts.items()} | {key.key: key for key in _launcher_keys(launch)}
     if counts["kind"] == "torchrun" and launch.nodes > 1:
         keys |= {key.key: key for key in _rendezvous(launch)}
     return keys | (azure_keys(launch.stated, recipe) if launch.by == AZUREML else {})
@@ -57,13 +55,13 @@ def place_of(launch: Launch, gpus: bool, recipe: Mapping[str, Any]) -> dict[str,
 def open_keys(launch: Launch) -> dict[str, str]:
     """Return the keys that a place needs and nothing states, each with the form of its value."""
     rendezvous = open_rendezvous(launch)
-    machine = launch.by == AZUREML and _placed(launch) and needs_machine(launch.stated)
+    machine = launch.by == AZUREML and _has_place(launch) and needs_machine(launch.stated)
     return ({"rendezvous": rendezvous} if rendezvous else {}) | ({"compute": "CLUSTER"} if machine else {})
 
 
 def open_rendezvous(launch: Launch) -> str:
     """Return the form of the rendezvous that a place needs and no option states; empty if it needs none."""
-    meets = _placed(launch) and launch.by not in (SRUN, AZUREML) and launch.nodes > 1
+    meets = _has_place(launch) and launch.by not in (SRUN, AZUREML) and launch.nodes > 1
     return f"ADDRESS:{_port(launch)}" if meets and not [*_rendezvous(launch)] else ""
 
 
@@ -75,9 +73,9 @@ def unknown_address(launch: Launch) -> str:
 
 def _rendezvous(launch: Launch) -> Iterator[Key]:
     """Yield where several nodes meet, if the launcher is told an address."""
-    said = [pair for pair in launch.machine if pair[0] in MEETING]
-    why = ", ".join(_typed(launch, *pair) for pair in said)
-    given = {option: text for option, text in said if text and "$" not in text}
+    meeting = [pair for pair in launch.machine if pair[0] in MEETING]
+    why = ", ".join(_typed(launch, *pair) for pair in meeting)
+    given = {option: text for option, text in meeting if text and "$" not in text}
     if endpoint := given.get("rdzv_endpoint"):
         # The port that torchrun takes if none is given.
         yield Key("rendezvous", endpoint if ":" in endpoint else f"{endpoint}:29400", why)
@@ -89,20 +87,20 @@ def _port(launch: Launch) -> str:
     return next((text for option, text in launch.machine if option in PORT and "$" not in text), "29500")
 
 
-def unplaced(launch: Launch, recipe: Mapping[str, Any]) -> list[str]:
+def unplaced_settings(launch: Launch, recipe: Mapping[str, Any]) -> list[str]:
     """Return what no key of the place takes over: options of launchers, and what is stated outside of the command, each
     with the reason."""
-    held = {key.why for key in _held(launch)} if _placed(launch) else set()
+    held = {key.why for key in _launcher_keys(launch)} if _has_place(launch) else set()
     known = set() if launch.by == AZUREML else MEETING
     # The nodes of a torchrun place always meet by c10d.
     left = [pair for pair in launch.machine if pair[0] not in known and pair != ("rdzv_backend", "c10d")]
-    if launch.by == SRUN and _placed(launch):
+    if launch.by == SRUN and _has_place(launch):
         left = [pair for pair in left if _gpus(*pair) != _per_node(launch, gpus=True)["gpus"]]
     options = [" ".join(pair).rstrip() for pair in left if _typed(launch, *pair) not in held]
-    return [*options, *dict.fromkeys(unheld(launch.stated, recipe))]
+    return [*options, *dict.fromkeys(explain_unplaced(launch.stated, recipe))]
 
 
-def _placed(launch: Launch) -> bool:
+def _has_place(launch: Launch) -> bool:
     """Whether there is a place to start it at."""
     return not launch.uncounted and (launch.by in (SRUN, AZUREML) or launch.ranks != 1)
 
@@ -112,8 +110,8 @@ def _per_node(launch: Launch, gpus: bool) -> dict[str, int]:
     if not gpus:
         return {"ranks": launch.processes}
     # A single process may use several GPUs.
-    said = (number for pair in launch.machine if (number := _gpus(*pair)))
-    return {"gpus": next(said, 1) if launch.processes == 1 else launch.processes}
+    numbers = (number for pair in launch.machine if (number := _gpus(*pair)))
+    return {"gpus": next(numbers, 1) if launch.processes == 1 else launch.processes}
 
 
 def _gpus(option: str, text: str) -> int | None:
@@ -122,7 +120,7 @@ def _gpus(option: str, text: str) -> int | None:
     return _number(text.rpartition(":")[2]) if wanted else None
 
 
-def _held(launch: Launch) -> Iterator[Key]:
+def _launcher_keys(launch: Launch) -> Iterator[Key]:
     """Yield the keys that options of the launcher become, each with the option that it comes from."""
     names = {SRUN: OF_SLURM, AZUREML: {}}.get(launch.by, OF_TORCHRUN)
     for option, text in launch.machine:
@@ -159,7 +157,7 @@ _MACHINES = {"compute", "vm_size"}
 
 def azure_keys(stated: Sequence[Statement], recipe: Mapping[str, Any]) -> dict[str, Key]:
     """Return the keys of the place, each with the setting that it comes from; of several values the last one counts."""
-    keys = {each.key: Key(each.key, each.value, each.said) for each in stated if each.key and each.value is not None}
+    keys = {each.key: Key(each.key, each.value, each.setting) for each in stated if each.key and each.value is not None}
     if keys.pop("inputs", None):
         inputs: dict[str, dict[str, str]] = {}
         for label, data in (found for each in stated for found in _inputs(each, recipe)):
@@ -175,13 +173,13 @@ def needs_machine(stated: Sequence[Statement]) -> bool:
     return not any(each.key in _MACHINES and each.value is not None for each in stated)
 
 
-def unheld(stated: Sequence[Statement], recipe: Mapping[str, Any]) -> Iterator[str]:
+def explain_unplaced(stated: Sequence[Statement], recipe: Mapping[str, Any]) -> Iterator[str]:
     """Yield what no key of the place holds, with the reason."""
     for each in stated:
         if each.left:
             yield each.left
         elif each.key == "inputs" and not [*_inputs(each, recipe)]:
-            yield f"{each.said}: nothing in the recipe reads it"
+            yield f"{each.setting}: nothing in the recipe reads it"
 
 
 def _inputs(stated: Statement, recipe: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:

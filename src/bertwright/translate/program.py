@@ -47,10 +47,10 @@ class Start(Section):
 class Remark(Section):
     """A mistake or contradiction in a program, its scripts or its documentation."""
 
-    says: str
-    said: tuple[str, ...] = ()
+    text: str
+    given: tuple[str, ...] = ()
     """Options that must be given for the remark to apply."""
-    unsaid: tuple[str, ...] = ()
+    not_given: tuple[str, ...] = ()
     """Options that must not be given."""
     equal: dict[str, str | int | float | bool] = Field({})
     """Values that options must have."""

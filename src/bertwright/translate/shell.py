@@ -42,13 +42,13 @@ class ShellCommand(NamedTuple):
     """The folder that the command runs in, if that is stated outside the command."""
 
 
-def of_words(words: list[str]) -> list[ShellCommand]:
+def parse_words(words: list[str]) -> list[ShellCommand]:
     """Return the single command whose words a shell has already split."""
     own, rest = _split_assignments(words)
     return [ShellCommand(tuple(rest), own, 1)] if rest else []
 
 
-def of_script(text: str) -> list[ShellCommand]:
+def parse_script(text: str) -> list[ShellCommand]:
     """Return the commands of a script in order.
 
     `NAME=value` and `export NAME=value` set variables for later commands; `$NAME` and `${NAME:-default}` are replaced
@@ -61,7 +61,7 @@ def of_script(text: str) -> list[ShellCommand]:
     job = _job(text)
     for number, line in _lines(text):
         for words in _simple(line, number):
-            own, rest = _split_assignments(expanded(words, variables))
+            own, rest = _split_assignments(expand(words, variables))
             if rest and rest[0] == "export":
                 own |= _split_assignments(rest[1:])[0]
                 rest = []
@@ -105,7 +105,7 @@ def _simple(line: str, number: int) -> Iterator[list[str]]:
     if found := re.search(r"\$\(|`", line):
         raise RecipeError(f"line {number}: {found[0]} needs a shell, but no shell is run. Replace it by its output.")
     try:
-        lexer = shlex.shlex(marked(line), posix=True, punctuation_chars="();<>|&")
+        lexer = shlex.shlex(mark_variables(line), posix=True, punctuation_chars="();<>|&")
         # Comments are removed already, and inside a word # means itself.
         lexer.whitespace_split, lexer.commenters = True, ""
         tokens = list(lexer)
@@ -144,8 +144,8 @@ def _split_assignments(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return own, front + words
 
 
-def marked(line: str) -> str:
-    """Mark each $ of a line for `expanded`, which gets words without quotes."""
+def mark_variables(line: str) -> str:
+    """Mark each $ of a line for `expand`, which gets words without quotes."""
 
     def piece(found: re.Match[str]) -> str:
         text = found[0]
@@ -158,25 +158,25 @@ def marked(line: str) -> str:
     return _PIECES.sub(piece, line)
 
 
-def expanded(words: list[str], variables: Mapping[str, str]) -> list[str]:
+def expand(words: list[str], variables: Mapping[str, str]) -> list[str]:
     """Return the words of a marked line with their variables replaced, if they are known, and otherwise kept."""
     made: list[str] = []
     assigns = True
     for word in words:
         # Values of assignments are not split.
         assigns = assigns and (word == "export" or _ASSIGNMENT.fullmatch(word) is not None)
-        text = _replaced(word, variables, split=not assigns)
+        text = _replace_variables(word, variables, split=not assigns)
         parts = [part for part in text.split(_SPLIT) if part] if _SPLIT in text else [text]
         made += [part.replace(_LITERAL, "$") for part in parts]
     return made
 
 
-def _replaced(word: str, variables: Mapping[str, str], split: bool) -> str:
+def _replace_variables(word: str, variables: Mapping[str, str], split: bool) -> str:
     def value(found: re.Match[str]) -> str:
         text, default = variables.get(found[1] or found[2]), found[3]
         splits = split and found[0].startswith(_UNQUOTED_VARIABLE)
         if not text and default is not None:
-            text = _replaced(default, variables, split)
+            text = _replace_variables(default, variables, split)
         # An unquoted variable that is empty is no word; elsewhere, an empty one is left to the user to set.
         elif text == "" and splits and found[0] == word:
             text = " "

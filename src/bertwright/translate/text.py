@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bertwright.translate.command import Key
-from bertwright.translate.complete import UNSAID
+from bertwright.translate.complete import NOT_SET
 from bertwright.translate.place import open_keys
 from bertwright.translate.translation import Translation
 
@@ -61,12 +61,12 @@ def start_line(translation: Translation, recipe: str, place: str = "") -> str:
     out = f" --out {shlex.quote(translation.out)}" if translation.out and "$" not in translation.out else ""
     if values := translation.place:
         kind, *settings = values.items()
-        said = "".join(f" --set {key}={shlex.quote(_typed(value))}" for key, value in settings)
-        where = f" --place {shlex.quote(place)}" if place else said
+        arguments = "".join(f" --set {key}={shlex.quote(_typed(value))}" for key, value in settings)
+        where = f" --place {shlex.quote(place)}" if place else arguments
         return f"bertwright launch {kind[1]} {shlex.quote(recipe)}{where}{out}"
     steps = [phase["steps"].why for phase in translation.phases if "steps" in phase]
     # If no command gives a number of steps, none of them trains.
-    data_alone = steps and all(why.startswith(UNSAID) for why in steps)
+    data_alone = steps and all(why.startswith(NOT_SET) for why in steps)
     text = " corpus.source=TEXT" if translation.lacks_text else ""
     return f"bertwright run {shlex.quote(recipe)}{text}{out}{' --until examples' if data_alone else ''}"
 

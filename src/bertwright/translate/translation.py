@@ -16,16 +16,13 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.secrets import hidden_value, hidden_words
-from bertwright.translate.arguments import settings
-from bertwright.translate.azure_cli import unfollowed
-from bertwright.translate.azure_job import within
-from bertwright.translate.command import Command, Key
-from bertwright.translate.complete import complete
-from bertwright.translate.draft import OPEN_BATCH, OPEN_SOURCE, Account, Draft, merged
+from bertwright.translate.azure_job import combine, missing_job_file
+from bertwright.translate.command import Command, Key, parse_arguments
+from bertwright.translate.complete import complete, faults, questions
+from bertwright.translate.draft import OPEN_BATCH, OPEN_SOURCE, Account, Draft, nest
 from bertwright.translate.launchers import Launch, strip_launchers
-from bertwright.translate.place import open_keys, place_of, unplaced
+from bertwright.translate.place import open_keys, place_of, unplaced_settings
 from bertwright.translate.program import Start, called, programs
-from bertwright.translate.questions import faults, questions
 from bertwright.translate.shell import ShellCommand
 
 LEFT = {
@@ -61,8 +58,8 @@ class Translation:
     @property
     def recipe(self) -> dict[str, Any]:
         """The recipe as nested tables."""
-        values = merged({key.key: key.value for key in self.sections.values()})
-        phases = [merged({key.key: key.value for key in phase.values()}) for phase in self.phases]
+        values = nest({key.key: key.value for key in self.sections.values()})
+        phases = [nest({key.key: key.value for key in phase.values()}) for phase in self.phases]
         return {**values, "train": {"phases": phases, **values.get("train", {})}}
 
     @property
@@ -102,7 +99,7 @@ class Translation:
     @property
     def unplaced(self) -> list[str]:
         """What is set for the machines and is not part of the place, with the reason where one is known."""
-        return unplaced(self.launch, self.recipe)
+        return unplaced_settings(self.launch, self.recipe)
 
     def facts(self) -> dict[str, Any]:
         """Return everything besides the recipe, as JSON values."""
@@ -132,7 +129,7 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
         if not strict and (name in LEFT or _sets_up(shell.words, name)):
             # The words may contain passwords of logins and servers.
             left.append(f"line {shell.line}: {name or shell.words[0]}")
-            draft.open += filter(None, [unfollowed(shell)])
+            draft.open += filter(None, [missing_job_file(shell)])
             continue
         done.append(_typed(shell))
         hidden = hidden or done[-1] != _typed(given)
@@ -159,17 +156,17 @@ def translate(script: list[ShellCommand], strict: bool = True) -> Translation:
 def _commands(shell: ShellCommand, launch: Launch, draft: Draft) -> Iterator[Command]:
     """Yield the commands of known programs that a command resolves to, with its number of processes."""
     own, words = strip_launchers(shell.words, shell.job)
-    launch = within(own, launch)
+    launch = combine(own, launch)
     command = _known(shell, launch, words)
     if command.program.phase != "script":
         yield command
         return
     passed: set[str] = set()
     for start in command.program.starts:
-        started = started_by(start, command, shell, passed)
+        started = start_command(start, command, shell, passed)
         # Commands inherit the script's launcher unless they set the number of processes themselves.
         yield from _commands(started, launch, draft)
-    draft.tell_script(command, passed)
+    draft.account_for_script(command, passed)
 
 
 def _sets_up(words: tuple[str, ...], name: str) -> bool:
@@ -202,7 +199,7 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
         try:
             return Command(
                 program,
-                settings(program, words[1:], shell.variables, shell.folder),
+                parse_arguments(program, words[1:], shell.variables, shell.folder),
                 launch,
                 shlex.join(words),
                 shell.folder,
@@ -217,7 +214,7 @@ def _known(shell: ShellCommand, launch: Launch, words: tuple[str, ...]) -> Comma
 _VARIABLE = re.compile(r"\$(\w+)")
 
 
-def started_by(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
+def start_command(start: Start, script: Command, shell: ShellCommand, passed: set[str]) -> ShellCommand:
     """Return a command that a script starts, with the script's arguments filled in; add their names to `passed`."""
 
     def filled(text: str) -> str:

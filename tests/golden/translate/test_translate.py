@@ -15,8 +15,8 @@ from tests.rows import each_row
 from bertwright import Recipe
 from bertwright.launch.config import TARGETS
 from bertwright.model.bert.config import SIZES
-from bertwright.translate.azure_job import of_job
-from bertwright.translate.shell import of_script
+from bertwright.translate.azure_job import read_job
+from bertwright.translate.shell import parse_script
 from bertwright.translate.text import place_text, start_line, text, value_text
 from bertwright.translate.translation import Translation, translate
 
@@ -26,7 +26,7 @@ SCRIPTS = sorted([*HERE.glob("*.sh"), *HERE.glob("*.yml")])
 
 def translated(script: Path) -> Translation:
     text = script.read_text(encoding="utf-8")
-    return translate(of_job(text, HERE) if script.suffix == ".yml" else of_script(text), strict=False)
+    return translate(read_job(text, HERE) if script.suffix == ".yml" else parse_script(text), strict=False)
 
 
 @pytest.fixture

@@ -1,14 +1,22 @@
 """Job files of Azure ML: what is put in, how often commands are started, and what is refused."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.azure_job import AZUREML, of_job, within
-from bertwright.translate.launchers import Launch
-from bertwright.translate.statement import Statement
+from bertwright.translate.azure_job import (
+    AZUREML,
+    combine,
+    follow_submissions,
+    missing_job_file,
+    parse_submission,
+    read_job,
+)
+from bertwright.translate.launchers import Launch, Statement
+from bertwright.translate.shell import ShellCommand, parse_script
 from bertwright.translate.text import start_line, text
 from bertwright.translate.translation import Translation, translate
 
@@ -36,7 +44,7 @@ command: |
 
 
 def translated(job: str) -> Translation:
-    return translate(of_job(job), strict=False)
+    return translate(read_job(job), strict=False)
 
 
 def test_inputs_are_put_in_and_the_place_has_what_the_file_says_of_the_machine() -> None:
@@ -110,12 +118,12 @@ def test_a_command_that_is_merged_from_elsewhere_has_its_line() -> None:
     job = "base: &base\n  command: |\n    python run.py\njobs:\n  one:\n    <<: *base\n"
     with pytest.raises(RecipeError, match=r"line 3: run\.py is not a program"):
         translated(job)
-    assert len(of_job("x: &x\n  command: python run.py\n<<: *x\n")) == 1
+    assert len(read_job("x: &x\n  command: python run.py\n<<: *x\n")) == 1
 
 
 def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
     with pytest.raises(RecipeError) as caught:
-        of_job("environment_variables:\n  HF_TOKEN: planted: planted\n")
+        read_job("environment_variables:\n  HF_TOKEN: planted: planted\n")
     assert "planted" not in str(caught.value) and "line 2" in str(caught.value)
 
 
@@ -135,14 +143,14 @@ def test_a_command_says_its_processes_and_the_file_everything_else(
 ) -> None:
     stated = (Statement("code src"),)
     own, outer = replace(own, machine=(("own", "1"),)), replace(outer, machine=(("outer", "2"),), stated=stated)
-    made = within(own, outer)
+    made = combine(own, outer)
     assert (made.nodes, made.processes, made.by) == (nodes, processes, by)
     assert made.machine == (own.machine if own.by else outer.machine)
     assert made.stated == (stated if by == AZUREML or not own.by else ())
 
 
 def test_variables_of_the_file_are_set_before_those_of_the_command() -> None:
-    first, second = of_job("command: A=1 run.sh; run.sh\nenvironment_variables: {A: 0, B: x}\n")
+    first, second = read_job("command: A=1 run.sh; run.sh\nenvironment_variables: {A: 0, B: x}\n")
     assert (first.variables, second.variables) == ({"A": "1", "B": "x"}, {"A": "0", "B": "x"})
 
 
@@ -151,20 +159,20 @@ def test_variables_of_the_file_are_set_before_those_of_the_command() -> None:
     [("{type: mpi, process_count_per_instance: 4}", 4), ("{type: PyTorch}", 1), ("{process_count_per_instance: 2}", 2)],
 )
 def test_equal_processes_are_of_pytorch_or_mpi(distribution: str, processes: int) -> None:
-    (command,) = of_job(f"command: run.sh\ndistribution: {distribution}\nresources: {{instance_count: 3}}\n")
+    (command,) = read_job(f"command: run.sh\ndistribution: {distribution}\nresources: {{instance_count: 3}}\n")
     assert (command.launch.nodes, command.launch.processes) == (3, processes)
     for wrong in ("0", "-1", "true", "1.5", "two"):
         with pytest.raises(RecipeError, match="process_count_per_instance"):
-            of_job(f"command: run.sh\ndistribution: {{process_count_per_instance: {wrong}}}\n")
+            read_job(f"command: run.sh\ndistribution: {{process_count_per_instance: {wrong}}}\n")
 
 
 def test_what_the_file_says_of_the_machine_is_stated() -> None:
     resources = "{instance_type: Standard_X, shm_size: 8g}"
     job = f"command: run.sh\nexperiment_name: e\nlimits: {{timeout: 60}}\nresources: {resources}\n"
-    (command,) = of_job(job)
+    (command,) = read_job(job)
     said = {"vm_size": "Standard_X", "shm_size": "8g", "timeout": 60, "experiment": "e"}
     assert {each.key: each.value for each in command.launch.stated} == said
-    assert of_job("command: run.sh")[0].launch.stated == ()
+    assert read_job("command: run.sh")[0].launch.stated == ()
 
 
 def test_data_of_each_step_is_an_input_of_the_place_with_the_key_that_reads_it() -> None:
@@ -200,6 +208,79 @@ jobs:
 
 @each_row("style", ["|", ">"])
 def test_a_line_is_that_of_the_file(style: str) -> None:
-    (block,) = of_job(f"# first\ncommand: {style}\n  run.sh\n")
-    (plain,) = of_job("# first\n\ncommand: run.sh\n")
+    (block,) = read_job(f"# first\ncommand: {style}\n  run.sh\n")
+    (plain,) = read_job("# first\n\ncommand: run.sh\n")
     assert (block.line, plain.line) == (3, 3)
+
+
+SUBMITTED = (
+    "command: python run_pretraining.py --input_dir d --config_file c.json --output_dir o --do_train\n"
+    "compute: <name>\ncode: src\nresources: {instance_count: 2}\n"
+)
+
+
+def submitted(script: str, folder: Path) -> Translation:
+    return translate(follow_submissions(parse_script(script), folder), strict=False)
+
+
+@each_row(
+    ("words", "file"),
+    [
+        ("az ml job create --file job.yml", "job.yml"),
+        ("az ml job create -f job.yml --stream", "job.yml"),
+        ("az ml job create --web --file=job.yml -g group", "job.yml"),
+        ("az ml job create --name a", ""),
+        ("az ml environment create --file job.yml", None),
+        ("az login", None),
+        ("python job.yml", None),
+    ],
+)
+def test_only_a_job_that_is_created_has_a_job_file(words: str, file: str | None) -> None:
+    found = parse_submission(tuple(words.split()))
+    assert (found.file if found else None) == file
+
+
+def test_a_job_file_takes_the_place_of_the_command_that_submits_it(tmp_path: Path) -> None:
+    (tmp_path / "job.yml").write_text(SUBMITTED)
+    script = "cd guide\n\naz ml job create --file job.yml -g group --workspace-name berts --subscription $SUBSCRIPTION"
+    made = submitted(f"{script} --set compute=azureml:gpus resources.instance_count=4 resources.shm_size=8g", tmp_path)
+    assert made.left == ("line 1: cd",) and not made.open
+    assert made.place["workspace"] == {"resource_group": "group", "name": "berts"}
+    assert (made.place["compute"], made.place["nodes"], made.place["shm_size"]) == ("gpus", 4, "8g")
+    _, command = follow_submissions(parse_script(script), tmp_path)
+    assert command.line == 3 and command.folder == tmp_path / "src"
+
+
+def test_a_value_is_set_also_where_the_file_has_no_section(tmp_path: Path) -> None:
+    (tmp_path / "job.yml").write_text(SUBMITTED)
+    made = submitted("az ml job create -f job.yml --set limits.timeout=60 environment_variables.A=b=c", tmp_path)
+    assert made.place["timeout"] == 60 and made.place["environment"] == {"A": "b=c"}
+    assert "workspace" not in made.place
+
+
+@each_row(
+    ("line", "said"),
+    [
+        ("az ml job create --file none.yml", "line 2: az ml job create: there is no file none.yml here"),
+        ("az ml job create --stream", "line 2: az ml job create: it names no file (--file)"),
+    ],
+)
+def test_a_job_file_that_is_not_here_is_left_to_the_user(line: str, said: str, tmp_path: Path) -> None:
+    training = SUBMITTED.splitlines()[0].removeprefix("command: ")
+    made = submitted(f"{training}\n{line}\n", tmp_path)
+    assert made.open[0].startswith(said) and made.open[0].endswith("bertwright translate --script FILE.yml.")
+    assert made.left == ("line 2: az",)
+    with pytest.raises(RecipeError) as error:
+        submitted(f"\n{line}", tmp_path)
+    assert str(error.value).startswith(said), "nothing else is translated"
+    assert missing_job_file(ShellCommand(("az", "login"), {}, 1)) == ""
+
+
+def test_a_file_that_is_no_job_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+    for content, said in (("- a", "this is not a job file"), ("a: [", "this is not YAML")):
+        (tmp_path / "job.yml").write_text(content)
+        with pytest.raises(RecipeError, match=f"line 1: job.yml: {said}"):
+            follow_submissions(parse_script("az ml job create -f job.yml"), tmp_path)
+    (tmp_path / "job.yml").write_bytes(b"\xff")
+    with pytest.raises(RecipeError, match=r"line 1: job.yml: .*decode"):
+        follow_submissions(parse_script("az ml job create -f job.yml"), tmp_path)

@@ -6,8 +6,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.arguments import settings
-from bertwright.translate.command import PHASE, Command
+from bertwright.translate.command import PHASE, Command, parse_arguments
 from bertwright.translate.conversions.networks import network, vocabulary
 from bertwright.translate.conversions.phases import data
 from bertwright.translate.conversions.running import betas, device, instructions, log_every
@@ -23,7 +22,7 @@ def keys(conversion: Conversion, line: str, **types: Any) -> dict[str, Any]:
     names = [word.removeprefix("--") for word in words[::2]]
     options = {name: Option(type=types.get(name, "text")) for name in names}
     program = Program(title="it", scripts=("it.py",), explained=("it",), phase="training", options=options)
-    command = Command(program, settings(program, words, {}), Launch(), line)
+    command = Command(program, parse_arguments(program, words, {}), Launch(), line)
     return {key.key: key.value for key in conversion(command, names[0])}
 
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from bertwright.cli.app import app
 from bertwright.core.errors import RecipeError
-from bertwright.translate.azure_job import of_job
-from bertwright.translate.shell import of_script
+from bertwright.translate.azure_job import read_job
+from bertwright.translate.shell import parse_script
 from bertwright.translate.translation import Translation, translate
 
 COMMAND = (
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def beside(values: Any, command: str = COMMAND, ranks: int = 8) -> Translation:
     Path("ds.json").write_text(json.dumps(values))
-    return translate(of_script(f"torchrun --nproc_per_node {ranks} {command}"), strict=False)
+    return translate(parse_script(f"torchrun --nproc_per_node {ranks} {command}"), strict=False)
 
 
 def told(made: Translation) -> list[str]:
@@ -103,7 +103,7 @@ def test_without_a_number_of_steps_the_length_of_the_file_is_not_compared() -> N
 
 def translate_uncounted(values: Any) -> Translation:
     Path("ds.json").write_text(json.dumps(values))
-    return translate(of_script(f"deepspeed {COMMAND}"), strict=False)
+    return translate(parse_script(f"deepspeed {COMMAND}"), strict=False)
 
 
 def test_an_optimizer_or_a_schedule_of_the_file_is_named() -> None:
@@ -129,12 +129,12 @@ def test_keys_that_nothing_reads_are_listed_with_the_reason() -> None:
 def test_another_file_is_an_error(text: str) -> None:
     Path("ds.json").write_text(text)
     with pytest.raises(RecipeError, match="--deepspeed ds.json: the file is not a DeepSpeed configuration"):
-        translate(of_script(f"torchrun {COMMAND}"), strict=False)
+        translate(parse_script(f"torchrun {COMMAND}"), strict=False)
 
 
 @each_row(("name", "stage"), [("ds_config.json", "ZeRO stage 1, as in"), ("ds.json", "no ZeRO stage is")])
 def test_what_is_assumed_of_a_file_that_is_not_here_is_left_to_the_user(name: str, stage: str) -> None:
-    (question,) = translate(of_script(COMMAND.replace("ds.json", name)), strict=False).open
+    (question,) = translate(parse_script(COMMAND.replace("ds.json", name)), strict=False).open
     assert question.startswith(f"--deepspeed {name} is no file here: {stage}")
 
 
@@ -142,7 +142,7 @@ def test_the_file_of_a_job_is_in_the_folder_of_its_code(folder: Path) -> None:
     (folder / "guide" / "src").mkdir(parents=True)
     (folder / "guide" / "src" / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 64}')
     for code, wanted in (("code: src\n", 1), ("code: ./src\n", 1), ("", 0)):
-        made = translate(of_job(f"command: {COMMAND}\n{code}compute: gpus\n", folder / "guide"), strict=False)
+        made = translate(read_job(f"command: {COMMAND}\n{code}compute: gpus\n", folder / "guide"), strict=False)
         assert len(told(made)) == wanted and len(made.open) == 1 - wanted
 
 
@@ -177,14 +177,14 @@ def test_the_command_of_the_autotuner_holds_its_configuration() -> None:
         "zero_optimization": {"stage": 2, **{f"stage3_{number}": number for number in range(50)}},
         "autotuning": {"enabled": True},
     }
-    made = translate(of_script(tuned_command(values)), strict=False)
+    made = translate(parse_script(tuned_command(values)), strict=False)
     assert made.sections["train.engine"].value == {"kind": "deepspeed", "stage": 2} and made.launch.ranks == 16
     assert "train_micro_batch_size_per_gpu 46 (--per_device_train_batch_size 93)" in told(made)[0]
     assert "add train.phases.0.micro_batch=46 to the command" in told(made)[1]
     assert max(map(len, told(made))) < 400 and not any("autotuning" in account.option for account in made.accounts)
     assert made.open == (made.open[0],) and made.open[0].startswith("rendezvous")
     # What is no configuration is the name of a file, however long.
-    made = translate(of_script(f"torchrun --nproc_per_node 8 {COMMAND.replace('ds.json', 'x' * 24)}"), strict=False)
+    made = translate(parse_script(f"torchrun --nproc_per_node 8 {COMMAND.replace('ds.json', 'x' * 24)}"), strict=False)
     assert "no file here" in made.open[0]
 
 

@@ -6,11 +6,12 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.arguments import settings
-from bertwright.translate.command import Command
-from bertwright.translate.draft import Account, Draft, merged
+from bertwright.translate.azure_job import read_job
+from bertwright.translate.command import Command, parse_arguments
+from bertwright.translate.draft import Account, Draft, nest
 from bertwright.translate.launchers import Launch
 from bertwright.translate.program import Option, Program, Remark
+from bertwright.translate.translation import translate
 
 
 def command(line: str = "", phase: str = "training", recipe: dict[str, Any] | None = None, **keys: Any) -> Command:
@@ -18,7 +19,7 @@ def command(line: str = "", phase: str = "training", recipe: dict[str, Any] | No
     options = {"a": Option(type="int"), "b": Option(type="int", default=2), "out": Option()}
     values: dict[str, Any] = {"title": "it", "scripts": ("it.py",), "explained": (), "phase": phase}
     program = Program(**values, options=options, recipe=recipe or {}, **keys)
-    return Command(program, settings(program, tuple(line.split()), {}), Launch(), f"it.py {line}")
+    return Command(program, parse_arguments(program, tuple(line.split()), {}), Launch(), f"it.py {line}")
 
 
 def drafted(*commands: Command) -> Draft:
@@ -95,7 +96,7 @@ def test_every_option_that_was_given_has_one_account() -> None:
 def test_arguments_of_a_script_are_accounted_for_where_nothing_reads_them() -> None:
     draft = drafted(command("--a 1"))
     script = command("--a 1 --b 3 --out o", phase="data")
-    draft.tell_script(script, passed={"a", "out"})
+    draft.account_for_script(script, passed={"a", "out"})
     assert [account.option for account in draft.accounts] == ["--b 3"], "--a is told by what it is passed to"
     assert draft.accounts[0].note
 
@@ -104,11 +105,11 @@ def test_arguments_of_a_script_are_accounted_for_where_nothing_reads_them() -> N
     ("remark", "line", "fits"),
     [
         ({}, "", True),
-        ({"said": ("a",)}, "--a 1", True),
-        ({"said": ("a",)}, "--a 1 --b 1", True),
-        ({"said": ("a", "b")}, "--a 1", False),
-        ({"unsaid": ("a",)}, "--b 1", True),
-        ({"unsaid": ("a", "b")}, "--b 1", False),
+        ({"given": ("a",)}, "--a 1", True),
+        ({"given": ("a",)}, "--a 1 --b 1", True),
+        ({"given": ("a", "b")}, "--a 1", False),
+        ({"not_given": ("a",)}, "--b 1", True),
+        ({"not_given": ("a", "b")}, "--b 1", False),
         ({"equal": {"b": 2}}, "", True),
         ({"equal": {"b": 2, "a": 1}}, "--a 3", False),
         ({"other": {"b": 2}}, "", False),
@@ -116,14 +117,48 @@ def test_arguments_of_a_script_are_accounted_for_where_nothing_reads_them() -> N
     ],
 )
 def test_a_remark_has_conditions(remark: dict[str, Any], line: str, fits: bool) -> None:
-    given = command(line, remarks=(Remark(says="wrong there", **remark),))
+    given = command(line, remarks=(Remark(text="wrong there", **remark),))
     assert drafted(given, given).remarks == (["wrong there"] if fits else []), "and is made once"
     draft = Draft()
-    draft.tell_script(given, set())
+    draft.account_for_script(given, set())
     assert draft.remarks == (["wrong there"] if fits else [])
 
 
 def test_dotted_keys_are_tables_and_one_of_them_excludes_what_is_below_it() -> None:
-    assert merged({"a.b": 1, "a.c.d": 2, "e": [3]}) == {"a": {"b": 1, "c": {"d": 2}}, "e": [3]}
+    assert nest({"a.b": 1, "a.c.d": 2, "e": [3]}) == {"a": {"b": 1, "c": {"d": 2}}, "e": [3]}
     with pytest.raises(RecipeError, match=r"^a\.b\.c: b "):
-        merged({"a.b": 1, "a.b.c": 2})
+        nest({"a.b": 1, "a.b.c": 2})
+
+
+JOB = """\
+command: python pretrain_glue.py --output_dir o {option}
+compute: azureml:gpu-cluster
+services:
+  board: {{job_service_type: tensor_board, properties: {{logDir: {shown}}}}}
+"""
+
+
+def told(shown: str, option: str = "--tensorboard_log_dir logs/runs", job: str = JOB) -> list[str]:
+    made = translate(read_job(job.format(shown=shown, option=option)), strict=False)
+    return [remark for remark in made.remarks if "TensorBoard" in remark]
+
+
+def test_a_service_that_shows_another_folder_is_named_with_both() -> None:
+    (remark,) = told("outputs/runs/", "")
+    assert remark.startswith(
+        "services.board.logDir outputs/runs/ is not the folder that events are written to, /outputs/runs/ "
+        "(--tensorboard_log_dir left at its default), so TensorBoard shows nothing in the original."
+    )
+    new = JOB.replace("job_service_type", "type").replace("properties: {{logDir: {shown}}}", "log_dir: {shown}")
+    (remark,) = told("logs", job=new)
+    assert remark.startswith("services.board.log_dir logs is not") and "(--tensorboard_log_dir logs/runs)" in remark
+
+
+@each_row("shown", ["logs/runs", "logs/runs/", "./logs/runs", "$HOME/runs", "''"])
+def test_the_same_folder_and_one_that_only_the_job_knows_are_no_contradiction(shown: str) -> None:
+    assert told(shown) == []
+
+
+def test_folders_of_other_services_are_none_of_tensorboard() -> None:
+    assert told("other", job=JOB.replace("tensor_board", "jupyter_lab")) == []
+    assert told("other", '--tensorboard_log_dir "$LOGS"') == []

@@ -5,7 +5,7 @@ from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.translate.launchers import Launch, strip_launchers
-from bertwright.translate.shell import of_script, of_words
+from bertwright.translate.shell import parse_script, parse_words
 
 
 def test_variables_redirections_and_joined_lines() -> None:
@@ -15,27 +15,27 @@ def test_variables_redirections_and_joined_lines() -> None:
     BATCH=${1:-64}; A=1 run.sh \\
       --batch $BATCH --data ${DATA}/128 --rank $RANK < in > "out file" 2>&1 && tail --x ${NONE:-$DATA}
     """
-    first, second = of_script(script)
+    first, second = parse_script(script)
     assert first.words == ("run.sh", "--batch", "64", "--data", "/data/128", "--rank", "$RANK")
     assert first.variables == {"DATA": "/data", "OUT": "my out", "BATCH": "64", "A": "1"} and first.line == 4
     assert second.words == ("tail", "--x", "/data") and "A" not in second.variables
 
 
 def test_a_comment_ends_with_its_line_also_after_a_backslash() -> None:
-    (command,) = of_script("# phase 1 \\\npython run.py --a 1 \\\n  --b 2")
+    (command,) = parse_script("# phase 1 \\\npython run.py --a 1 \\\n  --b 2")
     assert (command.words, command.line) == (("python", "run.py", "--a", "1", "--b", "2"), 2)
 
 
 def test_what_is_quoted_is_no_comment_and_no_redirection() -> None:
     line = """run.sh --a "x # y" 'it # 2>z' --b "say \\" # 2<w" p#q \\# r 2>err # it's over"""
-    (command,) = of_script(line)
+    (command,) = parse_script(line)
     assert command.words == ("run.sh", "--a", "x # y", "it # 2>z", "--b", 'say " # 2<w', "p#q", "#", "r")
 
 
 def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
-    (command,) = of_words(["A=b c", "run.sh", "x;y", "$Z"])
+    (command,) = parse_words(["A=b c", "run.sh", "x;y", "$Z"])
     assert command.words == ("run.sh", "x;y", "$Z") and command.variables == {"A": "b c"}
-    assert of_words(["A=1"]) == []
+    assert parse_words(["A=1"]) == []
 
 
 @each_row(
@@ -49,7 +49,7 @@ def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
     ],
 )
 def test_variables_may_follow_what_starts_the_program(line: str, words: str, variables: dict[str, str]) -> None:
-    (command,) = of_words(line.split())
+    (command,) = parse_words(line.split())
     assert command.words == tuple(words.split()) and command.variables == variables
 
 
@@ -63,7 +63,7 @@ def test_variables_may_follow_what_starts_the_program(line: str, words: str, var
 )
 def test_what_only_a_shell_can_know_is_refused(line: str, said: str) -> None:
     with pytest.raises(RecipeError) as error:
-        of_script(line)
+        parse_script(line)
     assert str(error.value).startswith(said)
 
 
@@ -189,11 +189,11 @@ def test_a_number_of_processes_is_a_whole_one_above_0(count: str) -> None:
 
 @each_row("end", [";", "&&", "||", "|", "|&", "&"])
 def test_commands_end_at_an_operator(end: str) -> None:
-    assert [command.words for command in of_script(f"a 1 {end} b 2")] == [("a", "1"), ("b", "2")]
+    assert [command.words for command in parse_script(f"a 1 {end} b 2")] == [("a", "1"), ("b", "2")]
 
 
 def test_lines_are_counted_where_they_begin() -> None:
-    commands = of_script("a\n\nb \\\n  c \\\n  d\ne; f\ng \\")
+    commands = parse_script("a\n\nb \\\n  c \\\n  d\ne; f\ng \\")
     assert [(command.words, command.line) for command in commands] == [
         (("a",), 1), (("b", "c", "d"), 3), (("e",), 6), (("f",), 6), (("g",), 7)
     ]  # fmt: skip
@@ -212,7 +212,7 @@ module load cuda
 
 
 def started(line: str) -> Launch:
-    command = of_script(JOB + line)[-1]
+    command = parse_script(JOB + line)[-1]
     launch, words = strip_launchers(command.words, command.job)
     assert words == ("x.py",)
     return launch
@@ -250,6 +250,34 @@ def test_a_command_that_srun_does_not_start_is_alone_in_its_job() -> None:
 )
 def test_mistakes_in_the_lines_of_a_job_are_told(line: str, said: str) -> None:
     with pytest.raises(RecipeError) as error:
-        (command,) = of_script(f"#SBATCH {line}\nsrun x.py")
+        (command,) = parse_script(f"#SBATCH {line}\nsrun x.py")
         strip_launchers(command.words, command.job)
     assert str(error.value).startswith(said)
+
+
+@each_row(
+    ("typed", "words"),
+    [
+        ("$OPTS", ("--a", "b", "c", "--d")),
+        ("${OPTS} x", ("--a", "b", "c", "--d", "x")),
+        ('"$OPTS"', (" --a b\tc --d ",)),
+        ("--x=$OPTS.z", ("--x=", "--a", "b", "c", "--d", ".z")),
+        ('--x="$TWO" $TWO', ("--x=a b", "a", "b")),
+        ("$TWO$TWO", ("a", "ba", "b")),
+        ('\'$TWO\' \\$TWO "\\$TWO" "\\\\$TWO"', ("$TWO", "$TWO", "$TWO", "\\a b")),
+        ('${NONE:-$TWO} "${NONE:-$TWO}"', ("a", "b", "a b")),
+        ('$EMPTY x "" --y=$EMPTY', ("x", "", "--y=$EMPTY")),
+        ("$NONE ${NONE}", ("$NONE", "${NONE}")),
+    ],
+)
+def test_unquoted_variables_are_split_into_words_as_by_a_shell(typed: str, words: tuple[str, ...]) -> None:
+    script = "OPTS=' --a b\tc --d '\nTWO='a b'\nEMPTY=\n"
+    (command,) = parse_script(f"{script}run.sh {typed}")
+    assert command.words == ("run.sh", *words)
+
+
+def test_values_of_assignments_are_not_split() -> None:
+    script = "TWO='a b'\nA=$TWO\nexport B=$TWO C=x\nD=$TWO run.sh E=$TWO"
+    (command,) = parse_script(script)
+    assert command.variables == {"TWO": "a b", "A": "a b", "B": "a b", "C": "x", "D": "a b"}
+    assert command.words == ("run.sh", "E=a", "b")

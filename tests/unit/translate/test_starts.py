@@ -4,12 +4,11 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.translate.arguments import settings
-from bertwright.translate.command import Command
+from bertwright.translate.command import Command, parse_arguments
 from bertwright.translate.launchers import Launch
 from bertwright.translate.program import Option, Program, Start
 from bertwright.translate.shell import ShellCommand
-from bertwright.translate.translation import started_by
+from bertwright.translate.translation import start_command
 
 OPTIONS = {
     "n": Option(type="int", default=8),
@@ -30,9 +29,9 @@ def started(line: str, start: dict[str, Any], **variables: str) -> tuple[ShellCo
     )
     words = tuple(line.split())
     shell = ShellCommand(("scripts/run.sh", *words), variables, 7)
-    command = Command(script, settings(script, words, variables), Launch(), " ".join(shell.words))
+    command = Command(script, parse_arguments(script, words, variables), Launch(), " ".join(shell.words))
     passed: set[str] = set()
-    return started_by(Start(**start), command, shell, passed), passed
+    return start_command(Start(**start), command, shell, passed), passed
 
 
 def words(line: str, *command: str, **variables: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.optim.schedule import Schedule, learning_rate
 from bertwright.recipe import Recipe
 from bertwright.translate.program import programs
-from bertwright.translate.shell import of_words
+from bertwright.translate.shell import parse_words
 from bertwright.translate.text import text
 from bertwright.translate.translation import Translation, translate
 
@@ -23,7 +23,7 @@ MLM = "run_mlm.py --model_type bert --tokenizer_name bert-base-cased --train_fil
 
 
 def translated(line: str) -> Translation:
-    return translate(of_words(line.split()))
+    return translate(parse_words(line.split()))
 
 
 def values(line: str) -> dict[str, Any]:

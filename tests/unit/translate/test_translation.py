@@ -11,7 +11,7 @@ from bertwright.launch.config import load_place
 from bertwright.recipe import Recipe
 from bertwright.translate.draft import conversion
 from bertwright.translate.program import Program, programs
-from bertwright.translate.shell import of_script, of_words
+from bertwright.translate.shell import parse_script, parse_words
 from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import Translation, translate, without_secrets
 
@@ -19,7 +19,7 @@ NEEDED = "--input_dir d --config_file c.json --output_dir o --do_train"
 
 
 def translated(line: str) -> Translation:
-    return translate(of_words(line.split()))
+    return translate(parse_words(line.split()))
 
 
 @each_row("name", programs())
@@ -31,7 +31,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
         assert not becomes or callable(conversion(becomes))
     names = {name for place in (*program.positions, program.several) for name in place.split()} | {*program.variables}
     for remark in program.remarks:
-        names |= {*remark.said, *remark.unsaid, *remark.equal, *remark.other}
+        names |= {*remark.given, *remark.not_given, *remark.equal, *remark.other}
     assert names <= set(program.options)
 
 
@@ -138,7 +138,7 @@ def test_phase_2_alone_says_what_it_lacks_and_after_phase_1_it_is_a_phase_of_the
     phase = f"python run_pretraining.py {NEEDED}"
     alone = translated(f"{phase} --phase2 --resume_from_checkpoint")
     assert len(alone.open) == 1 and "train.init_from" in alone.open[0]
-    both = translate(of_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --seed 7"), strict=False)
+    both = translate(parse_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --seed 7"), strict=False)
     assert not both.open and [p["length"].value for p in both.phases] == [128, 512]
     assert any("--seed 7 contradicts" in remark for remark in both.remarks)
 
@@ -206,7 +206,7 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
     parallel = translated(f"mpirun -n 4 {line}")
     assert start_line(parallel, "r.toml") == "bertwright launch torchrun r.toml --set nodes=1 --set ranks=4 --out o"
     assert start_line(parallel, "r.toml", "p.toml") == "bertwright launch torchrun r.toml --place p.toml --out o"
-    data = translate(of_script("python bertPrep.py --action sharding --dataset wikicorpus_en"), strict=False)
+    data = translate(parse_script("python bertPrep.py --action sharding --dataset wikicorpus_en"), strict=False)
     assert start_line(data, "r.toml") == "bertwright run r.toml --until examples"
 
 
@@ -214,7 +214,7 @@ def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_traine
     ("dump", "language"), [("huwiki-latest-pages.xml.bz2", "hu"), ("/d/be_x_oldwiki-20260101.xml.bz2", "be-x-old")]
 )
 def test_the_language_is_that_of_the_dumps_database(dump: str, language: str) -> None:
-    data = translate(of_words(["python", "WikiExtractor.py", dump]), strict=False)
+    data = translate(parse_words(["python", "WikiExtractor.py", dump]), strict=False)
     assert data.sections["corpus.language"].value == language
 
 
@@ -271,7 +271,7 @@ def test_a_command_of_any_program_is_translated_or_refused(name: str, every: boo
         words += [f"--{option}", *([known.choices[0] if known.choices else example] if example else [])]
     places = [place for place in program.positions if any(program.options[n].required for n in place.split())]
     variables = {option: "x" for option in program.unnamed if program.options[option].required}
-    (command,) = of_words([*words, *("x" for _ in places)])
+    (command,) = parse_words([*words, *("x" for _ in places)])
     try:
         translation = translate([command._replace(variables=variables)])
     except RecipeError:
@@ -319,7 +319,7 @@ def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
         -genv AWS_SECRET S3cret8 -env DB_PASSWORD S3cret9 -env MY_KEY=S3cret10 -genv OMP_NUM_THREADS 4 \\
         python run_pretraining.py {NEEDED} --input_dir=$INPUT
     """
-    translation = translate(of_script(script), strict=False)
+    translation = translate(parse_script(script), strict=False)
     assert translation.left == ("line 2: az", "line 3: wget") and translation.launch.ranks == 2
     assert dict(translation.launch.machine)["genv"] == "OMP_NUM_THREADS 4"
     assert "S3cret" not in text(translation) + place_text(translation) + json.dumps(translation.facts())
@@ -330,7 +330,7 @@ def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
 
 def test_an_option_whose_key_another_replaced_has_no_effect_and_says_why() -> None:
     phase = f"python run_pretraining.py {NEEDED}"
-    both = translate(of_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --init_checkpoint w"), strict=False)
+    both = translate(parse_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --init_checkpoint w"), strict=False)
     (account,) = [account for account in both.accounts if account.option.startswith("--init_checkpoint")]
     assert account.keys == () and account.note == "a phase goes on from the one before it"
 
@@ -365,7 +365,7 @@ def test_a_variable_that_is_given_as_itself_is_left_to_whoever_runs_it() -> None
 def test_every_shard_of_several_commands_is_in_the_corpus() -> None:
     line = "python create_pretraining_data.py --output_file=tf --vocab_file=v.txt --input_file="
     script = f"{line}shard_0.txt\n{line}shard_1.txt,shard_2.txt\n{line}shard_0.txt"
-    translation = translate(of_script(script), strict=False)
+    translation = translate(parse_script(script), strict=False)
     assert translation.sections["corpus.source"].value == [
         {"path": f"shard_{number}.txt", "lines": "sentences"} for number in range(3)
     ]
@@ -411,18 +411,18 @@ def test_a_batch_without_sequences_is_refused_by_its_option(line: str, said: str
 def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:
     for script in ("", "cd x\nrm -r y; curl z; pip install a\nconda activate b; build.sh"):
         with pytest.raises(RecipeError, match="no command"):
-            translate(of_script(script), strict=False)
+            translate(parse_script(script), strict=False)
     with pytest.raises(RecipeError, match="line 1: cd"):
-        translate(of_script("cd x"))  # alone, it may be a mistake
+        translate(parse_script("cd x"))  # alone, it may be a mistake
 
 
 def test_files_that_set_up_the_environment_are_left() -> None:
     lines = ["source venv/bin/activate", ". /opt/setvars.sh", ".", "conda activate a", "module load b", "ml c"]
-    translation = translate(of_script("\n".join([*lines, f"python run_pretraining.py {NEEDED}"])), strict=False)
+    translation = translate(parse_script("\n".join([*lines, f"python run_pretraining.py {NEEDED}"])), strict=False)
     names = ("activate", "setvars.sh", ".", "conda", "module", "ml")
     assert translation.left == tuple(f"line {number}: {name}" for number, name in enumerate(names, 1))
     script = "source run_pretraining.sh 4096 6e-3 fp16 8 0.2843 7038 200 false true true 64"
-    assert translate(of_script(script), strict=False).phases[0]["batch"].value == 8 * 4096
+    assert translate(parse_script(script), strict=False).phases[0]["batch"].value == 8 * 4096
     with pytest.raises(RecipeError, match="line 1: venv/bin/activate is not a program"):
         translated("source venv/bin/activate")
 
@@ -483,16 +483,16 @@ def test_a_module_is_the_program_of_that_name(program: str) -> None:
 
 def test_options_in_a_variable_are_options() -> None:
     script = f"OPTS='--fp16 --seed 7'\npython run_pretraining.py {NEEDED} $OPTS\n"
-    sections = translate(of_script(script), strict=False).sections
+    sections = translate(parse_script(script), strict=False).sections
     assert sections["train.seed"].value == 7 and "fp16" in str(sections["train.precision"].value)
 
 
 def test_secret_variables_are_hidden_and_others_stay() -> None:
-    (command,) = of_words(["HF_TOKEN=planted", "DATA=/data", "run.sh", "--password", "planted", "--seed", "1"])
+    (command,) = parse_words(["HF_TOKEN=planted", "DATA=/data", "run.sh", "--password", "planted", "--seed", "1"])
     found = without_secrets(command)
     assert "planted" not in repr(found) and found.variables["DATA"] == "/data" and found.words[-2:] == ("--seed", "1")
     assert without_secrets(found) == found
     for words in (["srun", "--export=ALL,HF_TOKEN=planted,A=b,c"], ["srun", "--export", "ALL,HF_TOKEN=planted,A=b,c"]):
-        (command,) = of_words(words)
+        (command,) = parse_words(words)
         found = without_secrets(command)
         assert "planted" not in repr(found) and found.words[-1].endswith(",A=b,c")

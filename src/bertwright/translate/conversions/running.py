@@ -31,7 +31,7 @@ def loss_scale(command: Command, name: str) -> Iterator[Key]:
     """The initial loss scale of fp16; no key if the command sets another precision or leaves the scale at its default,
     which the switch for fp16 names."""
     switch = next((switch for switch in ("fp16", "amp") if command[switch]), "")
-    if switch and command.settings[name].said:
+    if switch and command.settings[name].given:
         yield from precision(command, switch)
 
 

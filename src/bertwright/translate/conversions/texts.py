@@ -46,7 +46,7 @@ def splitter(command: Command, name: str) -> Iterator[Key]:
     """A program that splits sentences, with its options."""
     words = [
         "quntoken",
-        *(word for setting in command.settings.values() if setting.said for word in setting.text.split()),
+        *(word for setting in command.settings.values() if setting.given for word in setting.text.split()),
     ]
     yield Key("corpus.split.command", words, command.text)
 
@@ -102,8 +102,8 @@ def saved_dataset(command: Command, name: str) -> Iterator[Key]:
     """A data set of the hub, saved as a folder."""
     names = [str(command[each]) for each in (name, "dataset_config_name") if command[each]]
     where = f"downloads/{'-'.join(each.rpartition('/')[2] for each in names)}"
-    said = ", ".join(json.dumps(each) for each in names)
-    why = f"{command.source(name)}; datasets.load_dataset({said}).save_to_disk({json.dumps(where)})"
+    arguments = ", ".join(json.dumps(each) for each in names)
+    why = f"{command.source(name)}; datasets.load_dataset({arguments}).save_to_disk({json.dumps(where)})"
     yield Key("corpus.source", {"path": f"{where}/train", "format": "datasets"}, why)
 
 

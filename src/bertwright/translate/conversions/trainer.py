@@ -26,7 +26,7 @@ _MOST_BYTES = 2**30
 
 def refused(command: Command, name: str) -> Iterator[Key]:
     """No key: what the option does is not available, and without it the training would be another one."""
-    if command.settings[name].said and command[name] not in (0, 0.0, False, "", "None"):
+    if command.settings[name].given and command[name] not in (0, 0.0, False, "", "None"):
         original = command.program.original(name)
         raise RecipeError(f"{command.source(name)} has no counterpart: {original.note if original else ''}")
     yield from ()
@@ -67,7 +67,7 @@ def _decays_as_here(keys: dict[str, Any]) -> bool:
 
 def scheduler_keys(command: Command, name: str) -> Iterator[Key]:
     """The keys of the schedule, which `trainer_schedule` reads."""
-    if command.settings[name].said:
+    if command.settings[name].given:
         yield from trainer_schedule(command, "lr_scheduler_type")
 
 
@@ -88,7 +88,7 @@ def interval(command: Command, name: str) -> Iterator[Key]:
     given = next(
         (str(command[each]) for each in strategies if command[each]), "no" if name == "eval_steps" else "steps"
     )
-    if not command.settings[name].said or given != "steps":
+    if not command.settings[name].given or given != "steps":
         return
     steps, most = command.number(name), command.number("max_steps")
     if 0 < steps < 1 and most <= 0:

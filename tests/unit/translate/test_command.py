@@ -6,7 +6,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
-from bertwright.translate.arguments import settings
+from bertwright.translate.command import parse_arguments
 from bertwright.translate.program import Option, Program
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -32,8 +32,8 @@ def program(**keys: Any) -> Program:
 
 def values(line: str, variables: dict[str, str] | None = None, **keys: Any) -> dict[str, Any]:
     """The options that a command sets, with their values."""
-    found = settings(program(**keys), tuple(line.split()), variables or {})
-    return {name: setting.value for name, setting in found.items() if setting.said}
+    found = parse_arguments(program(**keys), tuple(line.split()), variables or {})
+    return {name: setting.value for name, setting in found.items() if setting.given}
 
 
 def refused(line: str, variables: dict[str, str] | None = None, **keys: Any) -> str:
@@ -67,16 +67,16 @@ def test_options_have_the_values_that_were_typed(line: str, wanted: dict[str, An
 
 
 def test_what_is_not_given_has_the_default_of_the_program_if_there_is_one() -> None:
-    found = settings(program(), ("--rate", "1"), {})
-    assert {name: setting.value for name, setting in found.items() if not setting.said} == {
+    found = parse_arguments(program(), ("--rate", "1"), {})
+    assert {name: setting.value for name, setting in found.items() if not setting.given} == {
         "batch": 8,
         "do_train": False,
     }
-    assert settings(program(), ("--batch", "9"), {})["batch"].said
+    assert parse_arguments(program(), ("--batch", "9"), {})["batch"].given
 
 
 def test_what_was_typed_is_kept_for_comments() -> None:
-    found = settings(program(), ("--batch", "08", "--rate=1e-3", "--fp16"), {})
+    found = parse_arguments(program(), ("--batch", "08", "--rate=1e-3", "--fp16"), {})
     assert [(found[name].text, found[name].typed) for name in ("batch", "rate", "fp16")] == [
         ("--batch 08", "08"),
         ("--rate=1e-3", "1e-3"),
