@@ -261,7 +261,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield ["check", *with_sources(rest[1:2])]
     elif verb == "launch" and rest[0] == "upload":
         provide(Path(rest[1]), request)
-        # Real storage: tests/unit/test_upload.py.
+        # Real storage: tests/unit/transfer/test_upload.py.
         yield [verb, *(f"file://{workplace}/{word.partition('://')[2]}" if "://" in word else word for word in rest)]
     elif verb == "launch":
         if "mine.toml" in rest:

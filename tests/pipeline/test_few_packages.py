@@ -86,7 +86,7 @@ def test_a_prepared_run_is_trained_with_few_packages(
         "optim.muon",
         "train.engine.ddp",
         "train.engine.fsdp",
-        "train.mirror.mirror",
+        "transfer.mirror",
         "train.averaging.ema",
     }
     assert not {f"bertwright.{name}" for name in others} & of_stage

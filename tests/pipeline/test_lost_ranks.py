@@ -205,7 +205,7 @@ def compile_anew(cache: Path) -> None:
 
 def slow_mirror(seconds: float = 5) -> None:
     """Make each restore from a mirror and each copy to it take longer than the others wait for a rank."""
-    from bertwright.train.mirror import mirror, restore
+    from bertwright.transfer import mirror, restore
 
     def slow(work: Callable[..., None]) -> Callable[..., None]:
         def later(*arguments: object) -> None:

@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "page": {"core"},
     "tasks": {"core", "corpus", "examples", "model", "page", "vocab"},
     "optim": {"core"},
-    "train": {"core", "examples", "model", "optim", "tasks"},
+    "transfer": {"core"},
+    "train": {"core", "examples", "model", "optim", "tasks", "transfer"},
     "evaluate": {"core", "model", "vocab", "tasks"},
     "export": {"core", "model", "vocab", "examples", "page", "tasks"},
     "report": {"core", "page", "tasks", "vocab"},
@@ -58,6 +59,7 @@ MAY_IMPORT = {
         "plan",
         "recipe",
         "tasks",
+        "transfer",
     },
     "trial": {"core", "corpus", "train", "recipe", "estimate", "check", "pipeline"},
     "cli": {
@@ -81,6 +83,7 @@ MAY_IMPORT = {
         "scale",
         "explain",
         "shipped",
+        "transfer",
         "translate",
     },
 }

@@ -34,10 +34,11 @@ def upload(
     as_json: Json = False,
 ) -> None:
     """Copy the finished parts of a run to remote storage; run it again to send what is missing there."""
-    from bertwright.pipeline.upload import upload as send
+    from bertwright.pipeline.parts import finished_parts
+    from bertwright.transfer.upload import upload as send
 
     with Terminal() as log:
-        sent = send(run, url, parts or [], log, verify)
+        sent = send(finished_parts(run, parts or [], log), url, log, verify)
     if as_json:
         print(json_line(asdict(sent)))
     else:

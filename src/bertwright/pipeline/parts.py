@@ -1,47 +1,20 @@
-"""The finished parts of a run folder, for copying to another place."""
+"""Finds the finished parts of a run folder, for copying to another place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.log import Log
+from bertwright.core.log import SILENT, Log
 from bertwright.core.validation_messages import nearest
 from bertwright.pipeline.lineage import command_in
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.monitor.metrics import rows_until
-from bertwright.train.settings.identity import CHECKPOINTS
 from bertwright.train.state import State, best_of, state_of
-
-ROWS = "metrics.jsonl"
-REPORT = ("report.html", "summary.json")
-PARTS = ("corpus", "vocab", "examples", CHECKPOINTS, "train", "evaluate", "export", "report")
-"""In copying order: parts come after the parts they were made from."""
-_STEPS = f"train/{CHECKPOINTS}/"
-STAGES = tuple(name for name in PARTS if name not in (CHECKPOINTS, "report"))
-
-
-@dataclass(frozen=True)
-class Part:
-    """An artifact and its place in the run folder."""
-
-    artifact: Artifact
-    place: str
-    beside: dict[str, bytes] = field(default_factory=dict)
-    """Contents of additional files that are copied with it, by name."""
-
-    @property
-    def is_checkpoint(self) -> bool:
-        """Whether this is a checkpoint of a training."""
-        return self.place.startswith(_STEPS)
-
-    @property
-    def bytes(self) -> int:
-        """Total size of the artifact's files."""
-        return sum(int(entry["size"]) for entry in self.artifact.manifest["files"].values())
+from bertwright.transfer.parts import CHECKPOINTS, PARTS, REPORT, ROWS, STEPS, Part, RunParts
 
 
 def check_parts(parts: Sequence[str]) -> None:
@@ -52,10 +25,11 @@ def check_parts(parts: Sequence[str]) -> None:
             raise RecipeError(f"a run has no part {name!r}; {hint}")
 
 
-def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
-    """The artifacts of `parts`, or all finished ones if `parts` is empty; of checkpoints, the newest and the best.
+def finished_parts(run: Path, parts: Sequence[str], log: Log) -> RunParts:
+    """The artifacts of `parts` (of `PARTS`), or all finished ones if `parts` is empty; of checkpoints, the newest and
+    the best.
 
-    Raises `ArtifactError` if a named part is not finished, or if none is. Parts that are left out are logged.
+    Raises `ArtifactError` if a named part is not finished, or if none is. Unfinished parts are logged.
     """
     check_parts(parts)
     found, missing = list[Part](), list[str]()
@@ -75,23 +49,23 @@ def finished_parts(run: Path, parts: Sequence[str], log: Log) -> list[Part]:
         raise ArtifactError(f"{run} has no finished stage to copy. Give a run folder, or finish a stage first.")
     if missing:
         log.say(f"{run} has no finished {', '.join(missing)}, which is not copied")
-    return found
+    return RunParts(run, found, "report" in (parts or PARTS), partial(checkpoints, run, SILENT))
 
 
 def checkpoints(run: Path, log: Log) -> list[Part]:
     """The best and the newest checkpoint of a training at this moment, newest last; damaged checkpoints are logged."""
-    whole, states = dict[Path, Artifact](), dict[Path, State]()
-    for path in sorted((run / "train" / CHECKPOINTS).glob("step-*")):
+    readable, states = dict[Path, Artifact](), dict[Path, State]()
+    for path in sorted((run / STEPS).glob("step-*")):
         try:
             artifact = open_artifact(path, "checkpoint")
-            whole[path], states[path] = artifact, state_of(artifact)
+            readable[path], states[path] = artifact, state_of(artifact)
         except (ArtifactError, FileNotFoundError) as error:
             if path.is_dir():  # otherwise a running training has pruned it
-                log.say(f"leaving out the damaged checkpoint {path.name}: {error}")
+                log.say(f"skipping the damaged checkpoint {path.name}: {error}")
     newest = list(states)[-1:]
     best = [path for path in (best_of(states),) if path and path not in newest]
     return [
-        Part(whole[path], f"{_STEPS}{path.name}", {ROWS: b"".join(rows_until(run / "train" / ROWS, steps))})
+        Part(readable[path], f"{STEPS}/{path.name}", {ROWS: b"".join(rows_until(run / "train" / ROWS, steps))})
         for path in [*best, *newest]
         for steps in (states[path].total_steps,)
     ]

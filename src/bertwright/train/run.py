@@ -36,7 +36,7 @@ from bertwright.train.settings.identity import Inputs, Settings, finished
 from bertwright.train.settings.phases import Phase
 from bertwright.train.setup.build import build, say_baseline
 from bertwright.train.setup.job import job_of
-from bertwright.train.setup.open_session import mirrored, open_session
+from bertwright.train.setup.open_session import mirror_checkpoints, open_session
 from bertwright.train.setup.training_environment import training_environment
 from bertwright.train.state import State
 from bertwright.train.step import MicroBatchTooLargeError, StepResult, StepSettings, train_step
@@ -70,7 +70,7 @@ def run(
         job, trainee, state = build(job, ranks, log)
         if ranks.first:
             reopen(job)
-        with mirrored(job, ranks, log) as job:
+        with mirror_checkpoints(job, ranks, log) as job:
             say_baseline(inputs.examples.counts["heldout"], log)
             with open_session(job, trainee, state, requests, log) as session:
                 state = train(session, state)

@@ -10,7 +10,7 @@ from bertwright.train.checkpoints.store import CheckpointStore
 from bertwright.train.config import GuardConfig
 from bertwright.train.machine.stop_requests import StopRequests
 from bertwright.train.monitor.monitor import Monitor
-from bertwright.train.ranks.same_weights import check_same_weights
+from bertwright.train.ranks.agreement import check_same_weights
 from bertwright.train.setup.trainee import Trainee
 
 if TYPE_CHECKING:

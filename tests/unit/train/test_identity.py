@@ -17,7 +17,6 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.settings.identity import (
-    CHECKPOINTS,
     Settings,
     checkpoint_identity,
     extended,
@@ -25,6 +24,7 @@ from bertwright.train.settings.identity import (
     identity,
     refuse_other_settings,
 )
+from bertwright.transfer.parts import CHECKPOINTS
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 10}
 INPUTS = {"examples": "e" * 64, "vocab": "v" * 64}

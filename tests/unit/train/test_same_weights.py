@@ -11,8 +11,8 @@ from tests.reference.batches import NUMBERS
 from bertwright.core.errors import RankError
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.train.ranks.agreement import check_same_weights, weights_hash
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.ranks.same_weights import check_same_weights, weights_hash
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_every_bit_of_every_parameter_counts(model: PreTrainingModel) -> None:
 
 
 def test_one_rank_alone_computes_no_hash(model: PreTrainingModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertwright.train.ranks.same_weights.weights_hash", lambda model: pytest.fail("for nothing"))
+    monkeypatch.setattr("bertwright.train.ranks.agreement.weights_hash", lambda model: pytest.fail("for nothing"))
     check_same_weights(Ranks(), model, 1)
 
 

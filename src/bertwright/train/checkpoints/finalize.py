@@ -26,10 +26,10 @@ def handle_finished(job: TrainJob, log: Log) -> None:
     if config.observers or config.profile:
         log.say("train: already finished, so no rows are sent to observers, and no step is profiled.")
     if config.mirror and rank_and_world()[0] == 0:
-        from bertwright.train.mirror.mirror import Mirror, Mirrored
+        from bertwright.transfer.mirror import Mirror
 
-        with Mirror(Mirrored(config.mirror, job.out, job.checkpoint, None), log) as mirror:
-            mirror.finished()
+        with Mirror(job.mirrored(prune=False), log) as mirror:
+            mirror.request_final_copy()
 
 
 def reopen(job: TrainJob) -> None:

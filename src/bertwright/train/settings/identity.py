@@ -22,8 +22,8 @@ from bertwright.core.files import sha256_of
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig
+from bertwright.transfer.parts import CHECKPOINTS
 
-CHECKPOINTS = "checkpoints"
 Extension = Mapping[str, int]
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
 from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
 from bertwright.optim.config import OptimConfig
+from bertwright.train.checkpoints.checkpoint import worth_keeping
 from bertwright.train.config import TrainConfig
 from bertwright.train.monitor.expected import Bands
+from bertwright.train.monitor.metrics import rows_until
 from bertwright.train.settings.identity import Inputs, Settings, checkpoint_identity, identity
 from bertwright.train.settings.phases import Phase, resolve_phases
+from bertwright.train.state import state_of
+
+if TYPE_CHECKING:  # imported only if requested
+    from bertwright.transfer.mirror import Mirrored
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,14 @@ class TrainJob:
     """Called on rank 0 with the path of each new checkpoint."""
     step_bands: Bands = ()
     """Expected seconds of a step of each phase."""
+
+    def mirrored(self, prune: bool) -> Mirrored:
+        """Return what is copied to the recipe's mirror, and whether checkpoints that are not kept here are removed
+        there."""
+        from bertwright.transfer.mirror import Mirrored
+
+        kept = partial(worth_keeping, keep=self.config.keep_checkpoints) if prune else None
+        return Mirrored(self.config.mirror, self.out, self.checkpoint, state_of, rows_until, kept)
 
 
 def job_of(

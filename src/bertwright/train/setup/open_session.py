@@ -25,10 +25,10 @@ from bertwright.train.monitor.throughput import measure_throughput
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.session import Session
 from bertwright.train.settings.forecast import Forecast
-from bertwright.train.settings.identity import CHECKPOINTS
 from bertwright.train.setup.job import TrainJob
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.state import State
+from bertwright.transfer.parts import CHECKPOINTS
 
 if TYPE_CHECKING:  # imported only if requested
     from bertwright.train.checkpoints.writers import ShardedWriter
@@ -40,12 +40,12 @@ PROFILE = "profile"
 
 
 @contextmanager
-def mirrored(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
+def mirror_checkpoints(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
     """Yield the job, with each checkpoint and, at the end of the block, the finished model copied to the recipe's
     mirror, if any. If training is stopped, all ranks wait for the last copy."""
     try:
-        with _copied(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as copied:
-            yield copied
+        with _with_mirror(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as with_mirror:
+            yield with_mirror
     except (Interrupted, DivergedError):
         # All ranks stop together. If one exited early, the launcher would kill rank 0 while it still writes or copies.
         ranks.barrier()
@@ -53,18 +53,17 @@ def mirrored(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
 
 
 @contextmanager
-def _copied(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
-    from bertwright.train.mirror.mirror import Mirror, Mirrored
+def _with_mirror(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
+    from bertwright.transfer.mirror import Mirror
 
-    kept = Mirrored(job.config.mirror, job.out, job.checkpoint, job.config.keep_checkpoints)
-    with Mirror(kept, log, ranks.finishing) as mirror:
+    with Mirror(job.mirrored(prune=True), log, ranks.finishing) as mirror:
 
         def saved(checkpoint: Path) -> None:
             job.saved(checkpoint)
-            mirror.saved()
+            mirror.request_copy()
 
         yield replace(job, saved=saved)
-        mirror.finished()
+        mirror.request_final_copy()
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from bertwright.train.checkpoints import checkpoint as checkpoints
 from bertwright.train.monitor.metrics import saved_before
 from bertwright.train.ranks.agreement import assert_equal
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.settings.identity import CHECKPOINTS
 from bertwright.train.setup.job import TrainJob
 from bertwright.train.state import State
+from bertwright.transfer.parts import CHECKPOINTS
 
 
 @dataclass(frozen=True)

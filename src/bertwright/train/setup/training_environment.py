@@ -19,8 +19,9 @@ from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requ
 from bertwright.train.ranks.agreement import assert_same_training
 from bertwright.train.ranks.process_group import process_group
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.settings.identity import CHECKPOINTS, refuse_other_settings
+from bertwright.train.settings.identity import refuse_other_settings
 from bertwright.train.setup.job import TrainJob
+from bertwright.transfer.parts import CHECKPOINTS
 
 
 @contextmanager
@@ -42,10 +43,10 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[Ranks, StopR
             # Only rank 0 writes checkpoints, so only it cleans up.
             checkpoints.remove_partial(make_folder(out / CHECKPOINTS))
             if config.mirror:
-                from bertwright.train.mirror.restore import restore
+                from bertwright.transfer.restore import restore
 
                 with ranks.busy():  # the others wait in the all-reduce below, for hours if the network is slow
-                    restore(config.mirror, out, job.checkpoint, log)
+                    restore(job.mirrored(prune=False), log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
         yield ranks, requests

@@ -10,12 +10,9 @@ from typing import Any
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import ArtifactError
 from bertwright.core.manifest import read_manifest
-from bertwright.core.remote_folder import RemoteFolder
-from bertwright.pipeline.parts import REPORT, STAGES, Part
-from bertwright.train.settings.identity import CHECKPOINTS
+from bertwright.transfer.parts import CHECKPOINTS, RECIPE, REPORT, STAGES, STEPS, Part
+from bertwright.transfer.remote_folder import RemoteFolder
 
-RECIPE = "recipe.toml"
-_STEPS = f"train/{CHECKPOINTS}"
 _BESIDE = (CHECKPOINTS, "observers", "profile")
 """Folders inside `train` that are not part of that artifact."""
 Manifests = Mapping[str, Mapping[str, Any]]
@@ -24,8 +21,8 @@ Manifests = Mapping[str, Mapping[str, Any]]
 def refuse_other(remote: RemoteFolder, url: str, run: Path, parts: Sequence[Part]) -> None:
     """Raise `ArtifactError` if any complete part at `url`, whether it is to be sent or not, belongs to another run than
     `run`, or if the places of `parts` contain files that `parts` do not have."""
-    steps = [name for name in remote.folders(_STEPS) if name.startswith("step-")]
-    places = [*STAGES, *(f"{_STEPS}/{name}" for name in steps)]
+    steps = [name for name in remote.folders(STEPS) if name.startswith("step-")]
+    places = [*STAGES, *(f"{STEPS}/{name}" for name in steps)]
     there = {place: manifest for place in places if (manifest := remote.manifest(place, _stage(place)))}
     here = _here(run)
     what = _differing(there, here) or _strange(remote, parts) or _unknown(remote, run, there, here)
@@ -37,12 +34,12 @@ def refuse_other(remote: RemoteFolder, url: str, run: Path, parts: Sequence[Part
 
 
 def _stage(place: str) -> str:
-    return "checkpoint" if place.startswith(_STEPS) else place
+    return "checkpoint" if place.startswith(STEPS) else place
 
 
 def _here(run: Path) -> Manifests:
     found = {}
-    for folder in [*(run / name for name in STAGES), *(run / _STEPS).glob("step-*")]:
+    for folder in [*(run / name for name in STAGES), *(run / STEPS).glob("step-*")]:
         place = folder.relative_to(run).as_posix()
         # Parts that are damaged here, or pruned by a running training, cannot be compared.
         with suppress(ArtifactError, FileNotFoundError):
@@ -51,9 +48,9 @@ def _here(run: Path) -> Manifests:
 
 
 def _differing(there: Manifests, here: Manifests) -> str:
-    ours = next((manifest["fingerprint"] for place, manifest in here.items() if place.startswith(_STEPS)), None)
+    ours = next((manifest["fingerprint"] for place, manifest in here.items() if place.startswith(STEPS)), None)
     for place, manifest in there.items():
-        checkpoint, own = place.startswith(_STEPS), here.get(place)
+        checkpoint, own = place.startswith(STEPS), here.get(place)
         expected = ours if checkpoint else own and own["fingerprint"]
         if expected not in (None, manifest["fingerprint"]):
             if place == "train" and own and _checkpoints(there) & _checkpoints(here):
@@ -67,7 +64,7 @@ def _differing(there: Manifests, here: Manifests) -> str:
 
 def _checkpoints(manifests: Manifests) -> set[str]:
     """Fingerprints of the checkpoints, which cover all training settings except the lengths of the phases."""
-    return {manifest["fingerprint"] for place, manifest in manifests.items() if place.startswith(_STEPS)}
+    return {manifest["fingerprint"] for place, manifest in manifests.items() if place.startswith(STEPS)}
 
 
 def _other_length(theirs: int, ours: int) -> str:
@@ -92,7 +89,7 @@ def _unknown(remote: RemoteFolder, run: Path, there: Manifests, here: Manifests)
     theirs, own = remote.content(RECIPE), run / RECIPE
     if theirs is None or not own.is_file() or theirs == own.read_bytes():
         return ""
-    absent = [place for place in there if place not in here and not (place.startswith(_STEPS) and _checkpoints(here))]
+    absent = [place for place in there if place not in here and not (place.startswith(STEPS) and _checkpoints(here))]
     if absent:
         return f"{RECIPE} there is different, and this run has no finished {absent[0]}"
     reported = any(remote.size(name) is not None for name in REPORT)

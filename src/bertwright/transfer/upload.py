@@ -7,7 +7,7 @@ manifest; a file that is already there with that size and hash is not sent again
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -16,35 +16,34 @@ from typing import Any
 
 from bertwright.core.addresses import check_address, shown
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError, RecipeError, of_the_system
-from bertwright.core.log import SILENT, Log
-from bertwright.core.remote_folder import RemoteFolder
-from bertwright.pipeline.other_run import refuse_other
-from bertwright.pipeline.parts import PARTS, REPORT, ROWS, Part, checkpoints, finished_parts
+from bertwright.core.log import Log
+from bertwright.transfer.other_run import refuse_other
+from bertwright.transfer.parts import RECIPE, REPORT, ROWS, Part, RunParts
+from bertwright.transfer.remote_folder import RemoteFolder
 
 
-def upload(run: Path, url: str, parts: Sequence[str], log: Log, verify: bool = False) -> Sent:
-    """Copy `parts` (of `PARTS`; empty: all that are finished) of the run folder `run` to `url`.
+def upload(parts: RunParts, url: str, log: Log, verify: bool = False) -> Sent:
+    """Copy the parts of a run folder to `url`.
 
-    With `verify`, parts completed by an earlier upload are read back as well. Raises `ArtifactError` if a part is not
-    finished or `url` holds another run, and `DataError` if `url` cannot be written to or the upload is interrupted; the
-    same call then continues it.
+    With `verify`, parts completed by an earlier upload are read back as well. Raises `ArtifactError` if `url` holds
+    another run, and `DataError` if `url` cannot be written to or the upload is interrupted; the same call then
+    continues it.
     """
     try:
         check_address(url, "the URL")
     except ValueError as error:
         raise RecipeError(f"{error}.") from None
-    artifacts = finished_parts(run, parts, log)
-    sending = Sending(run, url, sum(part.bytes for part in artifacts), log)
+    sending = Sending(parts, url, log, verify)
     try:
-        sending.send_all(artifacts, "report" in (parts or PARTS), verify)
+        sending.send_all()
     except BertwrightError:
         raise
     except Exception as error:  # each storage has its own exceptions
-        raise sending.broken_off(error) from None
+        raise sending.interruption(error) from None
     return sending.sent
 
 
-_BEFORE = ("recipe.toml", "forecast.json")
+_BEFORE = (RECIPE, "forecast.json")
 _TRIES = 5
 """Attempts to copy a checkpoint before it is pruned."""
 
@@ -67,16 +66,15 @@ class Sent:
 class Sending:
     """An upload in progress."""
 
-    def __init__(self, run: Path, url: str, total: int, log: Log) -> None:
-        self._run, self._total, self._log = run, total, log
-        self._done, self._place, self._verify = 0, "anything", False
+    def __init__(self, parts: RunParts, url: str, log: Log, verify: bool) -> None:
+        self._parts, self._run, self._log, self._verify = parts, parts.run, log, verify
+        self._total, self._done, self._place = sum(part.bytes for part in parts.parts), 0, "anything"
         self.sent = Sent(url)
 
-    def send_all(self, parts: Sequence[Part], report: bool, verify: bool) -> None:
-        """Send everything that is missing at the address, in the order of `parts`."""
-        self._remote = RemoteFolder(self.sent.url)
+    def send_all(self) -> None:
+        """Send everything that is missing at the address, in the order of the parts."""
+        self._remote, parts = RemoteFolder(self.sent.url), self._parts.parts
         refuse_other(self._remote, self.sent.url, self._run, parts)  # before anything is sent
-        self._verify = verify
         self._send_plain(_BEFORE)
         for is_checkpoint, group in groupby(parts, lambda part: part.is_checkpoint):
             if is_checkpoint:
@@ -84,7 +82,7 @@ class Sending:
             else:
                 for part in group:
                     self._put(part)
-        if report and self._send_plain(REPORT):
+        if self._parts.report and self._send_plain(REPORT):
             self.sent.parts.append("report")
 
     def _put(self, part: Part) -> None:
@@ -100,7 +98,7 @@ class Sending:
         rest = self._total - self._done - sum(part.bytes for part in listed)
         # A running training saves and prunes checkpoints during the upload of this and earlier parts.
         for _ in range(_TRIES):
-            due = [part for part in checkpoints(self._run, SILENT) if part.place not in self.sent.parts]
+            due = [part for part in self._parts.checkpoints() if part.place not in self.sent.parts]
             self._total = self._done + sum(part.bytes for part in due) + rest
             if due and with_rows:
                 self._send_rows(due[-1])
@@ -130,15 +128,15 @@ class Sending:
         if not self._remote.manifest("train", "train") and max([*there, ""]) <= newest.artifact.path.name:
             self._write(f"train/{ROWS}", newest.beside[ROWS])
 
-    def broken_off(self, error: Exception) -> BertwrightError:
+    def interruption(self, error: Exception) -> BertwrightError:
         """Convert an error of the storage or the local disk; the message says how much has been copied."""
         if isinstance(error, OSError) and self._is_ours(error) and (ours := of_the_system(error)):
             return ours
-        said = shown(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
+        reason = shown(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
         there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are copied." if self._done else ""
         return DataError(
-            f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {said}).{there} {_remedy(error)} "
-            "Then run the same command again: complete files are not sent again."
+            f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {reason}).{there} "
+            f"{_remedy(error)} Then run the same command again: complete files are not sent again."
         )
 
     def _is_ours(self, error: OSError) -> bool:
@@ -154,15 +152,13 @@ class Sending:
     def _send(self, part: Part, place: str, path: Path) -> None:
         """Ensure that `place` holds a file of `part` with the hash in its manifest."""
         self._place, name = place, path.relative_to(part.artifact.path).as_posix()
-        size, sha256 = (
-            int(part.artifact.manifest["files"][name]["size"]),
-            part.artifact.manifest["files"][name]["sha256"],
-        )
-        if self._remote.size(place) == size and self._right(place, sha256, size):
+        entry = part.artifact.manifest["files"][name]
+        size, sha256 = int(entry["size"]), entry["sha256"]
+        if self._remote.size(place) == size and self._is_intact(place, sha256, size):
             self.sent.there_before += size
         else:
-            self._remote.send(place, path, callback=_told(self._show))
-            if not self._right(place, sha256, size):
+            self._remote.send(place, path, callback=_progress(self._show))
+            if not self._is_intact(place, sha256, size):
                 part.artifact.file(name)  # raises if the local file is the damaged one
                 raise DataError(
                     f"{place} is damaged at {self.sent.url}: the file read back has a different SHA-256 than the file "
@@ -172,7 +168,7 @@ class Sending:
             self.sent.files, self.sent.bytes = self.sent.files + 1, self.sent.bytes + size
         self._advance(size)
 
-    def _right(self, place: str, sha256: str, size: int) -> bool:
+    def _is_intact(self, place: str, sha256: str, size: int) -> bool:
         read = 0
 
         def count(length: int) -> None:
@@ -209,7 +205,7 @@ class Sending:
         self._log.progress("upload", (self._done + sent) / 1e6, self._total / 1e6, "MB")
 
 
-def _told(show: Any) -> Any:
+def _progress(show: Callable[[int], None]) -> Any:
     from fsspec.callbacks import Callback
 
     return Callback(hooks={"show": lambda size, value, **_: show(value)})

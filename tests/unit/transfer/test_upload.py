@@ -12,18 +12,24 @@ from typing import Any
 import fsspec
 import pytest
 from tests.unit.storages import cut_after
-from tests.unit.train.test_mirror import brought, content, damage
+from tests.unit.transfer.test_mirror import brought, content, damage
 
 from bertwright.cli.verify import check_hashes
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
 from bertwright.core.files import read_json, sha256, sha256_of
-from bertwright.core.log import SILENT
-from bertwright.core.remote_folder import RemoteFolder
-from bertwright.pipeline.parts import REPORT
-from bertwright.pipeline.upload import Sent, upload
+from bertwright.core.log import SILENT, Log
+from bertwright.pipeline.parts import finished_parts
+from bertwright.transfer.parts import REPORT
+from bertwright.transfer.remote_folder import RemoteFolder
+from bertwright.transfer.upload import Sent
+from bertwright.transfer.upload import upload as copy_parts
 
 FINISHED = ["corpus", "vocab", "examples"]
+
+
+def upload(run: Path, url: str, parts: list[str], log: Log, verify: bool = False) -> Sent:
+    return copy_parts(finished_parts(run, parts, log), url, log, verify)
 
 
 @pytest.fixture
@@ -130,7 +136,7 @@ def test_of_checkpoints_the_newest_and_the_best(trained: Path, url: str) -> None
     said = Said()
     sent = upload(trained, url, ["checkpoints"], said)
     assert sent.parts == [f"train/checkpoints/{newest.name}"]
-    assert "leaving out the damaged checkpoint step-000000002: " in said.lines[0]
+    assert "skipping the damaged checkpoint step-000000002: " in said.lines[0]
 
 
 def reseal(checkpoint: Path) -> None:

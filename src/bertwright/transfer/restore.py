@@ -8,38 +8,35 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bertwright.core.addresses import shown
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.changes import changes, remedy_of
-from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, BertwrightError, CheckpointError, DataError
-from bertwright.core.files import make_folder, sync_folder, write_atomic
+from bertwright.core.files import make_folder, sha256, sync_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.core.manifest import read_manifest
-from bertwright.core.remote_folder import RemoteFolder
-from bertwright.train.mirror.contents import ROWS, bring_graphs, whole
-from bertwright.train.settings.identity import CHECKPOINTS
+from bertwright.transfer.mirror import DIGEST, Mirrored
+from bertwright.transfer.parts import CHECKPOINTS, ROWS
+from bertwright.transfer.remote_folder import RemoteFolder
 
 
-def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
-    """Copy the checkpoints at `url`, with their metrics rows and the ONNX files of finished phases, to `out`, the run's
-    `train` folder, unless it has some.
+def restore(mirrored: Mirrored, log: Log) -> None:
+    """Download the checkpoints at the address, with their metrics rows and the ONNX files of finished phases, unless
+    the local folder has some.
 
-    Raises `ArtifactError` if those at `url` are of other settings, `CheckpointError` if none of them is valid, and
-    `DataError` if the content of `url` cannot be determined and `out` has none; if `out` has some, this is only logged.
+    Raises `ArtifactError` if those at the address are of other settings, `CheckpointError` if none of them is valid,
+    and `DataError` if the content of the address cannot be determined and there are none here; if there are some, this
+    is only logged.
     """
+    url, out = mirrored.url, mirrored.out
     has_some = any((out / CHECKPOINTS).glob("step-*"))
     try:
         remote = RemoteFolder(url)
-        there = whole(remote)
-        refuse_others({name: manifest for name, (manifest, _) in there.items()}, identity, url)
-        if there and not has_some:
-            _bring_all(remote, url, sorted(there, reverse=True), out, log)
-            bring_graphs(remote, out, log)
+        names = sorted(mirrored.complete(remote), reverse=True)
+        if names and not has_some:
+            _restore_checkpoints(remote, url, names, out, log)
+            _restore_graphs(remote, out, log)
     except BertwrightError as error:
         if has_some and isinstance(error, DataError):
             log.say(f"warning: train.mirror: {error}")
@@ -55,30 +52,21 @@ def restore(url: str, out: Path, identity: Identity, log: Log) -> None:
         log.say(f"warning: {reason}. Training goes on, and each later checkpoint tries again.")
 
 
-def refuse_others(there: Mapping[str, Mapping[str, Any]], identity: Identity, url: str) -> None:
-    """Raise `ArtifactError`, naming the keys, if manifests at a mirror are not of the training `identity`."""
-    for name in sorted(there, reverse=True)[:1]:
-        if changed := changes(there[name], identity):
-            raise ArtifactError(
-                f"train.mirror {url} holds checkpoints trained with other settings, and they are never discarded: "
-                f"{'; '.join(changed)}. {remedy_of(changed)}, or use a different address for this run."
-            )
-
-
-def _bring_all(remote: RemoteFolder, url: str, names: list[str], out: Path, log: Log) -> None:
+def _restore_checkpoints(remote: RemoteFolder, url: str, names: list[str], out: Path, log: Log) -> None:
     # The newest first: a run killed meanwhile can still resume from it.
-    brought = [name for name in names if _bring(remote, name, out, log)]
-    if not brought:
+    restored = [name for name in names if _restore_checkpoint(remote, name, out, log)]
+    if not restored:
         raise CheckpointError(
             f"none of the {len(names)} checkpoints at train.mirror {url} is complete, so training cannot continue. "
             "Restore one from a copy, or leave train.mirror out to start again from step 0."
         )
-    log.say(f"train: downloaded from {url}: {', '.join(reversed(brought))}")
+    log.say(f"train: downloaded from {url}: {', '.join(reversed(restored))}")
 
 
-def _bring(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
+def _restore_checkpoint(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
     """Restore one checkpoint, writing its metrics rows to disk before it; return whether it was valid."""
-    final, draft, place = out / CHECKPOINTS / name, out / CHECKPOINTS / f".{name}.draft", f"{CHECKPOINTS}/{name}"
+    folder, place = out / CHECKPOINTS, f"{CHECKPOINTS}/{name}"
+    draft = folder / f".{name}.draft"
     make_folder(draft)
     remote.get(f"{place}/{MANIFEST}", draft / MANIFEST)
     rows = remote.content(f"{place}/{ROWS}")
@@ -92,8 +80,23 @@ def _bring(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
         log.say(f"train: skipping the damaged checkpoint {name} of the mirror: {error}")
         shutil.rmtree(draft)
         return False
-    if not any((out / CHECKPOINTS).glob("step-*")):
+    if not any(folder.glob("step-*")):
         write_atomic(out / ROWS, rows or b"")
-    draft.rename(final)
-    sync_folder(out / CHECKPOINTS)
+    draft.rename(folder / name)
+    sync_folder(folder)
     return True
+
+
+def _restore_graphs(remote: RemoteFolder, out: Path, log: Log) -> None:
+    """Download the ONNX files of finished phases to `out`; one that is incomplete or damaged is only reported."""
+    for name in (name for name in remote.folders("") if name.startswith("phase-") and name.endswith(".onnx")):
+        target, draft = out / name, out / f".{name}.draft"
+        remote.get(name, draft)
+        if remote.content(name + DIGEST) == sha256(draft).encode():
+            draft.rename(target)
+        else:
+            draft.unlink()
+            log.say(
+                f"warning: {name} of train.mirror is damaged, so this run lacks it. Training does not need it; the "
+                "network at the end of that phase is lost unless you have a copy."
+            )

@@ -21,12 +21,12 @@ from tests.unit.train.test_saving import Notes, tensors_of
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError, Interrupted, RecipeError
 from bertwright.core.files import sha256
-from bertwright.core.remote_folder import RemoteFolder
 from bertwright.train.config import TrainConfig
-from bertwright.train.mirror import mirror as mirroring
-from bertwright.train.mirror import restore as restoring
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.session import Session
+from bertwright.transfer import mirror as mirroring
+from bertwright.transfer import restore as restoring
+from bertwright.transfer.remote_folder import RemoteFolder
 
 pytestmark = pytest.mark.heavy
 

@@ -1,1 +1,0 @@
-"""Copies a training's checkpoints and its finished model to an address; only if a recipe names one."""

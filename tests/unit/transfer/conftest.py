@@ -1,0 +1,5 @@
+"""The small training whose folder is copied."""
+
+from tests.unit.train.conftest import train
+
+__all__ = ["train"]
