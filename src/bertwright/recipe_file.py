@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from bertwright.core.files import read_text, write_atomic
 from bertwright.core.overrides import apply_overrides, apply_preset, override_key
 from bertwright.core.toml import MAX_BYTES, read_toml
-from bertwright.core.toml_text import toml_text
 from bertwright.shipped import find_recipe
 
 
@@ -47,11 +46,13 @@ def _overridden(lines: Mapping[str, int], overrides: Sequence[str]) -> dict[str,
 def write_values(path: Path, values: Mapping[str, Any]) -> None:
     """Write values as TOML, unless the file already has exactly these values."""
     # A file with equal values is left untouched, whatever its comments: a user may have written it.
-    if not _says(path, values):
-        write_atomic(path, toml_text(values).encode())
+    if not _has_values(path, values):
+        import tomli_w  # missing where a Python has only what training a prepared run needs
+
+        write_atomic(path, tomli_w.dumps(values).encode())
 
 
-def _says(path: Path, values: Mapping[str, Any]) -> bool:
+def _has_values(path: Path, values: Mapping[str, Any]) -> bool:
     """Whether there is a TOML file at `path` with exactly these values."""
     with suppress(FileNotFoundError, ValueError, RecursionError):  # not TOML, not UTF-8, too large or too deep
         return tomllib.loads(read_text(path, MAX_BYTES, "utf-8-sig")) == values

@@ -1,4 +1,4 @@
-"""Programs in a Python that can import only what a machine for training has: torch, numpy, safetensors, pydantic."""
+"""Programs in a Python with only what a machine for training has: torch, numpy, safetensors, pydantic, tomli-w."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from pathlib import Path
 
 OF_TORCH = {"torch", "torchgen", "functorch", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock"}
 OF_PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
-INSTALLED = {"bertwright", "numpy", "safetensors", "cuda", "nvidia", "triton", *OF_TORCH, *OF_PYDANTIC}
+INSTALLED = {"bertwright", "numpy", "safetensors", "tomli_w", "cuda", "nvidia", "triton", *OF_TORCH, *OF_PYDANTIC}
 
 class Few:
     def __init__(self, finder):
@@ -25,7 +25,7 @@ class Few:
         return self.finder.find_spec(name, path, target) if known else None
 
 sys.meta_path[:] = map(Few, sys.meta_path)
-assert all(find_spec(name) is None for name in ("tokenizers", "zstandard", "tomli_w", "rich", "typer", "transformers"))
+assert all(find_spec(name) is None for name in ("tokenizers", "zstandard", "rich", "typer", "transformers"))
 folder = Path(sys.argv[1])
 """
 """The beginning of such a program; `folder` is then its argument."""

@@ -22,7 +22,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from bertwright._version import __version__
 from bertwright.cli.error_hint import hint
 from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import (
@@ -36,6 +35,7 @@ from bertwright.core.errors import (
 )
 from bertwright.core.secrets import hidden_text
 from bertwright.core.signals import Stopped, check_stop, end_on_signals, farewell
+from bertwright.core.version import __version__
 
 _VERBS = {
     "run": "stages",

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import tomli_w
 import typer
 
 from bertwright.cli.option_groups import grouped
@@ -17,7 +18,6 @@ from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, visible
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
-from bertwright.core.toml_text import toml_text
 
 if TYPE_CHECKING:
     from bertwright.trial.attempt import Tried
@@ -104,7 +104,7 @@ def _write(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
         f"# {of.recipe} with the configuration that bench autotune found for phase {tried.phase} on {tried.ranks} "
         f"ranks: {speed}.\n# {_changed(fastest, tried)}\n\n"
     )
-    write_atomic(file, (head + toml_text(written.values)).encode())
+    write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
 
 
 def _print(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:

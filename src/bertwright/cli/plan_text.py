@@ -11,7 +11,7 @@ from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
-    from bertwright.plan.shapes import Plan
+    from bertwright.forecast_shapes import Plan
 
 _BASIS = {
     "examples": "counted in the finished examples",

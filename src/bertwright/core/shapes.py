@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Number = Annotated[float, Field(strict=True, ge=-1e15, le=1e15)]
@@ -20,6 +21,16 @@ Score = Annotated[float, Field(strict=True)] | None
 """None if there is no score, or if it is not a finite number."""
 Text = Annotated[str, Field(strict=True, max_length=2**16)]
 Flag = Annotated[bool, Field(strict=True)]
+
+
+class Unfinished(TypedDict):
+    """The checkpoint that represents an unfinished training, its step, and the total number of steps."""
+
+    checkpoint: Text
+    step: Count
+    steps: Count
+    phase: Count
+
 
 _PACKAGE = __name__.partition(".")[0]
 

@@ -7,9 +7,8 @@ from typing import Annotated, Required
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from bertwright.core.shapes import Count, Flag, Number, Score, Text
+from bertwright.core.shapes import Count, Flag, Number, Score, Text, Unfinished
 from bertwright.corpus.shapes import Overlap
-from bertwright.train.shapes import Unfinished
 
 
 class Counts(TypedDict, total=False):

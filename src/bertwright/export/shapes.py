@@ -7,8 +7,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from bertwright.core.shapes import Count, Number, Text
-from bertwright.train.shapes import Unfinished
+from bertwright.core.shapes import Count, Number, Text, Unfinished
 
 
 class Counts(TypedDict, total=False):

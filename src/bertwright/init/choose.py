@@ -13,10 +13,10 @@ from bertwright.core.toml import validate
 from bertwright.estimate.example_lengths import BYTES_A_TOKEN
 from bertwright.estimate.hours import score_seconds, stage_seconds
 from bertwright.estimate.known_data import KEPT, Data
+from bertwright.forecast_shapes import Plan
 from bertwright.init.asked import SIZES, Asked
 from bertwright.init.draft import PhaseDraft, Section, draft
 from bertwright.plan.plan import make_plan
-from bertwright.plan.shapes import Plan
 from bertwright.recipe import Recipe
 
 # Hoffmann et al. 2022, for networks as large as their budget allows (decision 0046).

@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import tomli_w
 from pydantic import BaseModel
 
 from bertwright.check.recipe.packages import ASKING, needs
@@ -18,7 +19,6 @@ from bertwright.core.addresses import is_url
 from bertwright.core.config import role
 from bertwright.core.dotted import texts
 from bertwright.core.errors import RecipeError
-from bertwright.core.toml_text import toml_text
 from bertwright.launch.secrets import refuse_secrets
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
@@ -68,7 +68,7 @@ class Job:
     @property
     def recipe(self) -> str:
         """The complete recipe, as TOML."""
-        return toml_text(self.values)
+        return tomli_w.dumps(self.values)
 
     @property
     def files(self) -> dict[str, str]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Set
 from importlib import metadata
 from pathlib import Path
 
-from bertwright._version import __version__
 from bertwright.core.errors import MissingExtraError
+from bertwright.core.version import __version__
 from bertwright.core.walk_folders import folders_below
 
 WHEEL = f"bertwright-{__version__}-py3-none-any.whl"

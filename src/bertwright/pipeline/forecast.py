@@ -16,7 +16,7 @@ from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 
 if TYPE_CHECKING:
-    from bertwright.plan.shapes import Plan
+    from bertwright.forecast_shapes import Plan
 
 
 def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:

@@ -14,7 +14,7 @@ FORECAST = "forecast.json"
 def step_bands(folder: Path) -> tuple[tuple[float, float], ...]:
     """The bounds of the seconds of a step of each phase, by the forecast in a run folder; empty if it has none, or one
     without hours, or if it is damaged, which the report says."""
-    from bertwright.plan.shapes import PLAN
+    from bertwright.forecast_shapes import PLAN
 
     with suppress(ArtifactError, FileNotFoundError):
         plan = read_typed(folder / FORECAST, PLAN)

@@ -16,9 +16,9 @@ from bertwright.estimate.measurement_cache import Measured, kept_measurement, ke
 from bertwright.estimate.memory import Memory, memory_of
 from bertwright.estimate.step_time import step_time
 from bertwright.estimate.work import PhaseWork, works_of
+from bertwright.forecast_shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.model.config import Kernel
 from bertwright.plan.remedies import Needs, remedies
-from bertwright.plan.shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.recipe import Recipe
 from bertwright.train.memory.rank_memory import chosen_kernel, computing_of
 

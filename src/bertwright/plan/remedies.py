@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from bertwright.core.errors import RecipeError
 from bertwright.core.overrides import apply_overrides
 from bertwright.estimate.machine import Machine
-from bertwright.plan.shapes import Remedy
+from bertwright.forecast_shapes import Remedy
 from bertwright.recipe import Recipe
 from bertwright.train.memory.rank_memory import share_of
 

@@ -12,7 +12,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS
-from bertwright.plan.shapes import PLAN, Plan
+from bertwright.forecast_shapes import PLAN, Plan
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
 from bertwright.tasks.title import model_title

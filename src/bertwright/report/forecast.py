@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.manifest import read_manifest
 from bertwright.core.numbers import duration, large
+from bertwright.forecast_shapes import Plan
 from bertwright.page.markup import Content, b, p
 from bertwright.page.table import table
-from bertwright.plan.shapes import Plan
 from bertwright.report.facts import Facts
 
 

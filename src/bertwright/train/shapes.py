@@ -8,7 +8,7 @@ from typing import Annotated, NotRequired, Required
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from bertwright.core.shapes import Count, Flag, Number, Score, Text
+from bertwright.core.shapes import Count, Flag, Number, Score, Text, Unfinished
 
 
 class _Network(TypedDict):
@@ -63,15 +63,6 @@ class Start(TypedDict):
     torch: Text
     init: NotRequired[dict[Text, Text]]
     plugins: NotRequired[dict[Text, Text]]
-
-
-class Unfinished(TypedDict):
-    """The checkpoint that represents an unfinished training, its step, and the total number of steps."""
-
-    checkpoint: Text
-    step: Count
-    steps: Count
-    phase: Count
 
 
 class _Averaging(TypedDict):

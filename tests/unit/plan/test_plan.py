@@ -21,9 +21,9 @@ from bertwright.estimate.machine import machine_of, read_place, this_machine
 from bertwright.estimate.memory import memory_of, teacher_bytes
 from bertwright.estimate.step_time import all_reduce_seconds, straggling
 from bertwright.estimate.work import phase_work
+from bertwright.forecast_shapes import PLAN
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.plan.plan import make_plan
-from bertwright.plan.shapes import PLAN
 from bertwright.shipped import shipped
 from bertwright.train.memory.rank_memory import computing_of, training_bytes
 from bertwright.train.settings.phases import resolve_phases

@@ -1,4 +1,4 @@
-"""The types of a plan, as in `forecast.json`."""
+"""The types of a forecast of a run: `plan` makes it, the pipeline keeps it as `forecast.json`, the report grades it."""
 
 from __future__ import annotations
 
