@@ -27,10 +27,9 @@ from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.run import run as make_corpus
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_heldout, open_loader
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store

@@ -27,9 +27,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.loader import LoaderSettings, StepCounts
+from bertwright.examples.example_set import StepCounts
+from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.padding import Room
-from bertwright.examples.plan_loader import PlanLoader
 from bertwright.model.batch import PackedBatch, to_device
 from bertwright.model.bert.config import BertModelConfig, SizeName
 from bertwright.model.config import Kernel
@@ -144,7 +144,7 @@ class Measured:
     """Peak device memory allocated for tensors."""
 
 
-def loader(case: Case, packing: bool = False) -> PlanLoader:
+def loader(case: Case, packing: bool = False) -> Loader:
     return loader_of(case.workload, case.rows, max(200_000, 2 * case.batch * case.length), packing)
 
 

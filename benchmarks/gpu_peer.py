@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
-from bertwright.examples.plan_loader import PlanLoader
+from bertwright.examples.loader import Loader
 from bertwright.model.batch import packed
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import NetworkConfig
@@ -73,7 +73,7 @@ def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # ty
 
 
 def peer_steps(
-    workload: Workload, rows: int, loader: PlanLoader, device: torch.device, compiled: bool
+    workload: Workload, rows: int, loader: Loader, device: torch.device, compiled: bool
 ) -> Generator[tuple[int, int, float]]:
     """Train step after step, for ever; yields the sequences, real tokens and operations of each."""
     torch.manual_seed(1)
@@ -85,7 +85,7 @@ def peer_steps(
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     held = []
     for start in range(0, HELD * rows, rows):
-        batch = loader.examples(start, start + rows)
+        batch = loader.batch(start, start + rows)
         flops = forward_flops(network, batch.cu_seqlens[1:] - batch.cu_seqlens[:-1], len(batch.labels))
         tokens = sum(len(example.token_ids) for example in examples_of(batch))
         held.append((padded(batch, workload.length, device), tokens, flops))

@@ -8,7 +8,7 @@ import torch
 
 from bertwright.core.artifact import open_artifact
 from bertwright.examples.frequencies import training_counts
-from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.planned import heldout_batches
 from bertwright.model.batch import packed
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model

@@ -16,9 +16,9 @@ import numpy as np
 from bertwright.core.rng import below, fold, key
 from bertwright.examples import plans
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
-from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plan_loader import PlanLoader
+from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.vocabulary import Vocabulary
@@ -69,15 +69,15 @@ def shards() -> Iterator[Documents]:
         yield Documents(tokens, lengths.astype(np.uint16), firsts, fold(key("hashes", shard), np.arange(len(counts))))
 
 
-def opened(folder: Path, shard_rows: np.ndarray, shard_tokens: np.ndarray) -> PlanLoader:
+def opened(folder: Path, shard_rows: np.ndarray, shard_tokens: np.ndarray) -> Loader:
     tokens = np.memmap(folder / "tokens", "<u2", "r")
     store = Store(tokens, np.zeros(0, np.uint16), NONE, NONE, NONE, shard_tokens, VOCABULARY)
     rows = [np.memmap(folder / f"{number}.rows", ROW, "r") for number in range(PASSES)]
     settings = LoaderSettings(128, MaskingConfig(), GLOBAL_BATCH, MicroBatching(64), seed=1, phase="0")
-    return PlanLoader(store, Plans(rows, shard_rows), settings)
+    return Loader(PlannedExamples(store, Plans(rows, shard_rows), settings.length, settings.masking), settings)
 
 
-def consume(loader: PlanLoader) -> None:
+def consume(loader: Loader) -> None:
     waited, began = 0.0, time.perf_counter()
     for _, seconds in prefetch(lambda step: (loader.step(step), loader.counts(step + 1)), 0, STEPS):
         waited += seconds

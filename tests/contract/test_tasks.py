@@ -3,7 +3,7 @@ over all items, and people are told of them."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from tests.reference.batches import NUMBERS, random_batch
 from tests.reference.teachers import write_stock
 from tests.reference.unions import sections_of
 
-from bertwright.examples.loader import StepCounts
+from bertwright.examples.example_set import StepCounts
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.model import Model, build_model
@@ -19,6 +19,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.members import TASKS, task_of, task_of_sealed
 from bertwright.tasks.objective import Objective, judged_by, score
+from bertwright.tasks.terms import Counted
 from bertwright.train.state import State
 
 MEMBERS = sections_of(TaskConfig)
@@ -57,12 +58,11 @@ def built(tmp_path: Path) -> Build:
 @pytest.mark.parametrize("config", MEMBERS)
 def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Build) -> None:
     _, objective, model = built(config)
-    assert objective.counted and set(objective.counted.values()) <= set(StepCounts._fields)
+    assert objective.counted and set(objective.counted.values()) <= set(get_args(Counted))
     for batch in BATCHES:
         terms = objective.terms(model, batch)
         assert terms.keys() == objective.counted.keys()
-        sequences = len(batch.sequence_labels)
-        counts = StepCounts(len(batch.labels), sequences, len(batch.token_ids), sequences)
+        counts = StepCounts(len(batch.labels), len(batch.sequence_labels), len(batch.token_ids))
         for name, what in objective.counted.items():
             assert float(terms[name].weight_sum) == getattr(counts, what)
             right = terms[name].correct_sum

@@ -17,7 +17,7 @@ from tests.pipeline.test_lost_ranks import said, slow_mirror, start_two
 
 from bertwright import Recipe, RunFolder
 from bertwright.cli.batch_text import describe_batch
-from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.planned import heldout_batches
 from bertwright.model.batch import packed
 from bertwright.model.saved import load_model
 from bertwright.tasks.objective import score

@@ -8,7 +8,7 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_loader
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel

@@ -15,8 +15,8 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.examples.config import MaskingConfig, MicroBatching
-from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import PlanLoader, open_loader
+from bertwright.examples.loader import Loader, LoaderSettings
+from bertwright.examples.planned import open_loader
 
 GLOBAL_BATCH = 37  # divides neither the epochs nor the numbers of ranks
 STEPS = 60  # several epochs: the smallest has a few hundred rows
@@ -30,7 +30,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
 
 
 @cache
-def loader(path: Path, batching: MicroBatching, phase: int) -> PlanLoader:
+def loader(path: Path, batching: MicroBatching, phase: int) -> Loader:
     """A process's own view: opened afresh for every packing."""
     plan_set = made.SETS[phase]
     chosen = LoaderSettings(
@@ -50,7 +50,7 @@ def undisturbed(path: Path, phase: int, step: int) -> Step:
     return rows(loader(path, MicroBatching(GLOBAL_BATCH), phase), step, 1)
 
 
-def rows(drawn: PlanLoader, step: int, world: int) -> Step:
+def rows(drawn: Loader, step: int, world: int) -> Step:
     return Counter(
         row for rank in range(world) for batch in drawn.step(step, rank, world) for row in made.rows_of(batch)
     )

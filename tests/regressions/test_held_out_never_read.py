@@ -16,9 +16,8 @@ from tests.conftest import Prepared
 
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import is_heldout, text_hash
-from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import heldout_batches, open_loader
 from bertwright.examples.store import Store
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig

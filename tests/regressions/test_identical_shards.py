@@ -13,9 +13,8 @@ from pathlib import Path
 from tests.conftest import Prepared
 
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_heldout, open_loader
 from bertwright.formats.export import ExportSet, export
 from bertwright.formats.statistics import statistics
 from bertwright.formats.target import Target

@@ -13,8 +13,8 @@ import torch
 from tests.conftest import Prepared
 
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import PlanLoader, open_loader
+from bertwright.examples.loader import Loader, LoaderSettings
+from bertwright.examples.planned import open_loader
 from bertwright.model.batch import packed
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -41,7 +41,7 @@ def model() -> PreTrainingModel:
     return PreTrainingModel(BERT).double()
 
 
-def loader(prepared: Prepared, micro_batch: int) -> PlanLoader:
+def loader(prepared: Prepared, micro_batch: int) -> Loader:
     settings = LoaderSettings(
         32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, MicroBatching(micro_batch), seed=1, phase="0"
     )
@@ -52,7 +52,7 @@ def gradient(model: PreTrainingModel) -> torch.Tensor:
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
+def original(model: PreTrainingModel, drawn: Loader) -> tuple[float, torch.Tensor]:
     """The masked-token loss and the gradient: means of micro-batches, averaged."""
     model.zero_grad()
     batches, reported = [packed(batch) for batch in drawn.step(0)], 0.0
@@ -67,7 +67,7 @@ def original(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.T
     return reported, gradient(model)
 
 
-def ours(model: PreTrainingModel, drawn: PlanLoader) -> tuple[float, torch.Tensor]:
+def ours(model: PreTrainingModel, drawn: Loader) -> tuple[float, torch.Tensor]:
     predictions, pairs, *_ = drawn.counts(0)
     objective, engine = PreTraining(next_sentence=True), Single(model, AdamWConfig(max_grad_norm=0.0))
     trained = Trainee(model, objective, engine, Ranks(), Precision(Fp32Config(), torch.device("cpu")))

@@ -20,8 +20,8 @@ from tests.rows import each_row
 
 from bertwright.core.rng import below, key
 from bertwright.examples.config import MaskingConfig, MicroBatching
-from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import PlanLoader
+from bertwright.examples.loader import Loader, LoaderSettings
+from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Store
 from bertwright.examples.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ def test_one_shared_list_would_have_been_a_partition() -> None:
 
 
 @cache
-def loader(micro_batch: int = 5) -> PlanLoader:
+def loader(micro_batch: int = 5) -> Loader:
     """Eight shards of 30 rows; the first token of row i is FIRST_WORD + i, so that a row is known by its content."""
     rows = np.zeros(ROWS, ROW)
     per_shard = ROWS // SHARDS
@@ -81,7 +81,8 @@ def loader(micro_batch: int = 5) -> PlanLoader:
     settings = LoaderSettings(
         32, MaskingConfig(max_predictions=5), GLOBAL_BATCH, MicroBatching(micro_batch), seed=42, phase="0"
     )
-    return PlanLoader(store, Plans([rows], np.full((1, SHARDS), per_shard)), settings)
+    plans = Plans([rows], np.full((1, SHARDS), per_shard))
+    return Loader(PlannedExamples(store, plans, settings.length, settings.masking), settings)
 
 
 def rows_read(step: int, rank: int, world: int) -> list[int]:

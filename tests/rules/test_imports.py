@@ -330,7 +330,7 @@ def test_recipes_load_without_torch_or_the_text_tools() -> None:
 
 
 def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
-    loaded = loaded_after("import bertwright.examples.plan_loader")
+    loaded = loaded_after("import bertwright.examples.planned")
     assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded
 
 

@@ -12,8 +12,8 @@ from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 
 from bertwright.cli.conversion import ConvertOptions, convert
-from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.planned import open_heldout
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Store
 from bertwright.formats.detect import detect

@@ -26,8 +26,8 @@ from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.documents import is_heldout
 from bertwright.examples.frequencies import training_counts
-from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.planned import heldout_batches
 from bertwright.examples.store import Store
 from bertwright.formats.format import Kind
 from bertwright.formats.imported import examples as imported_examples
@@ -131,7 +131,7 @@ def trained_on(folder: RunFolder, phase: int) -> Rows:
     """The examples of one epoch of a phase."""
     recipe = Recipe.load(folder.path / "recipe.toml")
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
-    (size,) = set(phases[phase].loader.epoch_sizes)
+    (size,) = set(phases[phase].loader.examples.sizes)
     whole = recipe.train.phases[phase].model_copy(update={"batch": size, "micro_batch": 0})
     config = recipe.train.model_copy(update={"phases": (*recipe.train.phases[:phase], whole)})
     loader = resolve_phases(config, folder.artifact("examples"), folder.artifact("vocab"))[phase].loader

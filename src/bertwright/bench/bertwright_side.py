@@ -12,7 +12,7 @@ import torch
 from bertwright.bench.training import Step, Training
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.config import MaskingConfig
-from bertwright.examples.loader import StepCounts
+from bertwright.examples.example_set import StepCounts
 from bertwright.examples.padding import Room
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import kernel_for

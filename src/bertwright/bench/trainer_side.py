@@ -42,7 +42,7 @@ class _Examples(Dataset[dict[str, Any]]):
     def __init__(self, workload: Workload, padded: bool) -> None:
         loader = loader_of(workload)
         self.rows: list[dict[str, Any]] = []
-        for example in examples_of(loader.examples(0, min(loader.total, 4096))):
+        for example in examples_of(loader.batch(0, min(loader.total, 4096))):
             room = workload.length - len(example.token_ids) if padded else 0
             ids, segments = example.token_ids.tolist(), example.segment_ids.tolist()
             # 0 is the padding token in both vocabularies.

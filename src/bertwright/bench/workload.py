@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import MicroBatch, unmasked
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
-from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plan_loader import PlanLoader
+from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.vocabulary import Vocabulary
@@ -60,7 +60,7 @@ WORKLOADS: dict[Name, Workload] = {
 """By the names that `--workload` accepts."""
 
 
-def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, packing: bool = False) -> PlanLoader:
+def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, packing: bool = False) -> Loader:
     """The training batches of a workload, from at least `tokens` tokens of synthetic text; the same on every call.
 
     `micro_batch` counts examples (0: the entire batch), or rows of several examples with `packing`.
@@ -85,7 +85,8 @@ def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, p
     )
     batching = MicroBatching(micro_batch or workload.batch, workload.length if packing else 0)
     settings = LoaderSettings(workload.length, MaskingConfig(), workload.batch, batching, seed=1, phase="0")
-    return PlanLoader(store, Plans([rows], np.array([[len(rows)]])), settings)
+    plans = Plans([rows], np.array([[len(rows)]]))
+    return Loader(PlannedExamples(store, plans, workload.length, settings.masking), settings)
 
 
 def _between(bounds: tuple[int, int], name: str, number: int) -> NDArray[np.int64]:

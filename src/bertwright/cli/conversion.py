@@ -10,9 +10,8 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT, Log
 from bertwright.corpus.config import CorpusConfig
 from bertwright.examples.config import PlanSet
-from bertwright.examples.heldout_loader import open_heldout
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_heldout, open_loader, with_labels
 from bertwright.examples.store import Store
 from bertwright.formats import convert as between
 from bertwright.formats.export import ExportSet, export, export_documents
@@ -139,7 +138,7 @@ def _export_sets(recipe: Recipe, run: RunFolder, target: Target, heldout: int | 
 
 def _with_labels(exported: ExportSet, target: Target, log: Log) -> ExportSet:
     """Leave out the held-out examples without a label, which the format cannot hold, and log how many they are."""
-    labelled = exported.heldout.labelled
+    labelled = with_labels(exported.heldout)
     if left_out := len(exported.heldout) - len(labelled):
         log.say(
             f"convert: {exported.folder}: {left_out:,} of {len(exported.heldout):,} held-out examples have no label (a "

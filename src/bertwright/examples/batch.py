@@ -56,8 +56,9 @@ class Batch(Generic[Array]):
     weights: Array
     """[P] float32, weight of each prediction in the loss: 1, or 0 for padding."""
     sequence_labels: Array
-    """[B] int64. For pairs: 1 if B is a random segment (NSP) or the segments are swapped (SOP), 0 if B follows A. For
-    classification: the class number; for regression: the target number, as float32."""
+    """[B] int64, or [B, K] if a sequence has K labels. For pairs: 1 if B is a random segment (NSP) or the segments are
+    swapped (SOP), 0 if B follows A. For classification: the class number; for regression: the target number, as
+    float32."""
     sequence_weights: Array
     """[B] float32, weight of each sequence in the loss of these labels; 0 for padding and unlabelled sequences."""
 
@@ -110,7 +111,9 @@ def batch_hash(batch: MicroBatch) -> int:
     bounds = np.searchsorted(places, batch.cu_seqlens)
     # Sums, because sequences have any length; position and segment are part of each token's hash.
     content = _sums(tokens, batch.cu_seqlens) + _sums(predictions, bounds)
-    hashes = bits(content, _weighted(batch.sequence_labels, batch.sequence_weights))
+    hashes = content
+    for labels in np.atleast_2d(batch.sequence_labels.T):  # one after the other, so that their order counts
+        hashes = bits(hashes, _weighted(labels, batch.sequence_weights))
     return int(hashes[(np.diff(bounds) > 0) | (batch.sequence_weights != 0)].sum())
 
 

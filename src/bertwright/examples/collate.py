@@ -12,7 +12,7 @@ from bertwright.core.rng import bits
 from bertwright.examples.batch import MicroBatch, max_row
 from bertwright.examples.documents import documents_inside
 from bertwright.examples.masking import Ids, Keys, Masking
-from bertwright.examples.plans import UNLABELLED, Plans
+from bertwright.examples.plans import ROW, UNLABELLED, Plans
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16
@@ -46,28 +46,32 @@ class Rows:
         """[R] number of special tokens: [CLS], and [SEP] after A, after B, and at each document's end inside A."""
         return (2 + (self.b_count > 0) + self.document_breaks).astype(np.int64)
 
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """[R] whether each is a pair with a label."""
+        labelled: NDArray[np.bool_] = (self.b_count > 0) & (self.label != UNLABELLED)
+        return labelled
+
     def lengths(self, longest: int) -> Ids:
         """[R] tokens of each example after truncation to `longest`, special tokens included."""
         lengths: Ids = np.minimum(self.a_count + self.b_count + self.specials, longest)
         return lengths
 
 
-def concatenate(parts: list[Rows]) -> Rows:
-    """The rows of all parts, in order."""
-    return Rows(*(np.concatenate(columns) for columns in zip(*(vars(part).values() for part in parts), strict=True)))
-
-
-def rows_of(store: Store, plans: Plans, number: int, rows: Ids, keys: Keys) -> Rows:
-    """The R rows `rows` of pass `number`, with `keys` [R] and token indices from the beginning of the store."""
-    stored_rows = plans.rows[number][rows]
-    # Stored indices are relative to the first token of the shard, so that 32 bits suffice (decision 0003).
-    shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows, side="right")]
-    stored = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+def rows_of(store: Store, plans: Plans, passes: Ids, rows: Ids, keys: Keys) -> Rows:
+    """The R rows `rows` of the `passes` [R], with `keys` [R] and token indices from the beginning of the store."""
+    stored, shift = np.empty(len(rows), ROW), np.empty(len(rows), np.int64)
+    for number in np.unique(passes):
+        of_pass = np.flatnonzero(passes == number)
+        stored[of_pass] = plans.rows[number][rows[of_pass]]
+        # Stored indices are relative to the first token of the shard, so that 32 bits suffice (decision 0003).
+        shard = np.searchsorted(plans.shard_ends[number], rows[of_pass], side="right")
+        shift[of_pass] = store.shard_tokens[shard]
     # Widened first: sums of 16-bit counts would overflow.
-    columns = {"document_breaks" if name == "breaks" else name: stored_rows[name].astype(np.int64) for name in stored}
-    columns["a_start"] += shift
-    columns["b_start"] += shift
-    return Rows(keys, **columns)
+    a_start, a_count, b_start, b_count, breaks, label = (
+        stored[name].astype(np.int64) for name in ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+    )
+    return Rows(keys, a_start + shift, a_count, b_start + shift, b_count, breaks, label)
 
 
 def truncate(rows: Rows, longest: int) -> Rows:
@@ -123,7 +127,7 @@ def collate(rows: Rows, longest: int, store: Store, masking: Masking) -> MicroBa
         weights=np.ones(len(labels), np.float32),
         # The loss needs a valid class; unlabelled rows get class 0 and weight 0.
         sequence_labels=np.where(rows.label == UNLABELLED, 0, rows.label),
-        sequence_weights=((rows.b_count > 0) & (rows.label != UNLABELLED)).astype(np.float32),
+        sequence_weights=rows.labelled.astype(np.float32),
     )
 
 

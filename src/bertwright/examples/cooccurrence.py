@@ -36,7 +36,7 @@ class Text:
 def read_text(loader: Loader, most: int) -> Text:
     """Return the text of the first steps of a phase, about `most` tokens or one epoch: as many whole steps as that
     needs, with their masks undone."""
-    examples = min(loader.epoch_sizes[0], math.ceil(most / loader.mean_tokens))
+    examples = min(loader.examples.sizes[0], math.ceil(most / loader.examples.mean_tokens))
     ids, lengths = [], []
     for step in range(loader.settings.batches.step_of(examples - 1) + 1):
         for batch in loader.step(step):

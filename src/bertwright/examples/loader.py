@@ -1,22 +1,28 @@
-"""The loader interface: returns global step k of a phase, a pure function of (artifact, settings, k, rank, world).
+"""The loader: global step k of a phase, a pure function of (examples, settings, k, rank, world).
 
-Loaders keep no state between steps, so resuming means requesting the next step, and the examples of a step are the same
-for any number of ranks and any micro-batch size.
+It keeps no state between steps, so resuming means requesting the next step. Examples are located by their index in the
+phase alone, so those of a step are the same for any number of ranks and any micro-batch size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.errors import DataError
+from bertwright.core.rng import fold, key
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.batch_sizes import BatchSizes
+from bertwright.examples.collate import split
 from bertwright.examples.config import MaskingConfig, MicroBatching
-from bertwright.examples.packing import Assignment
-
-AT_ONCE = 512
-"""Sequences collated together: enough to hide numpy's call overhead, few enough to stay in the CPU cache."""
+from bertwright.examples.example_set import AT_ONCE, ExampleSet, Ids, Selection, StepCounts
+from bertwright.examples.packing import Assignment, assign_to_ranks
+from bertwright.examples.shuffle import Permutation
+from bertwright.examples.store import refuse_cut
 
 
 @dataclass(frozen=True)
@@ -42,50 +48,67 @@ class LoaderSettings:
         """The batch size of each step over all ranks."""
         return BatchSizes(self.global_batch, self.batch_warmup)
 
-    def with_micro_batch(self, micro_batch: int) -> LoaderSettings:
-        """The same settings with micro-batches of at most `micro_batch` examples (or rows)."""
-        return replace(self, micro_batching=replace(self.micro_batching, micro_batch=micro_batch))
 
+class Loader:
+    """The training batches of one phase."""
 
-class StepCounts(NamedTuple):
-    """Predictions and tokens of a step."""
-
-    predictions: int
-    """Masked tokens to be predicted."""
-    pairs: int
-    """Labelled pairs of segments."""
-    tokens: int
-    """Tokens, without padding."""
-    sequences: int = 0
-    """Labelled sequences, as in classification."""
-
-
-class Loader(Protocol):
-    """The training batches of one phase, from any source."""
+    def __init__(self, examples: ExampleSet, settings: LoaderSettings) -> None:
+        self.examples, self.settings = examples, settings
+        self._epochs = Epochs(np.array(examples.sizes), settings.seed, settings.phase)
 
     @property
-    def settings(self) -> LoaderSettings:
-        """The batch settings of the phase."""
-
-    @property
-    def epoch_sizes(self) -> list[int]:
-        """Examples of epoch 0, 1, ...; after the last one they repeat."""
-
-    @property
-    def mean_tokens(self) -> float:
-        """Mean length of an example, special tokens included."""
+    def total(self) -> int:
+        """Examples of all passes together."""
+        return sum(self.examples.sizes)
 
     def step(self, step: int, rank: int = 0, world: int = 1) -> list[MicroBatch]:
         """The micro-batches of `rank` in global step `step` (from 0); every rank has the same number of them."""
+        some = self._of_step(step)
+        batches: list[MicroBatch] = []
+        for group in _together(self._assignments(some, rank, world)):
+            batch = self.examples.batch(some[np.concatenate([assignment.examples for assignment in group])])
+            batches += split(batch, [self.examples.sequences * assignment.row_sizes for assignment in group])
+        return batches
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
-        """The counts of `rank` in `step`."""
+        """The counts of `rank` in `step`.
+
+        Needed a step ahead: the loss is divided by the sums over all ranks before the first backward pass.
+        """
+        some = self._of_step(step)
+        own = [assignment.examples for assignment in self._assignments(some, rank, world)]
+        return self.examples.counts(some[np.concatenate(own)])
+
+    def batch(self, first: int, stop: int) -> MicroBatch:
+        """The examples `first` to `stop` of the phase, in order, as one batch; all with the mask rate of the first."""
+        return self.examples.batch(self._selection(first, stop, self.settings.batches.step_of(first)))
 
     def with_micro_batch(self, micro_batch: int) -> Loader:
         """The same steps in micro-batches of at most `micro_batch` examples (or rows); step counts do not change."""
+        batching = replace(self.settings.micro_batching, micro_batch=micro_batch)
+        return Loader(self.examples, replace(self.settings, micro_batching=batching))
+
+    def _of_step(self, step: int) -> Selection:
+        # Checked at each step: a file may be truncated while training runs, for days.
+        refuse_cut(self.examples.arrays)
+        batches = self.settings.batches
+        return self._selection(batches.before(step), batches.before(step + 1), step)
+
+    def _selection(self, first: int, stop: int, step: int) -> Selection:
+        settings, passes, rows, keys = self.settings, [], [], []
+        for epoch, number, of_epoch in self._epochs.locate(np.arange(first, stop)):
+            # Static masks belong to a pass and repeat with it; other masks are new in every epoch.
+            stream = ("pass", number) if settings.masking.static else ("draw", epoch)
+            keys.append(fold(key(settings.seed, stream[0], settings.phase, stream[1]), of_epoch))
+            passes.append(np.full_like(of_epoch, number))
+            rows.append(of_epoch)
+        return Selection(np.concatenate(passes), np.concatenate(rows), np.concatenate(keys), step)
+
+    def _assignments(self, some: Selection, rank: int, world: int) -> list[Assignment]:
+        return assign_to_ranks(self.examples.lengths(some), rank, world, self.settings.micro_batching)
 
 
-def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
+def _together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
     """Yield groups of micro-batches to collate together: at most `AT_ONCE` examples, but at least one micro-batch."""
     group: list[Assignment] = []
     for assignment in assignments:
@@ -94,3 +117,81 @@ def together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:
             group = []
         group.append(assignment)
     yield group
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The endless sequence of a phase's epochs; raises `DataError` if a pass has no rows.
+
+    Epoch e takes pass e mod passes in its own permutation. Epochs are concatenated: with a constant global batch G,
+    global step k takes rows [k*G, (k+1)*G) of the sequence, so a step may span the end of one epoch and the start of
+    the next.
+    """
+
+    sizes: NDArray[np.int64]
+    """[passes] number of rows of each pass, all above 0."""
+    seed: int
+    phase: str
+
+    def __post_init__(self) -> None:
+        if (self.sizes == 0).any():
+            raise DataError(
+                "a pass of the plans has no rows: no document falls into its share. Widen its document_range."
+            )
+
+    def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
+        """The rows at increasing positions `r` [N] of the sequence, as (epoch, pass, rows [n]) in order."""
+        sizes = self.sizes
+        ends = np.cumsum(sizes)
+        cycle, within = np.divmod(r, ends[-1])
+        number = np.searchsorted(ends, within, side="right")
+        epoch = cycle * len(sizes) + number
+        position = within - (ends - sizes)[number]
+        located = []
+        # A step at an epoch boundary takes the end of one permutation and the start of the next.
+        for e in np.unique(epoch):
+            chosen, which = position[epoch == e], int(e) % len(sizes)
+            order = _order(key(self.seed, "order", self.phase, int(e)), int(sizes[which]))
+            located.append((int(e), which, order(chosen)))
+        return located
+
+
+@lru_cache(maxsize=4)
+def _order(epoch_key: int, rows: int) -> Permutation:
+    """Cached between steps, so that the block order of a large epoch is computed once."""
+    return Permutation(epoch_key, rows)
+
+
+@dataclass(frozen=True)
+class Heldout:
+    """Held-out examples in the order of their set.
+
+    Masks are fixed: they depend only on the row and the settings of the set, not on seed or phase, so scores are
+    comparable.
+    """
+
+    examples: ExampleSet
+    rows: Ids
+    """[N] the examples to use."""
+
+    @classmethod
+    def evenly(cls, examples: ExampleSet, most: int | None = None) -> Heldout:
+        """All examples of a set, or at most `most` of them.
+
+        If there are n > most examples, takes example int(i * (n / most)) for each i: the rule of MLPerf's evaluation
+        set (mlcommons/training, pick_eval_samples.py), rounding included.
+        """
+        (total,) = examples.sizes
+        taken = total if most is None else min(most, total)
+        return cls(examples, (np.arange(taken) * (total / max(taken, 1))).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batches(self, micro_batch: int, first: int = 0, stop: int | None = None) -> Iterator[MicroBatch]:
+        """Yield the examples `first` to `stop` once, in micro-batches of at most `micro_batch` examples."""
+        chosen = self.rows[first:stop]
+        for start in range(0, len(chosen), micro_batch):
+            rows = chosen[start : start + micro_batch]
+            # The key contains neither seed nor phase, so that all runs are scored on the same masks.
+            yield self.examples.batch(Selection.of(rows, fold(key("held-out masks"), rows)))

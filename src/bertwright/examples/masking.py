@@ -40,6 +40,11 @@ class Masking:
     """Maximum number of predicted tokens per sequence."""
     vocabulary: Vocabulary
 
+    @classmethod
+    def at(cls, config: MaskingConfig, step: int, length: int, vocabulary: Vocabulary) -> Masking:
+        """The rules at a step of a phase whose sequences have at most `length` tokens."""
+        return cls(config, config.rate_at(step), config.most(length), vocabulary)
+
     @property
     def counted(self) -> bool:
         """Whether the lengths alone determine how many tokens are predicted."""

@@ -32,8 +32,7 @@ def with_room(batch: MicroBatch, tokens: int, predictions: int) -> MicroBatch:
     grown = dict[str, NDArray[Any]]()
     for names, size in ((_OF_TOKENS, more), (_OF_PREDICTIONS, further), (_OF_SEQUENCES, len(ends))):
         for name in names:
-            array = getattr(batch, name)
-            grown[name] = np.concatenate([array, np.zeros(size, array.dtype)])
+            grown[name] = _padded(getattr(batch, name), size)
     for name in ("cu_seqlens", "cu_rows"):
         bounds = getattr(batch, name)
         grown[name] = np.concatenate([bounds, ends.astype(bounds.dtype)])
@@ -79,14 +78,17 @@ def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
     grown["cu_seqlens"] = bounds.astype(batch.cu_seqlens.dtype)
     grown["cu_rows"] = (np.arange(room.rows + 1) * room.length).astype(batch.cu_rows.dtype)
     for name in _OF_SEQUENCES:
-        array = getattr(batch, name)
-        counted = np.concatenate([array, np.zeros(len(padded_R), array.dtype)])[order]
-        grown[name] = np.concatenate([counted, np.zeros(sequences - len(ends), array.dtype)])
+        grown[name] = _padded(_padded(getattr(batch, name), len(padded_R))[order], sequences - len(ends))
     more = _rounded(len(batch.labels), -(-room.rows * room.predictions // sizes)) - len(batch.labels)
     for name in _OF_PREDICTIONS:
         array = moved_T[batch.prediction_positions] if name == "prediction_positions" else getattr(batch, name)
-        grown[name] = np.concatenate([array, np.zeros(more, array.dtype)])
+        grown[name] = _padded(array, more)
     return replace(batch, max_row=room.length, **grown)
+
+
+def _padded(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The array with `size` zeros, or rows of zeros, appended."""
+    return np.concatenate([array, np.zeros((size, *array.shape[1:]), array.dtype)])
 
 
 def _rounded(number: int, step: int) -> int:

@@ -1,10 +1,7 @@
-"""Plans: the rows of one set in an examples artifact, which rows an epoch and a global step take, and checks of them.
+"""Plans: the rows of one set in an examples artifact, their statistics, and checks of them.
 
     plans/train/128/00.rows     the rows of pass 0 (dtype `ROW`), in shard order
     plans/train/128.json        number of rows of each shard, for each pass
-
-Epoch e takes pass e mod passes in its own permutation. Epochs are concatenated: with a constant global batch G, global
-step k takes rows [k*G, (k+1)*G) of the sequence, so a step may span the end of one epoch and the start of the next.
 
 A matching hash proves only that a file is unchanged since it was written. A row that reaches beyond its shard would
 silently yield other text, so rows are checked against the store before they are used.
@@ -14,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +21,11 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed
-from bertwright.core.rng import key
 from bertwright.core.shapes import Count
 from bertwright.examples.config import PlanSet
 from bertwright.examples.documents import documents_inside, followed_by
-from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Split, Store, map_file
 
 ROW = np.dtype([
@@ -97,44 +92,6 @@ def _rows(path: Path) -> list[list[int]]:
     if len({len(of_pass) for of_pass in rows}) != 1:
         raise ArtifactError(f"{path} lists different shards in each pass. Run the stage examples again.")
     return rows
-
-
-@dataclass(frozen=True)
-class Epochs:
-    """The endless sequence of a phase's epochs; raises `DataError` if a pass has no rows."""
-
-    sizes: NDArray[np.int64]
-    """[passes] number of rows of each pass, all above 0."""
-    seed: int
-    phase: str
-
-    def __post_init__(self) -> None:
-        if (self.sizes == 0).any():
-            raise DataError(
-                "a pass of the plans has no rows: no document falls into its share. Widen its document_range."
-            )
-
-    def locate(self, r: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
-        """The rows at increasing positions `r` [N] of the sequence, as (epoch, pass, rows [n]) in order."""
-        sizes = self.sizes
-        ends = np.cumsum(sizes)
-        cycle, within = np.divmod(r, ends[-1])
-        number = np.searchsorted(ends, within, side="right")
-        epoch = cycle * len(sizes) + number
-        position = within - (ends - sizes)[number]
-        located = []
-        # A step at an epoch boundary takes the end of one permutation and the start of the next.
-        for e in np.unique(epoch):
-            chosen, which = position[epoch == e], int(e) % len(sizes)
-            order = _order(key(self.seed, "order", self.phase, int(e)), int(sizes[which]))
-            located.append((int(e), which, order(chosen)))
-        return located
-
-
-@lru_cache(maxsize=4)
-def _order(epoch_key: int, rows: int) -> Permutation:
-    """Cached between steps, so that the block order of a large epoch is computed once."""
-    return Permutation(epoch_key, rows)
 
 
 BINS = 20

@@ -19,9 +19,8 @@ import numpy as np
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.heldout_loader import Heldout
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.examples.plan_loader import PlanLoader
+from bertwright.examples.loader import Heldout, Loader
 from bertwright.examples.store import Store
 from bertwright.formats.convert import NOTE
 from bertwright.formats.format import DocumentFormat, Shape, Split, TokenDocuments
@@ -41,7 +40,7 @@ class ExportSet:
     """Path inside the destination."""
     name: str
     """Name of the dataset, as in NVIDIA's file names."""
-    loader: PlanLoader
+    loader: Loader
     heldout: Heldout
 
     def splits(self) -> list[tuple[Split, int, Blocks]]:
@@ -92,7 +91,7 @@ def export(
     return note
 
 
-def drawn(loader: PlanLoader, first: int, stop: int) -> Iterator[Instances]:
+def drawn(loader: Loader, first: int, stop: int) -> Iterator[Instances]:
     """Yield the examples `first` to `stop` of a phase in order, in blocks as large as possible.
 
     File formats keep the blocks, so larger ones make smaller files. A block is drawn in one call unless the mask
@@ -104,7 +103,7 @@ def drawn(loader: PlanLoader, first: int, stop: int) -> Iterator[Instances]:
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         cuts = [begin, *(change for change in changes if begin < change < end), end]
-        yield concatenate([instances(loader.examples(*cut)) for cut in pairwise(cuts)])
+        yield concatenate([instances(loader.batch(*cut)) for cut in pairwise(cuts)])
 
 
 def instances(batch: MicroBatch) -> Instances:

@@ -8,7 +8,7 @@ written, without it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -20,8 +20,8 @@ from bertwright.core.plugins import Plugin
 from bertwright.examples.labelled.config import LabelledTexts
 
 if TYPE_CHECKING:
-    from bertwright.examples.batch import MicroBatch
-    from bertwright.examples.loader import Loader, LoaderSettings
+    from bertwright.examples.example_set import ExampleSet
+    from bertwright.examples.store import Split
     from bertwright.model.config import ModelConfig, NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
@@ -73,11 +73,9 @@ class OwnExamples(Protocol):
     made_by: ClassVar[str]
     """The function that makes them, as "module:function", with the signature of `examples.run.run`."""
 
-    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
-        """The training batches of a phase."""
-
-    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
-        """At most `most` held-out examples of up to `length` tokens."""
+    def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
+        """A split of them, each of at most `length` tokens; `ArtifactError` if they were made with another vocabulary
+        than `vocab`."""
 
 
 class Task(Protocol):

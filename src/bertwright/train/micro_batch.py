@@ -19,7 +19,8 @@ import torch
 
 from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.loader import Loader, StepCounts
+from bertwright.examples.example_set import StepCounts
+from bertwright.examples.loader import Loader
 from bertwright.model.batch import PackedBatch
 from bertwright.train.monitor.session_record import micro_batching_of
 from bertwright.train.settings.phases import Phase

@@ -18,7 +18,7 @@ from bertwright.core import rng
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
-from bertwright.examples.loader import StepCounts
+from bertwright.examples.example_set import StepCounts
 from bertwright.model.batch import to_device
 from bertwright.tasks.members import task_of
 from bertwright.train.after_step import after_step, end_now, row_is_due, score_late

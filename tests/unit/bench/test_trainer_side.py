@@ -24,8 +24,7 @@ VARIED = Workload("of varied lengths", "tiny", 64, 4, "doc-sentences", (1, 6), (
 def test_it_has_our_examples_before_masking(padded: bool) -> None:
     rows, loader = _Examples(SMALL, padded), loader_of(SMALL)
     own = {
-        tuple(example.token_ids.tolist()): example
-        for example in examples_of(loader.examples(0, min(loader.total, 4096)))
+        tuple(example.token_ids.tolist()): example for example in examples_of(loader.batch(0, min(loader.total, 4096)))
     }
     assert len(rows) > 200
     for row in map(rows.__getitem__, range(len(rows))):

@@ -13,7 +13,7 @@ SMALL = Workload("small", "tiny", 32, 4, "next-sentence", (1, 6), (5, 9))
 def test_a_workload_is_what_it_says(name: Name) -> None:
     loader = loader_of(WORKLOADS[name])
     assert loader.total > 200, "more examples than are measured"
-    fill = loader.mean_tokens / WORKLOADS[name].length
+    fill = loader.examples.mean_tokens / WORKLOADS[name].length
     assert (fill == 1) == (name in ("full-128", "base-128")) and (0.4 < fill < 0.5) == (name == "half-512")
     pairs = loader.counts(0).pairs
     assert (pairs == WORKLOADS[name].batch) == WORKLOADS[name].pairs

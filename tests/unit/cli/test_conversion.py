@@ -14,10 +14,9 @@ from bertwright.cli.describe import Examples, describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import MicroBatching, PlanSet
-from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import heldout_batches, open_loader
 from bertwright.formats.detect import detect
 from bertwright.formats.export import drawn, instances
 from bertwright.formats.format import Kind
@@ -64,7 +63,7 @@ def test_a_run_becomes_what_static_masks_train_on(
     settings = LoaderSettings(16, static, 8, MicroBatching(8), recipe.train.seed, "0")
     loader = open_loader(run.artifact("examples"), PlanSet(length=16), settings)
     drawn = [instances(batch) for step in range(-(-loader.total // 8)) for batch in loader.step(step)]
-    expected = rows(concatenate([instances(loader.examples(i, i + 1)) for i in range(loader.total)]))
+    expected = rows(concatenate([instances(loader.batch(i, i + 1)) for i in range(loader.total)]))
     assert contents(tmp_path / "out", "training", entries) == expected
     assert set(expected) <= set(rows(concatenate(drawn)))
     held = heldout_batches(run.artifact("examples"), 16, 2, 0.15, 5)
@@ -234,13 +233,13 @@ def test_blocks_are_drawn_whole_except_where_the_rate_of_masks_changes(
     static = recipe.train.phases[0].masking.model_copy(update={"static": True})
     settings = LoaderSettings(16, static, 8, MicroBatching(8), recipe.train.seed, "0")
     loader = open_loader(run.artifact("examples"), PlanSet(length=16), settings)
-    asked, whole = list[tuple[int, int]](), loader.examples
+    asked, whole = list[tuple[int, int]](), loader.batch
 
     def noted(first: int, stop: int) -> MicroBatch:
         asked.append((first, stop))
         return whole(first, stop)
 
-    loader.examples = noted  # type: ignore[method-assign]
+    loader.batch = noted  # type: ignore[method-assign]
     (block,) = drawn(loader, 0, loader.total)
     assert asked == [(0, 24), (24, loader.total)]
     assert rows(block) == rows(concatenate([instances(whole(i, i + 1)) for i in range(loader.total)]))

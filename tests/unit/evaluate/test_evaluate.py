@@ -23,7 +23,7 @@ from bertwright.evaluate.config import EvaluateConfig, Inputs
 from bertwright.evaluate.run import identity, run
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import token_counts
-from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.planned import heldout_batches
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.run_tasks import Inputs as ExamplesInputs
 from bertwright.examples.store import Store

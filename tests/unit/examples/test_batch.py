@@ -19,7 +19,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits, max_row
 from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_loader
 
 weights = st.sampled_from([1.0, 1.0, 0.0, 0.5])
 

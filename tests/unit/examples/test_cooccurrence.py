@@ -14,7 +14,7 @@ from tests.unit.examples.test_loader import SETTINGS
 from bertwright.core.artifact import Artifact
 from bertwright.examples import cooccurrence
 from bertwright.examples.cooccurrence import WINDOW, Text, cooccurrences, read_text
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_loader
 
 ENTRIES = 12
 
@@ -50,11 +50,11 @@ def test_blocks_count_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("changes", [{}, {"batch_warmup": ((0, 10), (3, 50))}])
 def test_the_text_is_about_an_epoch_without_masks(examples: Artifact, changes: dict[str, Any]) -> None:
     loader = open_loader(examples, made.SETS[0], replace(SETTINGS, **changes))
-    for most, least in ((3000, 3000 / loader.mean_tokens), (10**9, loader.epoch_sizes[0])):
+    for most, least in ((3000, 3000 / loader.examples.mean_tokens), (10**9, loader.examples.sizes[0])):
         text = read_text(loader, most)
         found = np.split(text.ids_T, np.flatnonzero(np.diff(text.sequence_T)) + 1)
         assert least <= len(found) < least + SETTINGS.global_batch
-        batch = loader.examples(0, len(found))
+        batch = loader.batch(0, len(found))
         ids = batch.token_ids.copy()
         ids[batch.prediction_positions] = batch.labels
         expected = np.split(ids, batch.cu_seqlens[1:-1])

@@ -22,7 +22,7 @@ from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import heldout_place
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_loader
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store
 

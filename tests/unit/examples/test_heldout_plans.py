@@ -13,7 +13,8 @@ from bertwright.examples import run as examples_stage
 from bertwright.examples.collate import rows_of
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.documents import is_heldout, text_hash
-from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.example_set import Selection
+from bertwright.examples.planned import heldout_batches
 from bertwright.examples.plans import BINS, Plans
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store
@@ -88,7 +89,8 @@ def test_groups_of_shards_are_planned_one_after_another(tmp_path: Path, monkeypa
     store, plans = Store.open(artifact, "heldout"), Plans.open(artifact, PlanSet(length=64), "heldout")
     groups = len(store.shard_tokens) - 1
     assert 1 < groups < 6 and plans.shard_rows.shape == (1, groups)
-    rows = rows_of(store, plans, 0, np.arange(plans.sizes[0]), np.zeros(plans.sizes[0], np.uint64))
+    every = Selection.of(np.arange(plans.sizes[0]))
+    rows = rows_of(store, plans, every.passes, every.rows, every.keys)
     a, b = (np.searchsorted(store.shard_tokens, start, side="right") for start in (rows.a_start, rows.b_start))
     assert (a == b).all() and len(set(a)) == groups
     assert store.shard_tokens[-1] - store.shard_tokens[-2] >= 150, "what was left over joined the group before"

@@ -20,13 +20,13 @@ from bertwright.core.stage_context import StageContext
 from bertwright.core.work_split import StageIncomplete, WorkSplit
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConfig, MicroBatching, PlanSet
+from bertwright.examples.example_set import Selection
 from bertwright.examples.labelled import records
 from bertwright.examples.labelled import run as stage
 from bertwright.examples.labelled.config import GLUE, Columns, LabelledTexts, glue
-from bertwright.examples.labelled.data import LabelledSet
-from bertwright.examples.labelled.loader import heldout_labelled, open_labelled
+from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
-from bertwright.examples.loader import LoaderSettings
+from bertwright.examples.loader import Heldout, Loader, LoaderSettings
 from bertwright.examples.run_tasks import Inputs
 
 FILES = {
@@ -290,8 +290,8 @@ def test_sequences_are_those_of_transformers_tokenizer(build: Made, length: int)
     artifact, vocab = build(rows, pairs(2, 7)), build.vocab  # type: ignore[attr-defined]
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(vocab.file("tokenizer.json")))
     theirs.cls_token, theirs.sep_token = "[CLS]", "[SEP]"
-    found = LabelledSet.open(artifact, "train", vocab)
-    batch = found.batch(np.arange(len(rows)), length)
+    found, every = LabelledExamples.open(artifact, "train", length, vocab), Selection.of(np.arange(len(rows)))
+    batch = found.batch(every)
     for number, (a, b, label) in enumerate(rows):
         lists = theirs([a], [b], truncation=True, max_length=length, return_token_type_ids=True)
         expected = {name: values[0] for name, values in lists.items()}
@@ -300,28 +300,26 @@ def test_sequences_are_those_of_transformers_tokenizer(build: Made, length: int)
         assert batch.segment_ids[inside].tolist() == expected["token_type_ids"]
         assert batch.position_ids[inside].tolist() == list(range(len(expected["input_ids"])))
         assert batch.sequence_labels[number] == ("no", "yes").index(label)
-    assert (
-        batch.counts.predictions == 0
-        and (found.lengths(np.arange(len(rows)), length) == np.diff(batch.cu_seqlens)).all()
-    )
+    assert batch.counts.predictions == 0 and (found.lengths(every) == np.diff(batch.cu_seqlens)).all()
 
 
 def test_an_epoch_has_every_example_once_on_any_number_of_ranks(build: Made) -> None:
     artifact = build(pairs(12), pairs(2, 7))
     number = artifact.counts["train"]["examples"]
     settings = LoaderSettings(16, MaskingConfig(), number, MicroBatching(4), 1, "0")
-    loader = open_labelled(artifact, settings, build.vocab)  # type: ignore[attr-defined]
+    examples = LabelledExamples.open(artifact, "train", 16, build.vocab)  # type: ignore[attr-defined]
+    loader = Loader(examples, settings)
     hashes = [sum(batch_hash(b) for r in range(ranks) for b in loader.step(0, r, ranks)) % 2**64 for ranks in (1, 2, 3)]
-    assert len(set(hashes)) == 1 and loader.epoch_sizes == [number]
-    whole = LabelledSet.open(artifact, "train").batch(np.arange(number), 16)
+    assert len(set(hashes)) == 1 and examples.sizes == [number]
+    whole = examples.batch(Selection.of(np.arange(number)))
     assert hashes[0] == batch_hash(whole)
     counts = [loader.counts(0, r, 2) for r in range(2)]
     assert sum(c.sequences for c in counts) == number and sum(c.tokens for c in counts) == whole.counts.tokens
-    assert loader.mean_tokens == whole.counts.tokens / number
+    assert examples.mean_tokens == whole.counts.tokens / number
     assert sum(batch_hash(b) for b in loader.with_micro_batch(1).step(1)) % 2**64 == hashes[0], (
         "another order, the same examples"
     )
-    held = list(heldout_labelled(artifact, 16, 4, most=5))
+    held = list(Heldout.evenly(LabelledExamples.open(artifact, "heldout", 16), 5).batches(4))
     assert [b.counts.sequences for b in held] == [4, 1]
 
 
@@ -337,7 +335,8 @@ def test_of_several_processes_the_first_makes_them(build: Made, tmp_path: Path) 
 def test_an_array_that_is_cut_while_it_is_read_is_refused(build: Made) -> None:
     """Reading beyond its end would kill the process."""
     artifact = build(pairs(12), pairs(2, 7))
-    loader = open_labelled(artifact, LoaderSettings(16, MaskingConfig(), 8, MicroBatching(4), 1, "0"), build.vocab)  # type: ignore[attr-defined]
+    settings = LoaderSettings(16, MaskingConfig(), 8, MicroBatching(4), 1, "0")
+    loader = Loader(LabelledExamples.open(artifact, "train", 16), settings)
     loader.step(0)
     file = artifact.file("labelled/train.tokens")
     with file.open("r+b") as opened:
@@ -355,7 +354,7 @@ def test_without_a_file_for_it_a_share_is_held_out_by_the_texts_alone(build: Mad
     assert 0.1 < counts["heldout"]["examples"] / len(rows) < 0.3 and counts["heldout"]["repeated"] == 0
     assert sum(counts["train"]["classes"]) == counts["train"]["examples"] and counts["labels"] == ["no", "yes"]
     again = build(rows[::-1], heldout=0.2)
-    one, other = (Counter(LabelledSet.open(a, "heldout").arrays.first.tolist()) for a in (artifact, again))
+    one, other = (Counter(Labelled.open(a, "heldout").first.tolist()) for a in (artifact, again))
     assert one == other
     with pytest.raises(DataError, match=r"none of the texts fell into the share examples\.heldout=0\.0001"):
         build(pairs(2), heldout=0.0001)

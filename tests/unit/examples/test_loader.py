@@ -16,10 +16,9 @@ from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.documents import in_range, text_hash
-from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
-from bertwright.examples.plans import Epochs, Plans
+from bertwright.examples.loader import Epochs, LoaderSettings
+from bertwright.examples.planned import heldout_batches, open_loader
+from bertwright.examples.plans import Plans
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Store
 
@@ -61,7 +60,7 @@ def test_full_sentences_of_a_share_are_those_of_a_corpus_of_its_documents_alone(
         context = StageContext(tmp_path / f"{source.path.name}-examples")
         artifact = examples_stage.run(config, (plan_set,), Inputs(source, vocab), context)
         loader = open_loader(artifact, plan_set, changed(length=32), vocab)
-        found.append(batch_hash(loader.examples(0, loader.total)))
+        found.append(batch_hash(loader.batch(0, loader.total)))
         assert Plans.open(artifact, plan_set).rows[0]["breaks"].max() > 0
     assert found[0] == found[1]
 
@@ -83,9 +82,9 @@ def test_a_file_that_is_cut_while_training_reads_it_is_named(examples: Artifact,
 
 
 def test_the_mean_length_is_that_of_the_first_epoch(examples: Artifact) -> None:
-    size = open_loader(examples, made.SETS[0], SETTINGS).epoch_sizes[0]
+    size = open_loader(examples, made.SETS[0], SETTINGS).examples.sizes[0]
     loader = open_loader(examples, made.SETS[0], changed(global_batch=size))
-    assert loader.mean_tokens == pytest.approx(loader.counts(0)[2] / size)
+    assert loader.examples.mean_tokens == pytest.approx(loader.counts(0)[2] / size)
 
 
 def test_the_same_question_has_the_same_answer(examples: Artifact) -> None:

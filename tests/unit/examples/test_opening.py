@@ -13,10 +13,9 @@ from bertwright.core.artifact import Artifact, Identity, build
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.log import SILENT
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.heldout_loader import open_heldout
-from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
-from bertwright.examples.plans import ROW, Epochs, Plans
+from bertwright.examples.loader import Epochs, LoaderSettings
+from bertwright.examples.planned import open_heldout, open_loader
+from bertwright.examples.plans import ROW, Plans
 from bertwright.examples.store import Split, Store, map_file
 from bertwright.examples.vocabulary import Vocabulary
 

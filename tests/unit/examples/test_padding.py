@@ -1,5 +1,7 @@
 """Batches of fixed shape: what counts stays, whatever the rows."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from tests.reference.batches import random_batch
 from tests.rows import each_row
 
 from bertwright.examples.batch import Counts, MicroBatch, batch_hash
-from bertwright.examples.padding import Room, in_rows
+from bertwright.examples.padding import Room, in_rows, with_room
 
 ROOM = Room(rows=4, length=12, predictions=3)
 
@@ -35,6 +37,16 @@ def test_it_is_the_same_batch_in_full_rows(rows: list[list[int]]) -> None:
     assert set(filled.cu_rows.tolist()) <= set(bounds.tolist()), "no sequence lies in two rows"
     for name in ("token_ids", "position_ids", "segment_ids"):
         assert getattr(filled, name).dtype == getattr(batch, name).dtype
+
+
+def test_several_labels_of_a_sequence_stay_with_it() -> None:
+    plain = batch_of([[3, 4], [2]])
+    batch = replace(plain, sequence_labels=np.array([[1, 2], [3, 4], [5, 6]]))
+    for padded in (in_rows(batch, ROOM), with_room(batch, 15, 9)):
+        assert batch_hash(padded) == batch_hash(batch) != batch_hash(plain)
+        assert padded.sequence_labels[padded.sequence_weights > 0].tolist() == [[1, 2], [3, 4], [5, 6]]
+    swapped = replace(batch, sequence_labels=batch.sequence_labels[:, ::-1])
+    assert batch_hash(swapped) != batch_hash(batch), "their order counts"
 
 
 @each_row("rows", [[], [[1]], [[12], [12], [12], [12]], [[3, 4], [2], [1, 1, 1]]])

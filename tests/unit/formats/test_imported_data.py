@@ -25,8 +25,9 @@ from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.examples.cooccurrence import read_text
-from bertwright.examples.imported import ImportedLoader
+from bertwright.examples.imported import ImportedExamples
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.examples.loader import Loader
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.detect import detect
 from bertwright.formats.format import Kind, Shape
@@ -73,12 +74,12 @@ def data(folders: list[Path]) -> list[str]:
     return [f"train.phases.{i}.data={folder}" for i, folder in enumerate(folders)]
 
 
-def loaders_of(folder: RunFolder, *changes: str) -> list[ImportedLoader]:
+def loaders_of(folder: RunFolder, *changes: str) -> list[Loader]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
     found = [phase.loader for phase in phases]
-    assert all(isinstance(each, ImportedLoader) for each in found)
-    return [each for each in found if isinstance(each, ImportedLoader)]
+    assert all(isinstance(each.examples, ImportedExamples) for each in found)
+    return found
 
 
 def contents(folder: Path, entries: list[str]) -> Instances:
@@ -108,10 +109,10 @@ def test_an_epoch_holds_every_example_of_the_files(
     entries = read_vocabulary(folder.path / "vocab" / "vocab.txt")
     for index, (loader, source) in enumerate(zip(loaders_of(folder), converted(kind), strict=True)):
         every = contents(source, entries)
-        (size,) = loader.epoch_sizes
+        (size,) = loader.examples.sizes
         facts = read_json(folder.path / "examples" / f"imported/{index}/facts.json")
         assert size == len(every) == facts["examples"] and facts["length"] == LENGTHS[index]
-        assert loader.mean_tokens == pytest.approx(every.lengths.mean())
+        assert loader.examples.mean_tokens == pytest.approx(every.lengths.mean())
         whole = loaders_of(folder, f"train.phases.{index}.batch={size}")[index]
         first, second = whole.step(0), whole.step(1)
         assert as_drawn(first) == as_drawn(second) == as_rows(every)
@@ -191,7 +192,7 @@ def test_examples_without_masks_are_masked_anew(
     folder = prepared(two_phases, tmp_path / "run", *data([bare, converted("datasets")[1]]), log=notes)
     assert any("have no next-sentence label and are used only for masked words" in each for each in notes.said)
     loader, original = loaders_of(folder)[0], contents(converted("datasets")[0], entries).originals()
-    (size,) = loader.epoch_sizes
+    (size,) = loader.examples.sizes
     first, again = loader.step(0), loaders_of(folder)[0].step(0)
     assert [batch_hash(batch) for batch in first] == [batch_hash(batch) for batch in again]
     for batch in first:
@@ -338,7 +339,7 @@ def test_damaged_files_are_left_out_only_on_request(
     assert any(f"skipped {broken.name}" in each for each in notes.said)
     facts = read_json(folder.path / "examples/imported/0/facts.json")
     assert [each["file"] for each in facts["quarantined"]] == [broken.name] and len(facts["files"]) == 1
-    assert loaders_of(folder)[0].epoch_sizes == [facts["examples"]]
+    assert loaders_of(folder)[0].examples.sizes == [facts["examples"]]
     broken.write_bytes(b"")
     with pytest.raises(DataError, match=rf"{broken.name}: it is empty. .*{key}"):
         prepared(two_phases, tmp_path / "other", *options)

@@ -61,7 +61,7 @@ def test_rows_of_running_text_are_documents_of_one_sentence(
     assert any(f"is {len(texts):,} documents of {len(texts):,} sentences" in each for each in notes.said)
     assert not any("held out here; this cannot be checked" in each for each in notes.said)
     for mine, reference in zip(loaders_of(theirs), loaders_of(megatron), strict=True):
-        assert mine.epoch_sizes == reference.epoch_sizes
+        assert mine.examples.sizes == reference.examples.sizes
         for step in (0, 7):
             assert list(map(batch_hash, mine.step(step))) == list(map(batch_hash, reference.step(step)))
 

@@ -24,8 +24,9 @@ from bertwright.core.work_split import WorkSplit
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import PlanSet
 from bertwright.examples.instances import ends
+from bertwright.examples.loader import Loader
 from bertwright.examples.plan_builder import plan_passes
-from bertwright.examples.plan_loader import PlanLoader
+from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.formats.imported import documents as imported_documents
@@ -70,12 +71,12 @@ def facts_of(folder: RunFolder, phase: int = 0) -> dict[str, Any]:
     return dict(read_json(folder.path / f"examples/imported/{phase}/facts.json"))
 
 
-def loaders_of(folder: RunFolder, *changes: str) -> list[PlanLoader]:
+def loaders_of(folder: RunFolder, *changes: str) -> list[Loader]:
     recipe = Recipe.load(folder.path / "recipe.toml", changes)
     phases = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
     found = [phase.loader for phase in phases]
-    assert all(isinstance(each, PlanLoader) for each in found)
-    return [each for each in found if isinstance(each, PlanLoader)]
+    assert all(isinstance(each.examples, PlannedExamples) for each in found)
+    return found
 
 
 def saved(folder: Path, *sets: Nested, write: Callable[..., Any] = write_new) -> Path:
@@ -151,7 +152,7 @@ def test_where_a_plan_leaves_nothing_to_chance_the_batches_are_those_of_our_stor
     ours = prepared(two_phases, tmp_path / "ours", *WITHOUT_CHANCE, *cut)
     theirs = prepared(two_phases, tmp_path / "theirs", *data([written, written]), *WITHOUT_CHANCE, *cut)
     for mine, other in zip(loaders_of(ours), loaders_of(theirs), strict=True):
-        assert mine.epoch_sizes == other.epoch_sizes and mine.mean_tokens == other.mean_tokens
+        assert mine.examples.sizes == other.examples.sizes and mine.examples.mean_tokens == other.examples.mean_tokens
         for step in (0, 1, 40):
             for rank in (0, 1):
                 batches = mine.step(step, rank, 2), other.step(step, rank, 2)
@@ -250,7 +251,7 @@ def test_held_out_documents_are_not_trained_on(
     for folder in (clean, leaky):
         size, more = facts_of(folder, 1)["rows"]
         whole = loaders_of(folder, f"train.phases.1.batch={size}")[1]
-        assert whole.epoch_sizes == [size, more]
+        assert whole.examples.sizes == [size, more]
         sequences.append(Counter(map(tuple, originals(whole.step(0)))))
     assert sum(store.vocabulary.pad in sequence for sequence in sequences[1]) == 0
     if plan == "doc-sentences":

@@ -15,8 +15,8 @@ from tests.unit.formats.test_imported_data import KINDS, Notes
 from bertwright import Recipe, run
 from bertwright.check.recipe.data import imported_data
 from bertwright.core.files import read_json
-from bertwright.examples.heldout_loader import heldout_batches
 from bertwright.examples.instances import Instances, concatenate, ends
+from bertwright.examples.planned import heldout_batches
 from bertwright.formats.detect import detect
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.known import format_of

@@ -42,7 +42,7 @@ def test_steps_are_those_that_training_resolves(trained: Path, load: Load, lengt
     (phase,) = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
     work = phase_work(recipe, 0, read_data(recipe, standing_artifacts(recipe, trained)))
     assert (work.steps, work.sequences) == (phase.steps, phase.loader.settings.batches.before(phase.steps))
-    assert work.mean_length == pytest.approx(phase.loader.mean_tokens, abs=0.01)
+    assert work.mean_length == pytest.approx(phase.loader.examples.mean_tokens, abs=0.01)
 
 
 @each_row("key", ["train.attention=padded", "train.checkpoint_activations=true", "train.averaging=ema"])

@@ -59,10 +59,10 @@ def test_lengths_in_samples_epochs_and_tokens_count_the_small_batches(prepared: 
     assert phase_of(prepared, **growth, samples=24).steps == 6
     assert phase_of(prepared, **growth, samples=25).steps == 7
     plain, one = phase_of(prepared, steps=None, epochs=1), phase_of(prepared, **growth, epochs=1)
-    size = one.loader.epoch_sizes[0]
+    size = one.loader.examples.sizes[0]
     batches = one.loader.settings.batches
     assert batches.before(one.steps - 1) < size <= batches.before(one.steps) and one.steps > plain.steps
-    tokens = phase_of(prepared, **growth, tokens=int(one.loader.mean_tokens * 24))
+    tokens = phase_of(prepared, **growth, tokens=int(one.loader.examples.mean_tokens * 24))
     assert tokens.steps == 6
 
 

@@ -23,7 +23,7 @@ from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.cooccurrence import read_text
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_loader
 from bertwright.examples.vocabulary import Vocabulary
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.model import build_model

@@ -16,7 +16,7 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import Interrupted
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.loader import LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.planned import open_loader
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config_file import read_config_file
 from bertwright.model.flops import forward_flops

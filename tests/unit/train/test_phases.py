@@ -25,9 +25,9 @@ def test_a_budget_in_any_unit_becomes_steps(prepared: Prepared) -> None:
     assert resolved(prepared, {"steps": 7}).steps == 7
     assert resolved(prepared, {"samples": 17}).steps == 3, "a begun step counts whole"
     loader = resolved(prepared, {"steps": 1}).loader
-    first, second = loader.epoch_sizes
+    first, second = loader.examples.sizes
     assert resolved(prepared, {"epochs": 1.5}).steps == math.ceil((first + 0.5 * second) / 8)
-    assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (loader.mean_tokens * 8))
+    assert resolved(prepared, {"tokens": 10_000}).steps == math.ceil(10_000 / (loader.examples.mean_tokens * 8))
 
 
 @each_row("length", [{"samples": 64}, {"tokens": 1000}, {"epochs": 0.1}])
@@ -43,7 +43,7 @@ def test_an_end_after_the_phase_is_refused_in_any_unit(prepared: Prepared, lengt
 def test_epochs_end_where_their_last_example_is_read(prepared: Prepared, warmup: tuple[tuple[int, int], ...]) -> None:
     every = {"evaluate_every": "epoch", "checkpoint_every": "epoch", "log_every": "epoch"}
     phase = resolved(prepared, {"epochs": 3.5, "batch_warmup": warmup}, **every)
-    sizes, batches = phase.loader.epoch_sizes, phase.loader.settings.batches
+    sizes, batches = phase.loader.examples.sizes, phase.loader.settings.batches
     expected, read, left = [], 0, 0
     for step in range(1, phase.steps + 1):  # counted one example after another
         for _ in range(batches.at(step - 1)):

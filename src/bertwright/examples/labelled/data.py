@@ -12,6 +12,7 @@ Texts are stored in full and truncated when a batch is built, so that one artifa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed, write_atomic
 from bertwright.core.shapes import Flag, Text
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
 from bertwright.examples.store import Split, map_file, token_dtype
 from bertwright.examples.vocabulary import Vocabulary
 
 FOLDER = "labelled"
 _LABELS = "<f4"
-Ids = NDArray[np.int64]
 
 
 class _Facts(TypedDict):
@@ -39,7 +40,13 @@ class _Facts(TypedDict):
     labels: list[Text]
 
 
-_FACTS = TypeAdapter(_Facts)
+def _facts(examples: Artifact) -> _Facts:
+    if f"{FOLDER}/facts.json" not in examples.names():
+        raise ArtifactError(
+            f"{examples.path} contains no labelled texts, but train.objective=classification needs them. Run the "
+            "stage examples again."
+        )
+    return read_typed(examples.file(f"{FOLDER}/facts.json"), TypeAdapter(_Facts))
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,33 @@ class Labelled:
     labels: NDArray[np.float32]
     """[N] class number, or regression target."""
 
+    @classmethod
+    def open(cls, examples: Artifact, split: Split) -> Labelled:
+        """The memory-mapped examples of a split of an examples artifact.
+
+        Raises `ArtifactError` if it holds no labelled texts, or if it is damaged.
+        """
+        _facts(examples)
+        ids = token_dtype(Vocabulary.open(examples).size)
+        kinds = {"tokens": ids, "first": "<u4", "second": "<u4", "labels": _LABELS}
+        arrays = {name: map_file(examples.file(f"{FOLDER}/{split}.{name}"), kind) for name, kind in kinds.items()}
+        labelled = cls(**arrays)
+        sizes = {len(labelled.first), len(labelled.second), len(labelled)}
+        # With a truncated file, texts would silently get the tokens of other texts.
+        if len(sizes) > 1 or labelled.lengths.sum() != len(labelled.tokens):
+            raise ArtifactError(
+                f"the arrays {examples.path / FOLDER}/{split}.* do not match each other. Run examples again."
+            )
+        return labelled
+
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def lengths(self) -> Ids:
+        """[N] tokens of each example, of both texts."""
+        lengths: Ids = self.first.astype(np.int64) + self.second
+        return lengths
 
     def write(self, folder: Path, split: Split) -> None:
         """Write the arrays as files of a split in `folder`."""
@@ -65,19 +97,21 @@ class Labelled:
 
     def take(self, rows: Ids) -> Labelled:
         """The examples with the indices `rows` [M], in that order."""
-        lengths = self.first.astype(np.int64) + self.second
+        lengths = self.lengths
         begins, counts = (np.cumsum(lengths) - lengths)[rows], lengths[rows]
         where = np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         return Labelled(self.tokens[where], self.first[rows], self.second[rows], self.labels[rows])
 
 
 @dataclass(frozen=True)
-class LabelledSet:
-    """The examples of a split, from which batches are built."""
+class LabelledExamples(ExampleSet):
+    """The examples of a split; see `ExampleSet`."""
 
-    arrays: Labelled
+    labelled: Labelled
     begins: Ids
     """[N] index of each example's first token."""
+    length: int
+    """Maximum length of an example, special tokens included (tokens)."""
     pairs: bool
     """Whether they are pairs, even if some second texts are empty."""
     classes: int
@@ -85,54 +119,57 @@ class LabelledSet:
     vocabulary: Vocabulary
 
     @classmethod
-    def open(cls, examples: Artifact, split: Split, vocab: Artifact | None = None) -> LabelledSet:
-        """Open a split of an examples artifact.
+    def open(cls, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> LabelledExamples:
+        """Open a split of an examples artifact, to be truncated to `length`.
 
         Raises `ArtifactError` if it holds no labelled texts, is damaged, or has another vocabulary than `vocab`.
         """
-        if f"{FOLDER}/facts.json" not in examples.names():
-            raise ArtifactError(
-                f"{examples.path} contains no labelled texts, but train.objective=classification needs them. Run the "
-                "stage examples again."
-            )
-        vocabulary = Vocabulary.open(examples, vocab)
-        facts = read_typed(examples.file(f"{FOLDER}/facts.json"), _FACTS)
-        kinds = {"tokens": token_dtype(vocabulary.size), "first": "<u4", "second": "<u4", "labels": _LABELS}
-        arrays = {name: map_file(examples.file(f"{FOLDER}/{split}.{name}"), kind) for name, kind in kinds.items()}
-        labelled = Labelled(**arrays)
-        lengths = labelled.first.astype(np.int64) + labelled.second
-        # With a truncated file, texts would silently get the tokens of other texts.
-        if lengths.sum() != len(labelled.tokens) or len({len(labelled.first), len(labelled.second), len(labelled)}) > 1:
-            raise ArtifactError(
-                f"the arrays {examples.path / FOLDER}/{split}.* do not match each other. Run examples again."
-            )
-        return cls(labelled, np.cumsum(lengths) - lengths, facts["pairs"], len(facts["labels"]), vocabulary)
+        facts, vocabulary, labelled = _facts(examples), Vocabulary.open(examples, vocab), Labelled.open(examples, split)
+        begins = np.cumsum(labelled.lengths) - labelled.lengths
+        return cls(labelled, begins, length, facts["pairs"], len(facts["labels"]), vocabulary)
 
-    def lengths(self, rows: Ids, longest: int) -> Ids:
-        """[N] tokens of the examples `rows` [N] after truncation to `longest`, special tokens included."""
-        first, second = self._cut(rows, longest)
+    @property
+    def sizes(self) -> list[int]:
+        """As `ExampleSet.sizes`."""
+        return [len(self.labelled)]
+
+    @property
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        """As `ExampleSet.arrays`: of any shape."""
+        return vars(self.labelled).values()
+
+    def lengths(self, some: Selection) -> Ids:
+        """As `ExampleSet.lengths`: [N] tokens of each example."""
+        first, second = self._cut(some.rows)
         lengths: Ids = first + second + 2 + self.pairs
         return lengths
 
-    def batch(self, rows: Ids, longest: int) -> MicroBatch:
-        """The examples `rows` [B] as one packed batch without predictions: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
-        first, second = self._cut(rows, longest)
+    def counts(self, some: Selection) -> StepCounts:
+        """As `ExampleSet.counts`, from the lengths alone."""
+        return StepCounts(predictions=0, sequences=len(some), tokens=int(self.lengths(some).sum()))
+
+    def batch(self, some: Selection) -> MicroBatch:
+        """As `ExampleSet.batch`, without predictions: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
+        rows = some.rows
+        first, second = self._cut(rows)
         lengths = first + second + 2 + self.pairs
         ends = np.cumsum(lengths)
         begins = ends - lengths
         place = np.arange(ends[-1] if len(ends) else 0) - np.repeat(begins, lengths)
         a, whole, start = (
-            np.repeat(v, lengths) for v in (first, self.arrays.first[rows].astype(np.int64), self.begins[rows])
+            np.repeat(v, lengths) for v in (first, self.labelled.first[rows].astype(np.int64), self.begins[rows])
         )
         second_text = place > a + 1
         # Indices at [CLS] and [SEP] point next to their text, possibly outside the array: clipped, then overwritten.
         inside = np.where(second_text, start + whole + place - a - 2, start + place - 1)
         tokens = (
-            np.take(self.arrays.tokens, inside, mode="clip").astype(np.int64) if len(self.arrays.tokens) else 0 * place
+            np.take(self.labelled.tokens, inside, mode="clip").astype(np.int64)
+            if len(self.labelled.tokens)
+            else 0 * place
         )
         tokens[begins] = self.vocabulary.cls
         tokens[begins + first + 1] = tokens[ends - 1] = self.vocabulary.sep
-        labels = self.arrays.labels[rows]
+        labels = self.labelled.labels[rows]
         bounds, none = np.concatenate([[0], ends]).astype(np.int32), np.zeros(0, np.int64)
         return MicroBatch(
             token_ids=tokens,
@@ -148,11 +185,11 @@ class LabelledSet:
             sequence_weights=np.ones(len(rows), np.float32),
         )
 
-    def _cut(self, rows: Ids, longest: int) -> tuple[Ids, Ids]:
+    def _cut(self, rows: Ids) -> tuple[Ids, Ids]:
         """[N] tokens kept of each text when the longer one is truncated at its end until both fit, as `tokenizers` does
         (`longest_first`): if both exceed half the room, each gets half, and the longer one gets the odd token."""
-        first, second = (counts[rows].astype(np.int64) for counts in (self.arrays.first, self.arrays.second))
-        room = longest - 2 - self.pairs
+        first, second = (counts[rows].astype(np.int64) for counts in (self.labelled.first, self.labelled.second))
+        room = self.length - 2 - self.pairs
         shorter, longer = np.minimum(first, second), np.maximum(first, second)
         half = np.minimum(shorter, room // 2)
         rest = np.minimum(longer, room - half)

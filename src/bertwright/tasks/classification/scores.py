@@ -18,8 +18,9 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.json_values import json_number
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.labelled.data import FOLDER, LabelledSet
-from bertwright.examples.labelled.loader import heldout_labelled
+from bertwright.examples.example_set import Selection
+from bertwright.examples.labelled.data import FOLDER, Labelled, LabelledExamples
+from bertwright.examples.loader import Heldout
 from bertwright.examples.shuffle import Permutation
 from bertwright.model.batch import packed
 from bertwright.model.classifier import SequenceClassifier
@@ -36,13 +37,13 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     """Score a classifier on the held-out texts; see `Task.evaluate`."""
     assert isinstance(model, SequenceClassifier)
     examples = heldout.verified(f"{FOLDER}/")
-    batches = list(heldout_labelled(examples, heldout.length, settings.batch, settings.max_sequences or None))
+    texts = LabelledExamples.open(examples, "heldout", heldout.length, heldout.vocab)
+    batches = list(Heldout.evenly(texts, settings.max_sequences or None).batches(settings.batch))
     right = np.concatenate([batch.sequence_labels for batch in batches])
     scores = scores_of(answers(model, batches, heldout.log), right, examples)
     scores = {name: json_number(value) if isinstance(value, float) else value for name, value in scores.items()}
     scores["untrained"] = by_chance(scores)
-    texts = LabelledSet.open(examples, "heldout", heldout.vocab)
-    shown = list(some_answers(model, texts, heldout.length, settings.samples, load_tokenizer(heldout.vocab)))
+    shown = list(some_answers(model, texts, settings.samples, load_tokenizer(heldout.vocab)))
     summary = f"{', '.join(_beside_baselines(scores))} on {scores['sequences']:,} held-out texts"
     return Evaluation(scores, shown, summary)
 
@@ -80,7 +81,7 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
     finite = np.isfinite(logits).all()
     if logits.shape[1] == 1:
         numbers, wanted = logits[:, 0], right.astype(np.float64)
-        seen = LabelledSet.open(examples, "train").arrays.labels.mean(dtype=np.float64)
+        seen = Labelled.open(examples, "train").labels.mean(dtype=np.float64)
         constant = float(np.square(wanted - seen).mean())
         losses = {"regression_loss": float(np.square(numbers - wanted).mean()), "constant_loss": constant}
         losses |= {"lowest": float(numbers.min()), "highest": float(numbers.max())}
@@ -111,18 +112,18 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
 
 
 def some_answers(
-    model: SequenceClassifier, heldout: LabelledSet, length: int, most: int, tokenizer: Tokenizer
+    model: SequenceClassifier, heldout: LabelledExamples, most: int, tokenizer: Tokenizer
 ) -> Iterator[dict[str, Any]]:
     """Up to `most` held-out texts in a fixed random order, each with its class and the model's probabilities of the
     classes, best first; none if labels are numbers."""
-    labels, total = model.config.labels, len(heldout.arrays)
+    labels, total = model.config.labels, len(heldout.labelled)
     if not most or len(labels) == 1:
         return
     rows = Permutation(rng.key("evaluate", "texts"), total)(np.arange(min(total, most)))
-    logits_BC = torch.from_numpy(answers(model, [heldout.batch(rows, length)], SILENT))
+    logits_BC = torch.from_numpy(answers(model, [heldout.batch(Selection.of(rows))], SILENT))
     best = logits_BC.softmax(-1).topk(min(BEST, len(labels)))
-    texts = heldout.arrays.take(rows)
-    starts = np.cumsum(texts.first.astype(np.int64) + texts.second) - texts.first - texts.second
+    texts = heldout.labelled.take(rows)
+    starts = np.cumsum(texts.lengths) - texts.lengths
     for i, start in enumerate(starts.tolist()):
         middle, end = start + int(texts.first[i]), start + int(texts.first[i]) + int(texts.second[i])
         parts = [readable(tokenizer.decode(texts.tokens[a:b])) for a, b in ((start, middle), (middle, end))]

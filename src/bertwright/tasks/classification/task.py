@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bertwright.core.artifact import Artifact
@@ -10,36 +10,30 @@ from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.task import Evaluation, HeldOut, OwnExamples, Scoring
 
 if TYPE_CHECKING:
-    from bertwright.examples.batch import MicroBatch
-    from bertwright.examples.loader import Loader, LoaderSettings
+    from bertwright.examples.example_set import ExampleSet
+    from bertwright.examples.store import Split
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
     from bertwright.tasks.objective import Objective
     from bertwright.tasks.section import TaskSection
 
 
-class LabelledExamples:
+class TextFiles:
     """Labelled texts, tokenised. See `OwnExamples`."""
 
     made_by: ClassVar[str] = "bertwright.examples.labelled.run:run"
 
-    def loader(self, examples: Artifact, settings: LoaderSettings, vocab: Artifact) -> Loader:
-        """As `OwnExamples.loader`."""
-        from bertwright.examples.labelled.loader import open_labelled
+    def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
+        """As `OwnExamples.open`."""
+        from bertwright.examples.labelled.data import LabelledExamples
 
-        return open_labelled(examples, settings, vocab)
-
-    def heldout(self, examples: Artifact, length: int, micro_batch: int, most: int | None) -> Iterator[MicroBatch]:
-        """As `OwnExamples.heldout`."""
-        from bertwright.examples.labelled.loader import heldout_labelled
-
-        return heldout_labelled(examples, length, micro_batch, most)
+        return LabelledExamples.open(examples, split, length, vocab)
 
 
 class ClassificationTask:
     """See `Task`."""
 
-    own_examples: ClassVar[OwnExamples | None] = LabelledExamples()
+    own_examples: ClassVar[OwnExamples | None] = TextFiles()
 
     @classmethod
     def section_type(cls) -> type[TaskSection]:

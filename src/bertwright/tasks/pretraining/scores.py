@@ -20,7 +20,7 @@ from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import log_probabilities, training_counts
-from bertwright.examples.heldout_loader import heldout_batches
+from bertwright.examples.planned import heldout_batches
 from bertwright.examples.store import Store
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.model import Model

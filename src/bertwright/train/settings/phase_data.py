@@ -12,9 +12,8 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PlanSet
-from bertwright.examples.heldout_loader import heldout_batches
-from bertwright.examples.loader import Loader, LoaderSettings
-from bertwright.examples.plan_loader import open_loader
+from bertwright.examples.loader import Heldout, Loader, LoaderSettings
+from bertwright.examples.planned import heldout_batches, open_loader
 from bertwright.examples.store import Store
 from bertwright.tasks.members import task_of
 from bertwright.train.config import TrainConfig
@@ -28,7 +27,7 @@ def loader_of(config: TrainConfig, index: int, settings: LoaderSettings, example
     Raises `ArtifactError` if they contain documents that the run holds out.
     """
     if files := task_of(config.objective).own_examples:
-        return files.loader(examples, settings, vocab)
+        return Loader(files.open(examples, "train", settings.length, vocab), settings)
     if own := [data for data in config.imported_data() if data.phase == index]:
         # Imported only for data in other formats, to load few modules otherwise.
         from bertwright.examples.imported import open_imported
@@ -58,7 +57,8 @@ def heldout_of(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> l
     documents."""
     length, masking, most = phase.length, phase.masking, config.heldout_sequences
     if files := task_of(config.objective).own_examples:
-        return list(files.heldout(examples, length, HELDOUT_MICRO_BATCH, most))
+        heldout = Heldout.evenly(files.open(examples, "heldout", length), most)
+        return list(heldout.batches(HELDOUT_MICRO_BATCH))
     # Always the rate of the first step, even if a schedule changes it: scores of all steps use the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))

@@ -84,7 +84,7 @@ class Phase:
 
     def epochs(self, step: int) -> int:
         """Return how many epochs the first `step` steps have completed."""
-        sizes = self.loader.epoch_sizes
+        sizes = self.loader.examples.sizes
         rounds, rest = divmod(self.loader.settings.batches.before(step), sum(sizes))
         return rounds * len(sizes) + sum(end <= rest for end in accumulate(sizes))
 
@@ -192,9 +192,9 @@ def _steps(phase: PhaseConfig, loader: Loader) -> int:
     if (known := phase.known_steps()) is not None:
         return known
     if phase.epochs is not None:
-        return loader.settings.batches.steps_of(samples_of_epochs(phase.epochs, loader.epoch_sizes))
+        return loader.settings.batches.steps_of(samples_of_epochs(phase.epochs, loader.examples.sizes))
     assert phase.tokens is not None
-    return loader.settings.batches.steps_of(phase.tokens, loader.mean_tokens)
+    return loader.settings.batches.steps_of(phase.tokens, loader.examples.mean_tokens)
 
 
 def samples_of_epochs(epochs: float, sizes: Sequence[int]) -> float:
