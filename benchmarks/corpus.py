@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertwright.core.artifact import open_artifact
-from bertwright.corpus.alphabet import letters
+from bertwright.corpus.characters import letters
 from cost import Cost, adopt_orphans, measured
 
 ROOT = Path(__file__).parents[1]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.tasks import Pool
+from bertwright.corpus.decisions import COPIES
 from bertwright.corpus.dedup.minhash import BANDS, WIDTH, write_signatures
 from bertwright.corpus.dedup.near import find_near
-from bertwright.corpus.dedup.outcome import COPIES
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, write_array
 
 MILLIONS = ("0.6", "1.2", "2.5", "5")

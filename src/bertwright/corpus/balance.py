@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from bertwright.corpus.decisions import tally, tally_bytes
+import numpy as np
+
+from bertwright.corpus.decisions import DECISIONS, KEPT_PARAGRAPHS, Outcome
 from bertwright.corpus.filter import REASONS
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, read_array
 from bertwright.corpus.parts import Parts
 
+_COUNTED = {
+    Outcome.KEPT: "kept",
+    Outcome.DUPLICATE: "duplicates",
+    Outcome.NEAR_DUPLICATE: "near_duplicates",
+    Outcome.EMPTIED: "emptied",
+    Outcome.NOT_DRAWN: "not_drawn",
+}
+"""The name of the document count for each outcome."""
 LEFT_OUT = {
     "duplicates": "same text as an earlier one",
     "near_duplicates": "nearly the same text as an earlier one",
@@ -74,6 +86,40 @@ def count(sources: Sequence[Parts]) -> dict[str, Any]:
             for parts, tallied in zip(sources, tallies, strict=True)
         ],
     }
+
+
+def tally(parts: Iterable[Path]) -> Counter[str]:
+    """The number of documents of these parts by outcome, and their totals in the corpus, including copies."""
+    counts = Counter[str]()
+    for part in parts:
+        rows = read_array(part.with_suffix(DECISIONS))
+        kept_paragraphs = read_array(part.with_suffix(KEPT_PARAGRAPHS))
+        kept = np.repeat(rows["outcome"] == Outcome.KEPT, read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
+        for outcome, count in _COUNTED.items():
+            counts[count] += int((rows["outcome"] == outcome).sum())
+        counts["duplicate_paragraphs"] += int((kept & ~kept_paragraphs).sum())
+        counts["copies"] += int(rows["copies"].sum(dtype=np.int64))
+        for count, name in (("sentences", "sentences"), ("words", "words"), ("text_bytes", "bytes")):
+            counts[count] += int((rows["copies"] * rows[name]).sum())
+    return counts
+
+
+def tally_bytes(parts: Iterable[Path]) -> Counter[str]:
+    """The bytes of the documents of these parts by outcome, each document counted once; repeated paragraphs of kept
+    documents are counted separately.
+    """
+    counts = Counter[str]()
+    for part in parts:
+        rows, documents = read_array(part.with_suffix(DECISIONS)), read_array(part.with_suffix(DOCUMENTS))
+        owner = np.repeat(np.arange(len(documents)), documents["paragraphs"])
+        whole = np.bincount(owner, read_array(part.with_suffix(PARAGRAPHS))["bytes"], len(documents)) + 1
+        for outcome, count in _COUNTED.items():
+            counts[count] += int(whole[rows["outcome"] == outcome].sum())
+        kept = rows["outcome"] == Outcome.KEPT
+        repeated = int((whole[kept] - rows["bytes"][kept]).sum())
+        counts["duplicate_paragraphs"] += repeated
+        counts["kept"] -= repeated
+    return counts
 
 
 def balance(counts: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,8 @@
-"""Characters of any script: their normal form (NFC), made in time linear in the text, whatever it contains, and case.
+"""Characters of any script: the letters of a language, their scripts and case, and the normal form (NFC) of a text.
+
+The tables below hold the Latin and Cyrillic alphabets. Any other language gets every letter (and combining mark) of the
+script it is written in, so Bengali or Armenian text is judged by the same rules as Hungarian; a wiki that is not listed
+is written in Latin letters, and so, it is assumed, is a language without a wiki.
 
 Does not import numpy: checking a recipe reads the first records of its sources.
 """
@@ -7,6 +11,141 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+
+from bertwright.corpus.wikis import wikis
+
+LAST_LETTER = 0x323AF
+"""The last code point of any script that a wiki is written in: the end of the Chinese ideographs, Extension H."""
+_BASIC = "abcdefghijklmnopqrstuvwxyz"
+_LATIN = {
+    "af": "áäéèêëíîïóôöúûüý", "ca": "àçèéíïòóúü", "cs": "áčďéěíňóřšťúůýž", "cy": "âêîôûŵŷ", "da": "æøåé", "de": "äöüß",
+    "en": "", "eo": "ĉĝĥĵŝŭ", "es": "áéíñóúü", "et": "äöõüšž", "eu": "ñç", "fi": "åäöšž", "fr": "àâæçéèêëîïôœùûüÿ",
+    "ga": "áéíóú", "gd": "àèìòù", "gl": "áéíñóúü", "hr": "čćđšž", "hu": "áéíóöőúüű", "id": "", "is": "áðéíóúýþæö",
+    "it": "àèéìíîòóùú", "la": "", "lt": "ąčęėįšųūž", "lv": "āčēģīķļņšūž", "ms": "", "mt": "ċġħż", "nl": "áéëïóöüè",
+    "nn": "æøåéòô", "no": "æøåéòô", "pl": "ąćęłńóśźż", "pt": "áàâãçéêíóôõú", "ro": "ăâîșțşţ", "sk": "áäčďéíĺľňóôŕšťúýž",
+    "sl": "čšž", "sq": "çë", "sv": "åäöé", "tr": "âçğıîöşüû",
+    "vi": "àáạảãâầấậẩẫăằắặẳẵèéẹẻẽêềếệểễìíịỉĩòóọỏõôồốộổỗơờớợởỡùúụủũưừứựửữỳýỵỷỹđ",
+}  # fmt: skip
+_CYRILLIC = {
+    "be": "абвгдеёжзійклмнопрстуўфхцчшыьэюя", "bg": "абвгдежзийклмнопрстуфхцчшщъьюя",
+    "mk": "абвгдѓежзѕијклљмнњопрстќуфхцчџш", "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
+    "sr": "абвгдђежзијклљмнњопрстћуфхцчџш", "uk": "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
+}  # fmt: skip
+_SAME = {"simple": "en", "sco": "en", "tl": "en", "nb": "no", "bs": "hr", "be-tarask": "be", "be-x-old": "be"}
+# Script (first word of its letters' Unicode names) of languages not written in Latin letters.
+_SCRIPTS = {
+    "ARABIC": "ar arz ary fa ps ur ckb sd ug azb pnb glk mzn ks lrc skr bgn bqi",
+    "ARMENIAN": "hy hyw",
+    "BENGALI": "as bn bpy",
+    "CANADIAN": "cr iu",
+    "CHEROKEE": "chr",
+    "CYRILLIC": "ab ady alt av ba bxr ce crh cu cv inh kbd kk koi krc kv ky lbe lez mdf mhr mn mo "
+    "mrj myv os rsk rue sah tg tt tyv udm xal",
+    "DEVANAGARI": "anp awa bh dty gom hi mag mai mr ne new pi sa",
+    "ETHIOPIC": "am ti tig",
+    "GEORGIAN": "ka xmf",
+    "GOTHIC": "got",
+    "GREEK": "el pnt",
+    "GUJARATI": "gu",
+    "GURMUKHI": "pa",
+    "HEBREW": "he yi",
+    "KANNADA": "kn tcy",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MALAYALAM": "ml",
+    "MEETEI": "mni",
+    "MYANMAR": "my mnw rki shn blk",
+    "NKO": "nqo",
+    "OL": "sat",
+    "ORIYA": "or",
+    "SINHALA": "si",
+    "SYLOTI": "syl",
+    "SYRIAC": "arc",
+    "TAI": "tdd",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "THAANA": "dv",
+    "THAI": "th",
+    "TIBETAN": "bo dz",
+    "TIFINAGH": "zgh",
+    "CJK BOPOMOFO": "zh zh-yue zh-classical gan wuu lzh yue",
+    "CJK HIRAGANA KATAKANA LATIN": "ja",
+    "CJK HANGUL": "ko",
+}
+_SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
+# Scripts in which part of a wiki is written, besides its main one.
+_SECOND = {
+    "az": "CYRILLIC ARABIC", "cdo": "CJK", "cr": "LATIN", "crh": "LATIN", "dv": "ARABIC", "gom": "LATIN KANNADA",
+    "hak": "CJK", "iu": "LATIN", "kaa": "CYRILLIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC",
+    "lad": "HEBREW", "mn": "MONGOLIAN", "mni": "BENGALI", "ms": "ARABIC", "nan": "CJK", "pa": "ARABIC",
+    "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC", "shi": "TIFINAGH", "sr": "LATIN", "syl": "BENGALI",
+    "tg": "ARABIC LATIN", "tly": "CYRILLIC", "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
+    "zh-min-nan": "CJK",
+}  # fmt: skip
+_KNOWN = frozenset({"LATIN", "CYRILLIC", *" ".join(_SCRIPTS).split()})
+_LETTERS_AND_MARKS = ("Ll", "Lo", "Lm", "Lu", "Mn", "Mc")
+_ONE_LETTER_WORDS = ("CJK", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+
+
+@cache
+def letters(language: str) -> str:
+    """The lower-case (or caseless) letters of the language with this wiki code, in sorted order."""
+    language = _SAME.get(language, language)
+    if language in _LATIN:
+        return "".join(sorted(_BASIC + _LATIN[language]))
+    if language in _CYRILLIC:
+        return "".join(sorted(_CYRILLIC[language]))
+    return _letters_of(_SCRIPT_OF.get(language, "LATIN"))
+
+
+def shortest_word(language: str) -> int:
+    """Letters in the shortest word: 1 where words have no spaces between them or letters are syllables, else 2."""
+    return 1 if _SCRIPT_OF.get(language, "").startswith(_ONE_LETTER_WORDS) else 2
+
+
+def spaced(language: str) -> bool:
+    """Whether the language puts spaces between words."""
+    return shortest_word(language) > 1 or language == "ko"
+
+
+def scripts(language: str) -> frozenset[str]:
+    """The scripts the language is written in, by the first words of their letters' Unicode names ("CYRILLIC"); all of
+    them for a language without a wiki in the table, of which nothing is known.
+    """
+    language = _SAME.get(language, language)
+    own = "CYRILLIC" if language in _CYRILLIC else _SCRIPT_OF.get(language, "LATIN" if language in wikis() else "")
+    if not own:
+        return _KNOWN
+    return frozenset(f"{own} {_SECOND.get(language, '')}".split())
+
+
+@cache
+def script(letter: str) -> str:
+    """The script of a letter, by the first word of its Unicode name; "" for no script, or one that no wiki uses."""
+    # ＡＢＣ and ｶﾅ are forms of letters, not scripts of their own.
+    name = unicodedata.name(letter, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    name = name.replace("-", " ").partition(" ")[0]
+    return name if name in _KNOWN else ""
+
+
+def is_capital(letter: str) -> bool:
+    """Whether a letter is a capital of a script that is not written in capitals alone, as Cherokee is."""
+    return letter.isupper() and not "\u13a0" <= letter <= "\u13f5"
+
+
+@cache
+def _letters_of(scripts: str) -> str:
+    """Every letter and mark of the scripts that is not a capital."""
+    names = set(scripts.split())
+    letters = []
+    for character in map(chr, range(LAST_LETTER + 1)):
+        script = unicodedata.name(character, "").replace("-", " ").partition(" ")[0]
+        category = unicodedata.category(character)
+        if script in names and category in _LETTERS_AND_MARKS and not is_capital(character):
+            letters.append(character)
+    return "".join(letters)
+
 
 # Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format
 # (UAX #15) limits a run to 30; no language comes near. Marks beyond the BMP are left unchanged.

@@ -20,19 +20,17 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.plugins import package_of
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
-from bertwright.corpus.alphabet import spaced
 from bertwright.corpus.balance import balance, count
-from bertwright.corpus.check_source_language import compare_language
+from bertwright.corpus.characters import spaced
 from bertwright.corpus.config import SOURCES, VERSION, CorpusConfig, SourceKind, sections
 from bertwright.corpus.contamination import check_files, text_hash
-from bertwright.corpus.decisions import DecidePart, decide_part, list_dropped
+from bertwright.corpus.decisions import DecidePart, DrawPart, decide_part, draw_part, list_dropped
 from bertwright.corpus.dedup.find import find_repetitions
-from bertwright.corpus.dedup.outcome import DrawPart, draw_part
 from bertwright.corpus.dropped import FOLDER as DROPPED
 from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
-from bertwright.corpus.language import Identifier
+from bertwright.corpus.language import Identifier, check_source_language
 from bertwright.corpus.parts import Extraction, Parts, gather
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
@@ -87,7 +85,7 @@ def check_inputs(config: CorpusConfig) -> None:
     inputs = _opened(config, SILENT, copying=False)
     if inputs.table:
         templates_of(config.language, inputs.table)
-    _compare_languages(inputs, SILENT)
+    _check_languages(inputs, SILENT)
 
 
 def _plugins(config: CorpusConfig) -> dict[str, str]:
@@ -116,10 +114,10 @@ def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> _Inputs:
     return _Inputs(config, sources, table)
 
 
-def _compare_languages(inputs: _Inputs, log: Log) -> None:
+def _check_languages(inputs: _Inputs, log: Log) -> None:
     # Reject a dump in another language before extraction, which takes half an hour per GB of bz2 (decision 0009).
     for source in inputs.sources:
-        compare_language(inputs.config, source.files[0], log)
+        check_source_language(inputs.config, source.files[0], log)
 
 
 def _identity(inputs: _Inputs) -> Identity:
@@ -135,7 +133,7 @@ def _identity(inputs: _Inputs) -> Identity:
 def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Extract, find repetitions, decide what to keep and write shards, as task lists. Returns the counts."""
     config, folder, shards = inputs.config, make_folder(draft / _PARTS), make_folder(draft / "shards")
-    _compare_languages(inputs, log)
+    _check_languages(inputs, log)
     _note_identification(config, log)
     paths = [
         Extraction(config, source, number, inputs.table, folder, log, executor, share).parts()

@@ -3,23 +3,31 @@
 In any language a full stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") does not end a sentence, a number ("3.") or punctuation
 alone is not a sentence, no sentence begins with a lower-case letter, and a quotation mark after a space belongs to the
 text that follows it. `sentences.toml` lists the languages that differ, and how each treats ordinal numbers, Roman
-numerals, initials and abbreviations (`sentence_join_rules`). Full-width stops have separate rules (`fullwidth`).
+numerals, initials and abbreviations (`JoinRules`). Full-width stops have separate rules (`fullwidth`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from itertools import accumulate, pairwise
 
 import sentencex
 
 from bertwright.corpus.characters import is_small
-from bertwright.corpus.sentence_join_rules import OPENING, ORDINAL, STOPS, JoinRules, join_rules
 
+_OPENING = "(„\"»«“'[—–- "
+_STOPS = (".", "\u2024")  # the second is the Armenian semicolon
+_ORDINAL = re.compile(r"\d+(?:[–/-]\d+)?\.")
+_ELIDED = re.compile(r"[’'][a-z] [^\W\d_a-z]")
+_ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\.")
 _HYPHENS = ("-", "\u2010", "\u2011")
 # A number, or the second initial of a name ("J.-P. Sartre"); the era of "av. J.-C." ends many sentences.
-_ALONE = re.compile(rf"{ORDINAL.pattern}|-[^\W\d_a-zC]\.")
+_ALONE = re.compile(rf"{_ORDINAL.pattern}|-[^\W\d_a-zC]\.")
 _OPENED = (' "', " '", " ”", " ’", " »")
 _LETTER, _VOWEL = r"[^\W\d_]", "[aeiouyäöüáéíóúýěů]"
 # After a word of five letters or more with a vowel among the last three: abbreviations of this form are rare.
@@ -47,7 +55,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     sentence of more than 4,096 characters may be cut at a space.
     """
     base = "en" if language == "simple" else language.split("-")[0]
-    rules = join_rules().get(base, JoinRules())
+    rules = _join_rules().get(base, JoinRules())
     own_ends = _BEFORE_DIGIT if rules.digits else rules.ends
 
     def split(paragraph: str) -> list[str]:
@@ -111,7 +119,7 @@ def _full_width_cuts(text: str, cuts: list[int]) -> list[int]:
 
 
 def _joins(rules: JoinRules, left: str, right: str) -> bool:
-    if left.endswith(STOPS):  # with no space after it: inside a token, unless the author forgot the space
+    if left.endswith(_STOPS):  # with no space after it: inside a token, unless the author forgot the space
         # "J.-C." and "2.5" are one token each.
         if is_small(right[0]) or right[0].isdigit() or (right[0] in _HYPHENS and right[1:2].isalpha()):
             return True
@@ -131,7 +139,7 @@ def _joins(rules: JoinRules, left: str, right: str) -> bool:
 
 def _is_part_of_token(start: str) -> bool:
     """Whether the text from a space to a stop, directly before a letter, is the start of a token ("ΠΑ.ΣΟ.", "pr.")."""
-    start = start.lstrip(OPENING)[:-1]
+    start = start.lstrip(_OPENING)[:-1]
     # A longer word is more often the end of a sentence whose author forgot the space.
     return start.isupper() or (len(start) <= 3 and start.isalpha()) or "." in start.rstrip(".")
 
@@ -159,3 +167,74 @@ def _pieces_of_plain(language: str, text: str) -> list[str]:
         start = stop - len(last)
     pieces += sentencex.segment(language, text[start:])
     return pieces
+
+
+# Not a `Section`: reading its fields takes five times as long, and every cut reads many of them.
+@dataclass(frozen=True, slots=True)
+class JoinRules:
+    """The rules by which two pieces that sentencex separated are one sentence; `sentences.toml` explains the fields."""
+
+    small: bool = False
+    stops: bool = True
+    names: bool = False
+    digits: bool = False
+    elided: bool = False
+    ends: re.Pattern[str] | None = None
+    initials: bool | None = None
+    roman: bool = False
+    ordinals: bool = False
+    before: tuple[str, ...] = ()
+    after: frozenset[str] = frozenset()
+    eras: tuple[str, ...] = ()
+    abbreviations: frozenset[str] = frozenset()
+
+    def joins(self, left: str, right: str) -> bool:
+        """Whether `right` continues the sentence of `left`."""
+        opens = self.small or (self.elided and bool(_ELIDED.match(right)))
+        right = right.lstrip(_OPENING)
+        if not right or (not opens and is_small(right[0])):
+            return True
+        if not left.endswith(_STOPS):
+            return False
+        rest, _, last = left.rpartition(" ")
+        last = last.lstrip(_OPENING)
+        if _ORDINAL.fullmatch(last):
+            return self._is_ordinal(rest, last, right)
+        initial = len(last) == 2 and last[0].isalpha() and not is_small(last[0])
+        # Of languages that it does not know, sentencex knows the initials from A to Z.
+        other = self.initials is None and last[0].isupper() and not last[0].isascii()
+        if initial and (self.initials or other):
+            return True
+        if self.eras and len(last) <= 3 and is_small(last[0]) and right.startswith(self.eras):
+            return True
+        return (self.roman and bool(_ROMAN.fullmatch(last))) or last[:-1].lower() in self.abbreviations
+
+    def _is_ordinal(self, rest: str, number: str, right: str) -> bool:
+        if len(number) <= 4 and (self.ordinals or rest.rpartition(" ")[2].lower() in self.after):
+            return True
+        return bool(self.before) and (right[0].isdigit() or right.lower().startswith(self.before))
+
+
+@cache
+def _join_rules() -> dict[str, JoinRules]:
+    """The rules of each language that has any, by its code without a variant."""
+    text = resources.files(__package__).joinpath("sentences.toml").read_text(encoding="utf-8")
+    return {language: _rules_of(**entry) for language, entry in tomllib.loads(text).items()}
+
+
+def _rules_of(
+    before: Iterable[str] = (),
+    after: Iterable[str] = (),
+    eras: Iterable[str] = (),
+    abbreviations: Iterable[str] = (),
+    ends: str = "",
+    **rules: bool,
+) -> JoinRules:
+    return JoinRules(
+        **rules,
+        before=tuple(before),
+        after=frozenset(after),
+        eras=tuple(eras),
+        abbreviations=frozenset(abbreviations),
+        ends=re.compile(ends) if ends else None,
+    )

@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.alphabet import LAST_LETTER
+from bertwright.corpus.characters import LAST_LETTER
 
 _IN_TWOS = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertwright.corpus.alphabet import scripts, spaced
+from bertwright.corpus.characters import scripts, spaced
 from bertwright.corpus.download import database
 from bertwright.corpus.wikis import wikis
 from bertwright.init.asked import Asked, by_muon, from_text, is_modern, is_narrow

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from bertwright.core.numbers import duration, size_of
-from bertwright.corpus.alphabet import spaced
+from bertwright.corpus.characters import spaced
 from bertwright.corpus.wikis import wikis
 from bertwright.estimate.hardware import HardwareConfig
 from bertwright.init.answers import QUALITIES, Answers

@@ -11,7 +11,7 @@ import zstandard
 from tests.conftest import SHARED
 from tests.unit.corpus.exports import HEAD, TAIL, article, page
 
-from bertwright.corpus.dedup.outcome import DrawPart, draw_part
+from bertwright.corpus.decisions import DrawPart, draw_part
 from bertwright.corpus.part import PartWriter
 
 

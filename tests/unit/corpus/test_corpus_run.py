@@ -18,9 +18,9 @@ from tests.rows import each_row
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.corpus.check_source_language import compare_language
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig
 from bertwright.corpus.dropped import read_dropped
+from bertwright.corpus.language import check_source_language
 from bertwright.corpus.run import identity, run
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.text import FACTS, TEXT, read_documents, sentences, shard_names
@@ -479,7 +479,7 @@ def test_a_wiki_has_several_names_for_its_language(tmp_path: Path, head: bytes, 
     names = b'<namespaces><namespace key="0" /><namespace key="6">File</namespace></namespaces></siteinfo>'
     (tmp_path / "a.xml").write_bytes(b"<mediawiki " + head + names + b"<page></page></mediawiki>")
     log = Heard()
-    compare_language(CorpusConfig(source="a.xml", language=language), examine(tmp_path / "a.xml"), log)
+    check_source_language(CorpusConfig(source="a.xml", language=language), examine(tmp_path / "a.xml"), log)
     assert log.said == []
 
 

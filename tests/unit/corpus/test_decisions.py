@@ -11,18 +11,18 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.tasks import Pool
+from bertwright.corpus.balance import tally, tally_bytes
 from bertwright.corpus.config import DeduplicateConfig
 from bertwright.corpus.decisions import (
     DECISIONS,
     KEPT_PARAGRAPHS,
     DecidePart,
+    Outcome,
+    copies,
     decide_part,
     list_dropped,
-    tally,
-    tally_bytes,
 )
 from bertwright.corpus.dedup.find import find_repetitions
-from bertwright.corpus.dedup.outcome import Outcome, copies
 from bertwright.corpus.part import DOCUMENTS
 
 WritePart = Callable[..., Path]

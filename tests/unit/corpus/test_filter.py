@@ -9,10 +9,9 @@ from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.section_fields import described
-from bertwright.corpus.alphabet import letters, shortest_word
+from bertwright.corpus.characters import letters, shortest_word
 from bertwright.corpus.config import TURKUNLP, FilterConfig
-from bertwright.corpus.filter import REASONS, DocumentFilter
-from bertwright.corpus.measures import ByScript, word_pattern
+from bertwright.corpus.filter import REASONS, ByScript, DocumentFilter, word_pattern
 
 SENTENCES = [
     "A folyó lassan kanyarog a dombok között, és estére eléri a tengert.",

@@ -6,7 +6,7 @@ from tests.reference.near_copies import shingles
 from tests.rows import each_row
 
 from bertwright.core.rng import bits
-from bertwright.corpus.measures import ByScript
+from bertwright.corpus.filter import ByScript
 from bertwright.corpus.ngrams import grams, runs, words
 from bertwright.corpus.words import count_tokens, count_tokens_of_sentences, has_unspaced, pieces
 
@@ -85,7 +85,7 @@ def test_what_is_counted_in_pieces_is_what_is_counted_at_once(language: str, mon
     measure = ByScript([language]).measure
     at_once = (count_tokens(text), words(text, spaced=language == "hu"), measure(sentences))
     monkeypatch.setattr("bertwright.corpus.words._PIECE", 44)
-    monkeypatch.setattr("bertwright.corpus.measures.BATCH", 44)
+    monkeypatch.setattr("bertwright.corpus.filter.BATCH", 44)
     assert "".join(pieces(text)) == text and max(map(len, pieces(text))) <= 44
     assert count_tokens(text) == at_once[0]
     for found, expected in zip(words(text, spaced=language == "hu"), at_once[1], strict=True):
@@ -106,6 +106,6 @@ def test_a_stretch_without_a_space_is_cut_after_a_million_characters() -> None:
 def test_a_long_document_is_measured_in_batches_of_two_million_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each character takes about 20 bytes while it is measured."""
     sizes: list[int] = []
-    monkeypatch.setattr("bertwright.corpus.measures.count_tokens", lambda text: sizes.append(len(text)) or 0)
+    monkeypatch.setattr("bertwright.corpus.filter.count_tokens", lambda text: sizes.append(len(text)) or 0)
     assert ByScript(["hu"]).measure(["a " * 2**19] * 5).characters == 5 * 2**20
     assert sizes == [2**21 + 1, 2**21 + 1, 2**20]

@@ -8,9 +8,8 @@ import zstandard
 from tests.rows import each_row
 
 from bertwright.core.errors import DataError
-from bertwright.corpus.decisions import DecidePart, decide_part
+from bertwright.corpus.decisions import OUTCOMES, DecidePart, Outcome, decide_part
 from bertwright.corpus.dedup.id_files import Dropped, ids_of, write_columns
-from bertwright.corpus.dedup.outcome import OUTCOMES, Outcome
 from bertwright.corpus.shards import Shard, plan, write_shard
 from bertwright.corpus.text import documents_in
 

@@ -18,7 +18,7 @@ from bertwright.check.recipe.advice import READINGS
 from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
-from bertwright.corpus.alphabet import spaced
+from bertwright.corpus.characters import spaced
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.wikis import wikis
 from bertwright.estimate.example_lengths import BYTES_A_TOKEN

@@ -15,6 +15,7 @@ import numpy as np
 
 from bertwright.core.tasks import Executor
 from bertwright.corpus.config import DeduplicateConfig
+from bertwright.corpus.decisions import MarkPart, copies, in_kept_documents, mark_part
 from bertwright.corpus.dedup.id_files import (
     SUFFIX,
     Dropped,
@@ -30,7 +31,6 @@ from bertwright.corpus.dedup.id_files import (
 )
 from bertwright.corpus.dedup.minhash import SignPart, sign_part
 from bertwright.corpus.dedup.near import find_near
-from bertwright.corpus.dedup.outcome import MarkPart, copies, mark_part, of_kept_documents
 from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, map_array, read_array
 
 _RUN = (1, 3)
@@ -87,7 +87,7 @@ def find_copies(parts: tuple[Path, ...], compared: Compared, folder: Path, execu
         Gather(copies_found, n, len(cut), folder / f"drop-{name}-{g.start:06d}{SUFFIX}") for n, g in enumerate(cut)
     ]
     executor.map(gather, gathers, "corpus")
-    return Dropped.of((task.out, group) for task, group in zip(gathers, cut, strict=True))
+    return Dropped(tuple(task.out for task in gathers), tuple(group.start for group in cut))
 
 
 def sort_rows(task: SortRows) -> None:
@@ -98,7 +98,7 @@ def sort_rows(task: SortRows) -> None:
     for part, path in zip(task.parts, task.paths, strict=True):
         rows = read_array(path.with_suffix(task.compared.table))
         if task.compared.table == PARAGRAPHS:
-            compared = of_kept_documents(path) & (rows[task.compared.measure] >= task.compared.least)
+            compared = in_kept_documents(path) & (rows[task.compared.measure] >= task.compared.least)
         else:
             # Undrawn documents are not compared: one could displace a drawn copy, and neither would stay.
             compared = copies(path) > 0

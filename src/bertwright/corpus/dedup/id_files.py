@@ -177,12 +177,6 @@ class Dropped:
     firsts: tuple[int, ...] = ()
     """The first part of each file."""
 
-    @classmethod
-    def of(cls, tasks: Iterable[tuple[Path, range]]) -> Dropped:
-        """Built from tasks (file, its parts), in source order."""
-        listed = list(tasks)
-        return cls(tuple(path for path, _ in listed), tuple(parts.start for _, parts in listed))
-
     def rows(self, part: int) -> Rows:
         """The rows [N] to drop of this part, sorted."""
         if not self.files:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.rng import bits as mixed
 from bertwright.core.tasks import Executor
+from bertwright.corpus.decisions import copies
 from bertwright.corpus.dedup.id_files import (
     BUCKET,
     SUFFIX,
@@ -37,7 +38,6 @@ from bertwright.corpus.dedup.id_files import (
     write_sorted,
 )
 from bertwright.corpus.dedup.minhash import BANDS, WIDTH, read_signatures, signatures_of
-from bertwright.corpus.dedup.outcome import copies
 from bertwright.corpus.part import DOCUMENTS, is_written, map_array
 
 # Pairs compared at a time: each takes 1 KiB of memory.
@@ -161,7 +161,7 @@ def find_near(parts: tuple[Path, ...], similarity: float, folder: Path, executor
         for n, g in enumerate(cut)
     ]
     executor.map(compare, compared, "corpus")
-    return Dropped.of((task.out, group) for task, group in zip(compared, cut, strict=True))
+    return Dropped(tuple(task.out for task in compared), tuple(group.start for group in cut))
 
 
 def sort_bands(task: SortBands) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import MissingExtraError
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
-from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.format import Article
 from bertwright.corpus.sources.records import document
 
@@ -95,8 +95,20 @@ def damaged_table(path: Path, error: Exception) -> SourceError:
     return SourceError(f"{path} is damaged or truncated ({reason}). Download it again, or write it again.")
 
 
-def groups(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, stop, bytes) of runs of consecutive items with at least `PIECE_BYTES` in total, except the last."""
+def slice_pieces(file: File, number: int, first: int, sizes: Sequence[int], bounds: Sequence[int]) -> Iterator[Piece]:
+    """Yield pieces of consecutive slices of a table, given the slices' `sizes` [N] in bytes and their `bounds` [N + 1].
+
+    Small slices are combined: each piece but the last has at least `PIECE_BYTES`.
+    """
+    runs = list(_combine(sizes))
+    total = sum(sizes) or 1
+    for i, (start, stop, size) in enumerate(runs):
+        progress, last = file.size * size // total, i == len(runs) - 1
+        yield Piece(number, first + i, bounds[start], bounds[stop], progress, last=last)
+
+
+def _combine(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, stop, bytes) of runs of consecutive slices."""
     start = stop = total = 0
     for size in sizes:
         stop, total = stop + 1, total + size

@@ -14,7 +14,7 @@ from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.columns import arrow, damaged_table, groups, rows, wanted
+from bertwright.corpus.sources.columns import arrow, damaged_table, rows, slice_pieces, wanted
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.format import Article, SourceFormat
 
@@ -54,10 +54,8 @@ def splits(
 ) -> Iterator[Piece]:
     """Yield pieces that are runs of record batches."""
     with _batches(file.path) as (_, stream):
-        runs = list(groups(batch.nbytes for batch in stream))
-    total = sum(size for _, _, size in runs) or 1
-    for i, (start, stop, size) in enumerate(runs):
-        yield Piece(number, first + i, start, stop, file.size * size // total, last=i == len(runs) - 1)
+        sizes = [batch.nbytes for batch in stream]
+    return slice_pieces(file, number, first, sizes, range(len(sizes) + 1))
 
 
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:

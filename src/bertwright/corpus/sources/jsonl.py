@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.file import ExtractJob, File, Piece
-from bertwright.corpus.sources.format import Article, SourceFormat
-from bertwright.corpus.sources.pieces import text_pieces
-from bertwright.corpus.sources.records import LINE, document, line_number, records
-
-BOUNDARY = LINE
+from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.format import Article
+from bertwright.corpus.sources.records import LINE, TruncatedRecordError, document, line_number, text_format
 
 
 def matches(head: bytes) -> bool:
@@ -25,29 +17,16 @@ def matches(head: bytes) -> bool:
     return re.match(rb'\{\s*["}]', head.lstrip()) is not None
 
 
-def splits(
-    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
-) -> Iterator[Piece]:
-    """The pieces of the file; each ends at the end of a document."""
-    return text_pieces(file, BOUNDARY, number, first, folder, share)
-
-
-def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """Yield one document per line; an invalid last line without a newline was truncated and is skipped."""
-    torn, whole = -1, dict[str, Any]()  # the offset of a truncated line, and the state before it
-    for offset, line in records(job, BOUNDARY, counts, state):
-        try:
-            record = json.loads(line)
-        # `[[[[…` may be valid JSON, but too deep for the parser.
-        except (ValueError, RecursionError) as error:
-            if line.endswith("\n"):
-                raise _wrong(job, offset, f"is not JSON ({error})") from error
-            torn, whole = offset, state.copy()
-            continue
-        yield document(job, _text(job, offset, record), record, offset)
-    if torn >= 0:
-        del state["last"]  # which names the truncated line
-        state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
+def parse(job: ExtractJob, offset: int, line: str) -> Article:
+    """The document of a line; an invalid last line without a newline was truncated."""
+    try:
+        record = json.loads(line)
+    # `[[[[…` may be valid JSON, but too deep for the parser.
+    except (ValueError, RecursionError) as error:
+        if line.endswith("\n"):
+            raise _wrong(job, offset, f"is not JSON ({error})") from error
+        raise TruncatedRecordError from error
+    return document(job, _text(job, offset, record), record, offset)
 
 
 def _text(job: ExtractJob, offset: int, record: Any) -> str:
@@ -71,4 +50,4 @@ def _wrong(job: ExtractJob, offset: int, what: str, key: str = "") -> SourceErro
     return SourceError(f"{job.file.path}: line {line_number(job.file, offset):,} {what}. {remedy}.")
 
 
-FORMAT = SourceFormat("jsonl", matches, splits, documents, certain=False, keys=frozenset({"text"}))
+FORMAT = text_format("jsonl", matches, lambda _: LINE, parse, certain=False, keys=frozenset({"text"}))

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.sources.columns import PIECE_BYTES, arrow, damaged_table, groups, rows, wanted
+from bertwright.corpus.sources.columns import PIECE_BYTES, arrow, damaged_table, rows, slice_pieces, wanted
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.format import Article, SourceFormat
 
@@ -30,19 +30,15 @@ def splits(
     file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
 ) -> Iterator[Piece]:
     """Yield pieces that are runs of rows; small row groups are combined, large ones divided."""
-    with _opened(file.path) as table:
+    with _open(file.path) as table:
         slices = list(_slices(table.metadata))
-    rows = [0, *itertools.accumulate(length for length, _ in slices)]
-    runs = list(groups(size for _, size in slices))
-    total = sum(size for _, _, size in runs) or 1
-    for i, (start, stop, size) in enumerate(runs):
-        progress, last = file.size * size // total, i == len(runs) - 1
-        yield Piece(number, first + i, rows[start], rows[stop], progress, last=last)
+    bounds = [0, *itertools.accumulate(length for length, _ in slices)]
+    return slice_pieces(file, number, first, [size for _, size in slices], bounds)
 
 
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents in the rows of the piece."""
-    with _opened(job.file.path) as table:
+    with _open(job.file.path) as table:
         columns = wanted(job, table.schema_arrow)
         yield from rows(job, _between(table, job.piece.start, job.piece.stop, columns), job.piece.start, counts, state)
 
@@ -75,12 +71,12 @@ def _between(table: Any, start: int, stop: int, columns: list[str]) -> Iterator[
 
 def columns(file: Path) -> list[str]:
     """The names of the file's columns."""
-    with _opened(file) as table:
+    with _open(file) as table:
         return list(table.schema_arrow.names)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open(path: Path) -> Iterator[Any]:
     pyarrow = arrow(path)
     from pyarrow.parquet import ParquetFile
 

@@ -29,14 +29,6 @@ _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _HEAD = 2**12
 
 
-def text_pieces(
-    file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: WorkSplit = SINGLE
-) -> Iterator[Piece]:
-    """The pieces of a file, numbered from `first`, in the source number `source`; `boundary` matches document ends."""
-    cuts = bounds(file, boundary)
-    yield from between(cuts, source, first) if cuts else spooled(file, boundary, source, first, folder, share)
-
-
 def between(cuts: Sequence[int], source: int, first: int) -> Iterator[Piece]:
     """Yield the pieces between consecutive offsets of `cuts`, as returned by `bounds`."""
     for i, (start, stop) in enumerate(itertools.pairwise(cuts)):

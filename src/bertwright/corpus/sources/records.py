@@ -1,20 +1,24 @@
-"""Splitting text files into records: documents, lines, or anything else that ends at a boundary."""
+"""Formats of text: files are split into records (documents, lines, anything that ends at a boundary), and records are
+parsed into articles.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.json_values import without_surrogates
+from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.characters import composed
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
-from bertwright.corpus.sources.file import ExtractJob, File, Reader
-from bertwright.corpus.sources.format import Article, Paragraph
-from bertwright.corpus.sources.pieces import read
+from bertwright.corpus.sources.file import ExtractJob, File, Piece, Reader
+from bertwright.corpus.sources.format import Article, Paragraph, SourceFormat
+from bertwright.corpus.sources.pieces import between, bounds, read, spooled
 
 LINE = re.compile(rb"\n")
 # A boundary is white space after a mark of at most this many bytes.
@@ -105,6 +109,47 @@ def records(
     if splitter.replaced:
         counts["replaced_characters"] = splitter.replaced
     state["ended"], state["lost_bytes"] = not (job.piece.cut or splitter.rest), len(splitter.rest)
+
+
+class TruncatedRecordError(Exception):
+    """A record has no end, because the file was truncated within it."""
+
+
+def text_format(
+    kind: str,
+    matches: Callable[[bytes], bool],
+    boundary: Callable[[SourceConfig], re.Pattern[bytes]],
+    parse: Callable[[ExtractJob, int, str], Article | None],
+    **fields: Any,
+) -> SourceFormat:
+    """A format of text whose documents end where `boundary` matches; `fields` are those of `SourceFormat`.
+
+    `parse(job, offset, record)` returns the article of the record at this byte of the text, or None if it has none. It
+    raises `TruncatedRecordError` for a record without an end, which is left out, and counted as lost.
+    """
+
+    def splits(
+        file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+    ) -> Iterator[Piece]:
+        ends = boundary(config)
+        cuts = bounds(file, ends)
+        yield from between(cuts, number, first) if cuts else spooled(file, ends, number, first, folder, share)
+
+    def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+        truncated, before = -1, dict[str, Any]()  # the offset of a truncated record, and the state before it
+        for offset, record in records(job, boundary(job.source), counts, state):
+            try:
+                article = parse(job, offset, record)
+            except TruncatedRecordError:
+                truncated, before = offset, state.copy()
+                continue
+            if article:
+                yield article
+        if truncated >= 0:
+            del state["last"]  # which names the truncated record
+            state.update(before, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - truncated)
+
+    return SourceFormat(kind, matches, splits, documents, **fields)
 
 
 def _ends_inside_a_character(data: bytearray) -> bool:

@@ -1,21 +1,27 @@
-"""A source of the recipe, resolved to files of one format."""
+"""A source of the recipe, resolved to files of one format.
+
+Each remote file is downloaded once, and the network is not accessed again for it. Copies are stored under their URLs
+as redacted by `redact_credentials`: a renewed signature does not cause a new copy, and a recipe that was saved without
+secrets finds the copies of the original recipe.
+"""
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bertwright.core.addresses import is_url, redact_credentials
+from bertwright.core.addresses import is_redacted, is_url, is_web, redact_credentials, shown
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import sha256, sha256_of
+from bertwright.core.files import make_folder, read_json, sha256, sha256_of, write_json
 from bertwright.core.log import Log
 from bertwright.core.numbers import size_of
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.copies import copied, copies_made
+from bertwright.corpus.errors import NoCopyError, SourceError
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.file import File, sampled_hash
 from bertwright.corpus.sources.known import FORMATS, format_of
@@ -95,7 +101,7 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
 def _local(path: str, downloads: Path, log: Log, copying: bool) -> list[Path]:
     """The local files and folders that `path` names."""
     if is_url(path):
-        return copied(path, downloads, log) if copying else copies_made(path, downloads)
+        return copy_remote(path, downloads, log) if copying else existing_copies(path, downloads)
     if Path(path).exists() or not glob.has_magic(path):
         return [Path(path)]
     if not (matches := sorted(map(Path, glob.glob(path, recursive=True)))):
@@ -151,3 +157,87 @@ def _name(path: str) -> str:
     """The last component of a path or URL that is not a pattern, without suffixes."""
     names = [part for part in path.partition("?")[0].split("/") if part and not glob.has_magic(part)]
     return names[-1].partition(".")[0] or names[-1] if names else path
+
+
+def copy_remote(url: str, downloads: Path, log: Log) -> list[Path]:
+    """The local copies, in `downloads`, of the file, the files of a pattern, or the folder at `url`.
+
+    Only single files can be copied from the web, as a web server cannot list its files. The list of the files of a
+    pattern or folder is saved next to the copies, so that it is requested only once.
+    """
+    from bertwright.core.remote import fetch  # loads HTTP and TLS, which no local source needs
+
+    url, copy, note = _copy_paths(url, downloads)
+    if copy.is_file():
+        return [copy]
+    if is_web(url):
+        if is_redacted(url):
+            raise SourceError(
+                f"{shown(url)} has no copy in {downloads}, and the stored recipe holds its address without the "
+                "query. Give the complete address in corpus.source."
+            )
+        return [fetch(url, copy, log)]
+    if not note.is_file():
+        make_folder(downloads)
+        # Listed once: a file added to the folder must not change a partially built corpus.
+        write_json(note, _list_remote(url))
+    for address in read_json(note):
+        fetch(address, _copy_path(address, downloads), log)
+    return existing_copies(url, downloads)
+
+
+def existing_copies(url: str, downloads: Path) -> list[Path]:
+    """The paths that `copy_remote` returned for `url`, without the network. Raises `NoCopyError` if any is missing."""
+    url, copy, note = _copy_paths(url, downloads)
+    if copy.is_file():
+        return [copy]
+    urls = read_json(note) if note.is_file() and not is_web(url) else []
+    copies = [_copy_path(address, downloads) for address in urls]
+    if not copies or not all(path.is_file() for path in copies):
+        raise NoCopyError(
+            f"{shown(url)} has no complete copy in {downloads}. Make one first: bertwright corpus RECIPE --out DIR."
+        )
+    return copies if glob.has_magic(url) or urls == [url] else [copy]
+
+
+def _copy_paths(url: str, downloads: Path) -> tuple[str, Path, Path]:
+    """The URL with a lower-case scheme, the path of its copy, and the path of the note that lists a folder's files."""
+    scheme, mark, rest = url.partition("://")
+    url = scheme.lower() + mark + rest
+    note = downloads / f".{hashlib.sha256(url.encode()).hexdigest()[:16]}.files.json"
+    return url, _copy_path(url, downloads), note
+
+
+def _list_remote(url: str) -> list[str]:
+    """The URLs of the files that `url` names, sorted."""
+    from bertwright.core.servers import file_system
+
+    system, path = file_system(url)
+    try:
+        names = _list_names(system, path, pattern=glob.has_magic(path))
+    except Exception as error:  # each storage has its own exceptions
+        raise SourceError(
+            f"cannot list {shown(url)}: {shown(str(error))}. Check the address, and that the credentials in the "
+            "environment have permission to list it."
+        ) from None
+    if not names:
+        raise SourceError(f"there is no file at {shown(url)}. Correct the address in corpus.source.")
+    if names == [path]:
+        return [url]
+    place = "/".join(url.split("/")[:3])
+    return [f"{place}/{name.lstrip('/').partition('/')[2]}" for name in names]
+
+
+def _list_names(system: Any, path: str, *, pattern: bool) -> list[str]:
+    if pattern:
+        return sorted(name for name, about in system.glob(path, detail=True).items() if about["type"] == "file")
+    return [path] if system.isfile(path) else sorted(system.find(path))
+
+
+def _copy_path(url: str, downloads: Path) -> Path:
+    """The path of the copy; a query is put before the file name."""
+    scheme, _, path = redact_credentials(url).partition("://")
+    path, _, query = path.partition("?") if is_web(url) else (path, "", "")
+    # A ".." in the URL must not lead out of the folder of copies.
+    names = [name for name in path.split("/") if name not in ("", ".", "..")]
+    return downloads.joinpath(scheme, *names[:-1], f"{query}-{names[-1]}" if query else names[-1])

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.sources.file import ExtractJob, File, Piece
-from bertwright.corpus.sources.format import Article, SourceFormat
-from bertwright.corpus.sources.pieces import text_pieces
-from bertwright.corpus.sources.records import document, records
+from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.sources.format import Article
+from bertwright.corpus.sources.records import TruncatedRecordError, document, text_format
 
 MARK = "<|endoftext|>"
 BOUNDARY = re.compile(re.escape(MARK.encode()) + rb"\s*")
@@ -24,25 +17,12 @@ def matches(head: bytes) -> bool:
     return MARK.encode() in head
 
 
-def splits(
-    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
-) -> Iterator[Piece]:
-    """The pieces of the file, which end where a document does."""
-    return text_pieces(file, BOUNDARY, number, first, folder, share)
+def parse(job: ExtractJob, offset: int, record: str) -> Article:
+    """The document before a mark."""
+    text, mark, _ = record.rpartition(MARK)
+    if not mark:
+        raise TruncatedRecordError
+    return document(job, text, {}, offset)
 
 
-def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """A document before each mark; text without one was cut off and is left out."""
-    torn, whole = -1, dict[str, Any]()  # where it begins
-    for offset, record in records(job, BOUNDARY, counts, state):
-        text, mark, _ = record.rpartition(MARK)
-        if mark:
-            yield document(job, text, {}, offset)
-        else:  # the last one
-            torn, whole = offset, state.copy()
-    if torn >= 0:
-        del state["last"]
-        state.update(whole, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - torn)
-
-
-FORMAT = SourceFormat("marked", matches, splits, documents, certain=False)
+FORMAT = text_format("marked", matches, lambda _: BOUNDARY, parse, certain=False)

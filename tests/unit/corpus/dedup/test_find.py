@@ -5,9 +5,9 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.tasks import Pool
+from bertwright.corpus.decisions import COPIES, OUTCOMES, Outcome
 from bertwright.corpus.dedup.find import Compared, find_copies
 from bertwright.corpus.dedup.id_files import Dropped
-from bertwright.corpus.dedup.outcome import COPIES, OUTCOMES, Outcome
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, PARAGRAPH, PARAGRAPHS
 
 Hash = tuple[int, int]

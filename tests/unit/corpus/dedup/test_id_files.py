@@ -112,5 +112,5 @@ def test_lists_of_ids_are_gathered_by_part_each_id_once(tmp_path: Path) -> None:
     tasks = [Gather(files, group, len(cut), tmp_path / f"drop-{group}.u64") for group in range(2)]
     for task in tasks:
         gather(task)
-    dropped = Dropped.of((task.out, group) for task, group in zip(tasks, cut, strict=True))
+    dropped = Dropped(tuple(task.out for task in tasks), tuple(group.start for group in cut))
     assert [dropped.rows(part).tolist() for part in range(4)] == [[3], [9], [1], [0]]

@@ -11,11 +11,11 @@ from tests.reference.near_copies import resemblance
 from tests.rows import each_row
 
 from bertwright.core.tasks import Pool
+from bertwright.corpus.decisions import COPIES
 from bertwright.corpus.dedup import id_files, near
 from bertwright.corpus.dedup.id_files import Dropped
 from bertwright.corpus.dedup.minhash import SignPart, read_signatures, sign_part, signatures_of, write_signatures
 from bertwright.corpus.dedup.near import find_near
-from bertwright.corpus.dedup.outcome import COPIES
 from bertwright.corpus.part import DOCUMENT, DOCUMENTS, write_array
 
 pytestmark = pytest.mark.heavy

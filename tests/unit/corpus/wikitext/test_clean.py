@@ -7,7 +7,7 @@ from tests.rows import each_row
 
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.sources.format import Paragraph
-from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
+from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs, without_quotes
 from bertwright.corpus.wikitext.links import redirect_target
 from bertwright.corpus.wikitext.site import Site
 
@@ -277,3 +277,34 @@ def test_english_names_of_namespaces_hold_in_every_wiki(name: str) -> None:
 def test_the_number_of_a_namespace_by_either_name() -> None:
     found = [HUNGARIAN.namespace(name) for name in ("Sablon", "Template", "template_talk", "File", "Fájl", "Híd")]
     assert found == [10, 10, 11, 6, 6, None]
+
+
+@each_row(
+    ("line", "text"),
+    [
+        ("''a'' '''b''' '''''c'''''", "a b c"),
+        ("'''''a''' b'' and '''''c'' d'''", "a b and c d"),
+        ("no marks, rock 'n' roll", "no marks, rock 'n' roll"),
+        ("''''a''''", "'a'"),
+        ("''''''a''''''", "'a'"),
+        ("''''''''a", "'a"),
+        ("the ''Faust'''s end", "the Faust's end"),
+        ("''Jeopardy!'''s host", "Jeopardy!'s host"),
+        ("''The Beatles''' music", "The Beatles' music"),
+        ("''Kuritiba''' is", "Kuritiba is"),
+        ("l'''amour'' fou", "l'amour fou"),
+        ("'''A''' and l'''amour'' fou", "A and l'amour fou"),
+        ("one'''two d'''three''", "onetwo dthree"),
+        ("one'''two''three d'''four''", "onetwothree dfour"),
+        ("the one'''two a'''b'''c''", "the onetwo a'bc"),
+        ("a '''b'' c", "a b c"),
+        ("'''a'' b", "a b"),
+        ("'''a", "a"),
+        ("''a", "a"),
+        ("''''a'' b", "'a b"),
+        ("''", ""),
+        ("", ""),
+    ],
+)
+def test_a_line_reads_as_it_is_shown(line: str, text: str) -> None:
+    assert without_quotes(line) == text

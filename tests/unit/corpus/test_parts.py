@@ -11,7 +11,7 @@ from bertwright.core.task_records import mark_done, read_done
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import CorpusConfig, DeduplicateConfig, FilterConfig, WikitextConfig
-from bertwright.corpus.definitions import gather_definitions
+from bertwright.corpus.parts import gather_definitions
 from bertwright.corpus.run import run
 from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.pieces import read

@@ -3,8 +3,8 @@ import unicodedata
 import pytest
 from tests.rows import each_row
 
-from bertwright.corpus import alphabet
-from bertwright.corpus.alphabet import LAST_LETTER, letters, script, scripts, shortest_word, spaced
+from bertwright.corpus import characters
+from bertwright.corpus.characters import LAST_LETTER, letters, script, scripts, shortest_word, spaced
 from bertwright.corpus.words import count_tokens
 
 
@@ -77,5 +77,5 @@ def test_the_newest_ideographs_are_letters_and_words(monkeypatch: pytest.MonkeyP
     named = unicodedata.name
     monkeypatch.setattr(unicodedata, "name", lambda c, *d: "CJK UNIFIED IDEOGRAPH-323AF" if c == last else named(c, *d))
     monkeypatch.setattr(unicodedata, "category", lambda c: "Lo")
-    assert alphabet._letters_of.__wrapped__("CJK").endswith(last)
+    assert characters._letters_of.__wrapped__("CJK").endswith(last)
     assert count_tokens(last * 4) == 2 and count_tokens(chr(LAST_LETTER + 1) * 4) != 2
