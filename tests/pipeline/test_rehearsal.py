@@ -11,7 +11,7 @@ from bertwright.check.machine.computing import computing
 from bertwright.core.errors import DataError
 from bertwright.core.files import remove
 from bertwright.sample import SMALL
-from bertwright.trial.rehearsal import PREPARED, alone, link, rehearsal
+from bertwright.trial.shortened_recipe import PREPARED, alone, link, rehearsal
 
 AS_IT_IS = ("length", "batch", "micro_batch", "packing", "learning_rate", "warmup", "schedule", "masking")
 
@@ -54,7 +54,7 @@ def test_phases_are_as_large_and_end_after_two_steps(small_recipe: Path, tmp_pat
 def test_what_only_several_ranks_do_is_not_tried(
     engine: str, left_out: list[str], small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertwright.trial.rehearsal.default_workers", lambda: 1)
+    monkeypatch.setattr("bertwright.trial.shortened_recipe.default_workers", lambda: 1)
     (tmp_path / "sources").mkdir()
     recipe = Recipe.load(small_recipe, [f"train.engine={engine}"])
     found = rehearsal(recipe, tmp_path / "run", tmp_path / "sources")
@@ -102,7 +102,7 @@ def test_of_a_large_dump_the_beginning_is_taken(packed: bool, small_recipe: Path
     recipe = Recipe.load(small_recipe, [source])
     limit = dump.stat().st_size // 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertwright.trial.rehearsal._SAMPLE", limit * (4 if packed else 1))
+        patch.setattr("bertwright.trial.shortened_recipe._SAMPLE", limit * (4 if packed else 1))
         found, said = rehearsed(recipe, tmp_path)
     assert found.corpus is not None and said.startswith("the first ")
     (source,) = found.corpus.source

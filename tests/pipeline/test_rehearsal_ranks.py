@@ -9,9 +9,9 @@ import pytest
 from tests.pipeline.conftest import Call
 
 from bertwright import Recipe
-from bertwright.trial import rehearsal
+from bertwright.trial import shortened_recipe
 from bertwright.trial.child import code_of, program
-from bertwright.trial.rehearsal import alone, ranks_for
+from bertwright.trial.shortened_recipe import alone, ranks_for
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ from bertwright.trial.rehearsal import alone, ranks_for
 def test_an_engine_of_several_has_as_many_as_there_is_room_for(
     engine: str, cores: int, gpus: int, batch: int, ranks: int, small_recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearsal, "default_workers", lambda: cores)
-    monkeypatch.setattr(rehearsal, "training_gpus", lambda recipe: (1,) * gpus)
+    monkeypatch.setattr(shortened_recipe, "default_workers", lambda: cores)
+    monkeypatch.setattr(shortened_recipe, "training_gpus", lambda recipe: (1,) * gpus)
     sizes = (f"train.phases.{i}.{key}" for i in range(2) for key in (f"batch={batch}", "micro_batch=0"))
     given = [f"train.engine={engine}", *sizes, "train.phases.1.packing=false", "optim={kind='adamw'}"]
     assert ranks_for(Recipe.load(small_recipe, given)) == ranks

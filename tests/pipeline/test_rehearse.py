@@ -43,7 +43,7 @@ def test_what_would_have_failed_is_said_and_what_needs_it_not_reached(
 def test_what_is_not_tried_is_said_with_the_reason(
     small_recipe: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertwright.trial.rehearsal.default_workers", lambda: 1)
+    monkeypatch.setattr("bertwright.trial.shortened_recipe.default_workers", lambda: 1)
     given = (NOTHING_KEPT, "train.engine=zero", "train.observers=['tensorboard']", "train.mirror=s3://b/r")
     done = call("run", small_recipe, *given, "--rehearse", "--out", tmp_path / "mine")
     assert done.out.splitlines()[-2:] == [
@@ -107,7 +107,7 @@ def test_a_rehearsal_succeeds_to_its_end(
     small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path: Path, call: Call, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("bertwright.trial.rehearse._run", in_a_fork)
-    monkeypatch.setattr("bertwright.trial.rehearsal.default_workers", lambda: 1)
+    monkeypatch.setattr("bertwright.trial.shortened_recipe.default_workers", lambda: 1)
     folder = small_examples(tmp_path / "mine")
     done = call("run", small_recipe, "train.engine=zero", "--rehearse", "--out", folder, "--json")
     assert done.code == 0, done.out

@@ -9,8 +9,7 @@ from typing import cast
 
 import torch
 
-from bertwright.bench.training import Step, Training
-from bertwright.bench.workload import VOCABULARY, Workload, loader_of
+from bertwright.bench.workload import VOCABULARY, Step, Training, Workload, loader_of
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.example_set import StepCounts
 from bertwright.examples.padding import Room

@@ -6,19 +6,14 @@ They take turns because a machine's speed varies over minutes: only blocks of th
 from __future__ import annotations
 
 import json
-import subprocess
+import statistics
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
-from tempfile import TemporaryFile
-from typing import Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 
-from bertwright.bench.measurements import Measured, measured
-from bertwright.bench.training import Precision, Side, Step, Training
-from bertwright.bench.workload import Name
-from bertwright.core.errors import DataError
-from bertwright.core.signals import PROGRAMS, STARTING, check_stop, delayed
+from bertwright.bench.workload import Name, Precision, Side, Step, Training
+from bertwright.trial.child import answering_child
 
 WARM_UP = 2
 """Steps of each side before measuring, for compilation, caches and first touches of memory."""
@@ -30,19 +25,12 @@ class Setting:
 
     precisions: tuple[Precision, ...] = ("fp32",)
     """Each side trains in all of these precisions."""
-    threads: int = 2
-    dropout: float = 0.1
-    """Dropout probability of hidden states."""
-    attention_dropout: float = 0.0
-    """Dropout probability of attention weights."""
+    training: Training = field(default_factory=Training)
+    """The other settings of all sides."""
     rounds: int = 3
     """Number of blocks of each side."""
     steps: int = 5
     """Number of steps in a block."""
-
-    def training(self, precision: Precision) -> Training:
-        """The settings for a side in this precision."""
-        return Training(precision, self.threads, self.dropout, self.attention_dropout)
 
 
 def bench(
@@ -57,14 +45,17 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
     blocks: dict[tuple[Side, Precision], list[list[Step]]] = {each: [] for each in trained}
     with ExitStack() as stack:
         # All start before the first block, so that no start disturbs one. A side whose turn it is not waits for input.
-        running = {each: stack.enter_context(_Running(each[0], name, setting.training(each[1]))) for each in trained}
+        run_steps = {
+            (side, precision): stack.enter_context(_side(side, name, replace(setting.training, precision=precision)))
+            for side, precision in trained
+        }
         for side, precision in trained:
             say(f"{name}: {side} in {precision} is warming up")
-            running[side, precision].steps(WARM_UP)
+            run_steps[side, precision](WARM_UP)
         for number in range(setting.rounds):
             say(f"{name}: round {number + 1} of {setting.rounds}")
             for each in trained:
-                blocks[each].append(running[each].steps(setting.steps))
+                blocks[each].append(run_steps[each](setting.steps))
     return [
         measured(
             name,
@@ -78,46 +69,77 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
     ]
 
 
-class _Running:
-    """A side in its own process, which waits for the number of steps to run next."""
+Blocks = Sequence[Sequence[Step]]
+"""The steps of each round."""
 
-    def __init__(self, side: Side, name: Name, training: Training) -> None:
-        self.name = f"{side} in {training.precision}"
-        # Not a pipe: nobody reads it before the end, and a full pipe would stop the side.
-        self.errors = TemporaryFile("w+")  # noqa: SIM115 (closed on leaving)
-        command = [sys.executable, "-m", "bertwright.bench.worker", side, name, json.dumps(asdict(training))]
-        pipe = subprocess.PIPE
-        with STARTING, delayed():
-            self.process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True, process_group=0
-            )
-            PROGRAMS[self.process] = self.name
 
-    def steps(self, number: int) -> list[Step]:
-        """Run `number` steps and return the measurements of each."""
-        assert self.process.stdin and self.process.stdout
-        check_stop()
-        try:
-            self.process.stdin.write(f"{number}\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
-            self.errors.seek(0)
-            last = (self.errors.read().strip().splitlines() or ["no error message"])[-1]
-            raise DataError(f"{self.name} ended while it was measured: {last}")
-        return [Step(*step) for step in json.loads(answer)]
+@dataclass(frozen=True)
+class Measured:
+    """One side on one workload in one precision; times are per step."""
 
-    def __enter__(self) -> Self:
-        return self
+    workload: str
+    side: Side
+    precision: Precision
+    seconds: float
+    """Median."""
+    fastest: float
+    slowest: float
+    processor_seconds: float
+    """Median, summed over all threads."""
+    times_as_fast: float
+    """How many times as fast ours in the same precision is: median over the rounds; 1 for ourselves."""
+    times_lowest: float
+    """The same in our slowest round."""
+    times_highest: float
+    """The same in our fastest round."""
+    processor_ratio: float
+    """The side's processor seconds over ours, median over the rounds."""
+    floor_ratio: float | None
+    """Our seconds over the time of the same operations at the speed of the matrix products alone, median over the
+    steps; None for a peer."""
+    times_fp32: float | None
+    """How many times as fast as the same side in float32, median over the rounds; None for float32 itself, and if
+    float32 was not measured in the same run."""
 
-    def __exit__(self, *_: object) -> None:
-        # Not asked to end, because a side has nothing to save.
-        self.process.kill()
-        for pipe in (self.process.stdin, self.process.stdout, self.errors):
-            with suppress(BrokenPipeError):  # the reader of unflushed input is gone
-                if pipe:
-                    pipe.close()
-        self.process.wait()
-        PROGRAMS.pop(self.process, None)
+
+@contextmanager
+def _side(side: Side, name: Name, training: Training) -> Iterator[Callable[[int], list[Step]]]:
+    """Yield a function that runs a number of steps of a side, in a process of its own, and returns those steps."""
+    command = [sys.executable, "-m", "bertwright.bench.worker", side, name, json.dumps(asdict(training))]
+    with answering_child(command, f"{side} in {training.precision}") as ask:
+        yield lambda number: [Step(*step) for step in json.loads(ask(str(number).encode()))]
+
+
+def measured(
+    workload: str, side: Side, precision: Precision, blocks: Blocks, own: Blocks, fp32: Blocks | None
+) -> Measured:
+    """Summarize a side's `blocks`, relative to ours in the same precision (`own`) and, if measured, to the same side in
+    float32 (`fp32`)."""
+    every = [step for block in blocks for step in block]
+    ratios = _ratios(blocks, own, processor=False)
+    floors = [step.seconds / step.floor for step in every if step.floor]
+    return Measured(
+        workload,
+        side,
+        precision,
+        seconds=statistics.median(step.seconds for step in every),
+        fastest=min(step.seconds for step in every),
+        slowest=max(step.seconds for step in every),
+        processor_seconds=statistics.median(step.processor_seconds for step in every),
+        times_as_fast=statistics.median(ratios),
+        times_lowest=min(ratios),
+        times_highest=max(ratios),
+        processor_ratio=statistics.median(_ratios(blocks, own, processor=True)),
+        floor_ratio=statistics.median(floors) if floors else None,
+        times_fp32=None if fp32 is None else statistics.median(_ratios(fp32, blocks, processor=False)),
+    )
+
+
+def _ratios(blocks: Blocks, others: Blocks, processor: bool) -> list[float]:
+    """For each round, the ratio of the median step times, `blocks` over `others`."""
+    return [_median(one, processor) / _median(other, processor) for one, other in zip(blocks, others, strict=True)]
+
+
+def _median(block: Sequence[Step], processor: bool) -> float:
+    # Not the mean: a single step that another process delays must not decide a ratio.
+    return statistics.median(step.processor_seconds if processor else step.seconds for step in block)

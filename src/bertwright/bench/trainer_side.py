@@ -27,8 +27,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from bertwright.bench.training import Step, Training
-from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
+from bertwright.bench.workload import VOCABULARY, Step, Training, Workload, examples_of, loader_of
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
 

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from bertwright.bench.training import Side, Step, Training
-from bertwright.bench.workload import WORKLOADS, Name
+from bertwright.bench.workload import WORKLOADS, Name, Side, Step, Training
 
 
 def main(side: str, workload: str, training: str) -> None:

@@ -1,4 +1,5 @@
-"""What benchmarks train on: networks, lengths, and examples of synthetic text that are the same for both sides.
+"""What benchmarks train on, and how: networks, lengths, settings, and examples of synthetic text that are the same for
+both sides.
 
 Tokens are random numbers, because step time depends on lengths, not on content. Lengths of sentences and documents are
 random too, so that the plans produce pairs and blocks like those of a corpus.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from bertwright.model.bert.config import SizeName
 
 VOCABULARY = Vocabulary(hash="", size=30_522, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=())
 Name = Literal["full-128", "pairs-128", "half-512", "base-128"]
+Side = Literal["bertwright", "trainer", "trainer-tuned"]
+Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,29 @@ WORKLOADS: dict[Name, Workload] = {
     "base-128": Workload("BERT-base, full blocks of 128", "base", 128, 16, "full-sentences", (40, 40), (126, 126)),
 }
 """By the names that `--workload` accepts."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a side trains."""
+
+    precision: Precision = "fp32"
+    threads: int = 2
+    dropout: float = 0.1
+    """Dropout probability of hidden states."""
+    attention_dropout: float = 0.0
+    """Dropout probability of attention weights."""
+
+
+class Step(NamedTuple):
+    """The measurements of one step."""
+
+    seconds: float
+    processor_seconds: float
+    """Summed over all threads."""
+    floor: float | None = None
+    """Seconds that its operations would take at the speed of the network's matrix products alone, measured right before
+    the block of the step; None for a side whose operations we cannot count."""
 
 
 def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, packing: bool = False) -> Loader:

@@ -68,9 +68,8 @@ def autotune(
     """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
     from bertwright.trial import autotune as tuning
     from bertwright.trial.attempt import Tried
-    from bertwright.trial.autotune import open_table
+    from bertwright.trial.autotune import open_table, trial_examples
     from bertwright.trial.candidates import engines_to_try, sizes_to_try
-    from bertwright.trial.examples import trial_examples
     from bertwright.trial.search import best
 
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)

@@ -17,8 +17,8 @@ from bertwright.cli.text import columns
 from bertwright.core.errors import MissingExtraError, RecipeError
 
 if TYPE_CHECKING:
-    from bertwright.bench.measurements import Measured
-    from bertwright.bench.training import Precision, Side
+    from bertwright.bench.run import Measured
+    from bertwright.bench.workload import Precision, Side
 
 verbs = typer.Typer(
     name="bench",
@@ -87,7 +87,7 @@ class Blocks:
 def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False) -> None:
     """Train made-up text in turn with a peer: median, fastest and slowest step, and how many times as fast ours is."""
     from bertwright.bench.run import Setting, bench
-    from bertwright.bench.workload import WORKLOADS
+    from bertwright.bench.workload import WORKLOADS, Training
 
     wanted = sides.workload or list(WORKLOADS)
     if unknown := [name for name in wanted if name not in WORKLOADS]:
@@ -97,9 +97,8 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
     # In the order of the table and each once, however they were typed.
     names = [name for name in WORKLOADS if name in wanted]
     precisions = _precisions(numbers.precision)
-    setting = Setting(
-        precisions, numbers.threads, numbers.dropout, numbers.attention_dropout, blocks.rounds, blocks.steps
-    )
+    training = Training(threads=numbers.threads, dropout=numbers.dropout, attention_dropout=numbers.attention_dropout)
+    setting = Setting(precisions, training, blocks.rounds, blocks.steps)
     with Terminal() as log:
         measured = bench(names, SIDES[sides.peer], setting, log.say)
     if as_json:

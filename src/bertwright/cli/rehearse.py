@@ -9,8 +9,8 @@ import typer
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line, visible
 from bertwright.recipe import Recipe
-from bertwright.trial.rehearsal import Rehearsal
 from bertwright.trial.rehearse import Outcome, rehearse
+from bertwright.trial.shortened_recipe import Rehearsal
 
 
 def print_rehearsal(recipe: Recipe, folder: Path, as_json: bool) -> None:

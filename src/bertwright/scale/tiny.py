@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bertwright.core.dotted import overlap, value_at
 from bertwright.core.overrides import override_key, set_key
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
-from bertwright.scale.phases import scaled_phases
-from bertwright.scale.replacement import Replacement, format_value
-from bertwright.scale.sections import scaled_model, scaled_text, scaled_training
+from bertwright.scale.replacements import Replacement, scale_model, scale_phases, scale_text, scale_training
 
 
 class Scaled(NamedTuple):
@@ -31,11 +29,11 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     """
     written = Written.read(path, overrides, Recipe)
     # Each section only by itself: what contradicts another one, or names a missing file, may be replaced below.
-    whole = Recipe.validated(written)
-    said = [override_key(override) for override in overrides]
-    shown = whole.shown()
+    checked = Recipe.validated(written)
+    overridden = [override_key(override) for override in overrides]
+    shown = checked.shown()
     replaced = []
-    for key, value, reason in _replacements(whole, said):
+    for key, value, reason in _replacements(checked, overridden):
         before, is_written = value_at(shown, key), value_at(written.values, key) is not None
         set_key(written.values, key, value, Recipe)
         # A key that is removed is a change only if the file has it; otherwise its default applied before, too.
@@ -47,15 +45,28 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     return Scaled(recipe, replaced)
 
 
-def _replacements(whole: Recipe, said: Sequence[str]) -> Iterator[Replacement]:
-    of_the_user = any(overlap(key, "corpus.source") for key in said)
-    objective = whole.train.objective
+def _replacements(recipe: Recipe, overridden: Sequence[str]) -> Iterator[Replacement]:
+    of_the_user = any(overlap(key, "corpus.source") for key in overridden)
+    objective = recipe.train.objective
     labelled = objective.texts.published if objective.texts else None
     everything: list[Iterable[Replacement]] = [
-        scaled_text(whole, of_the_user),
-        scaled_model(whole),
-        scaled_phases(whole.train.phases, labelled),
-        scaled_training(whole),
+        scale_text(recipe, of_the_user),
+        scale_model(recipe),
+        scale_phases(recipe.train.phases, labelled),
+        scale_training(recipe),
     ]
     for replacements in everything:
-        yield from (each for each in replacements if not any(overlap(key, each.key) for key in said))
+        yield from (each for each in replacements if not any(overlap(key, each.key) for key in overridden))
+
+
+def format_value(value: Any) -> str:
+    """Return a value of a recipe for a line of text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict) and "kind" in value:
+        return str(value["kind"])
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return ", ".join(str(item.get("path", item)) for item in value)
+    return "nothing" if value in (None, "", [], {}) else str(value)

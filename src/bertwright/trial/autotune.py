@@ -1,6 +1,7 @@
 """Autotuning: train a recipe in every configuration that may be the fastest here, and keep the results in a table.
 
-The table is written to a file after each trial, so that a stopped search can be resumed.
+The table is written to a file after each trial, so that a stopped search can be resumed. Trials train on the examples
+of the run, or on those of a sample of its text, which are made next to it and removed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,38 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.config import fingerprinted
-from bertwright.core.errors import ArtifactError
-from bertwright.core.files import make_folder, write_atomic
+from bertwright.core.errors import ArtifactError, DataError
+from bertwright.core.files import make_folder, remove, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
 from bertwright.core.version import __version__
 from bertwright.estimate.machine_facts import gpu_names, torch_build, training_gpus
+from bertwright.recipe import Recipe
 from bertwright.trial.attempt import Tried, attempt
-from bertwright.trial.examples import TrialExamples
+from bertwright.trial.child import run_child
 from bertwright.trial.search import Candidate, Sizes, Trial, search
+from bertwright.trial.shortened_recipe import PREPARED, link, rehearsal
+
+
+@dataclass(frozen=True)
+class TrialExamples:
+    """The examples that trials train on."""
+
+    recipe: Recipe
+    """The rehearsed recipe, which replaces the original one."""
+    folder: Path
+    """A run folder that is finished up to the examples."""
+
+    @contextmanager
+    def run_folder(self) -> Iterator[Path]:
+        """A new run folder with the same examples, removed at the end of the block."""
+        folder = make_folder(self.folder.parent / "trial")
+        try:
+            link(tuple(name for name in PREPARED if (self.folder / name).exists()), self.folder, folder)
+            yield folder
+        finally:
+            remove(folder)
+
 
 Prepare = Callable[[Path], AbstractContextManager[TrialExamples]]
 """Makes examples in the given folder, which exists inside the `with` block."""
@@ -130,3 +154,28 @@ def _setting(tried: Tried) -> dict[str, Any]:
     parts |= {name: values.get(name) for name in ("model", "optim", "train")}
     # A vocabulary given as a file is not described by its section.
     return {**parts, "entries": tried.recipe.network().vocab_size, "ranks": tried.ranks, "steps": tried.steps}
+
+
+@contextmanager
+def trial_examples(recipe: Recipe, run: Path, log: Log, scratch: Path) -> Iterator[TrialExamples]:
+    """The examples of the run folder `run`, or those of a sample of its text, in `scratch`, which is removed
+    afterwards.
+
+    `scratch` is also removed at the start, because a killed search leaves its files there. Raises `DataError` if the
+    examples cannot be made.
+    """
+    remove(scratch)
+    try:
+        planned = rehearsal(recipe, run, make_folder(scratch / "sources"))
+        log.say(f"autotune: with {planned.text}")
+        data = make_folder(scratch / "data")
+        link(planned.made, run, data)
+        if "examples" not in planned.made:
+            planned.recipe.write(scratch / "data.toml")
+            command = ["run", str(scratch / "data.toml"), "--until", "examples", "--out", str(data), "--json"]
+            ended = run_child(command, scratch / "data.log")
+            if ended.code:
+                raise DataError(f"autotune: the examples could not be made: {ended.reason}")
+        yield TrialExamples(planned.recipe, data)
+    finally:
+        remove(scratch)

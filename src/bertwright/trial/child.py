@@ -1,4 +1,4 @@
-"""Runs a command of bertwright in a child process, whose failure does no harm, and says why it failed."""
+"""Trains in a child process, whose failure does no harm, and says why it failed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
+from bertwright.core.errors import DataError
+from bertwright.core.signals import check_stop
 from bertwright.core.subprocess_group import output_of, subprocess_group
 
 PATIENCE = 20.0
@@ -68,6 +71,37 @@ def run_child(
         out = output_of(process, limit=limit)
     report = log.read_bytes()
     return Ended(code_of(process.returncode, report, ranks), out, report, ranks)
+
+
+@contextmanager
+def answering_child(command: Sequence[str], name: str) -> Iterator[Callable[[bytes], bytes]]:
+    """Yield a function that sends a line to the program and returns the line with which it answers; after the block the
+    program has been killed.
+
+    Messages call it `name`. The function raises `DataError`, with the last line of its standard error, if it has ended.
+    """
+    # A file instead of a pipe, which nobody reads before the end: a full one would stop the program.
+    with (
+        TemporaryFile() as errors,
+        # Unbuffered, so that closing a pipe whose reader is gone has nothing to flush.
+        subprocess_group(
+            command, 0, name=name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0
+        ) as process,
+    ):
+
+        def ask(line: bytes) -> bytes:
+            assert process.stdin and process.stdout
+            check_stop()
+            with suppress(BrokenPipeError):
+                process.stdin.write(line + b"\n")
+            if answer := process.stdout.readline():
+                return answer
+            with suppress(subprocess.TimeoutExpired):  # it closed its output, but still runs
+                process.wait(PATIENCE)
+            errors.seek(0)
+            raise DataError(f"{name} ended early: {why_failed(b'', errors.read(), process.returncode or 0)}")
+
+        yield ask
 
 
 def program(ranks: int) -> tuple[str, ...]:

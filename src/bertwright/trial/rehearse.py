@@ -25,7 +25,7 @@ from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.train.monitor.metrics import read_rows
 from bertwright.trial.child import run_child
-from bertwright.trial.rehearsal import PREPARED, Rehearsal, alone, link, rehearsal
+from bertwright.trial.shortened_recipe import PREPARED, Rehearsal, alone, link, rehearsal
 
 
 @dataclass(frozen=True)

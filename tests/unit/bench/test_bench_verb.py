@@ -8,9 +8,8 @@ from tests.pipeline.command import bertwright
 from typer.testing import CliRunner
 
 from bertwright.bench import run as bench_run
-from bertwright.bench.measurements import Measured
-from bertwright.bench.run import Setting
-from bertwright.bench.training import Precision
+from bertwright.bench.run import Measured, Setting
+from bertwright.bench.workload import Precision, Training
 from bertwright.cli import bench as verb
 from bertwright.cli.bench import verbs
 from bertwright.estimate import machine_facts as machine
@@ -42,7 +41,7 @@ def test_all_workloads_alone_in_each_precision_that_the_processor_has_units_for(
     assert CliRunner().invoke(verbs, ["train"]).exit_code == 0
     ((names, sides, setting),) = asked
     assert names == ["full-128", "pairs-128", "half-512", "base-128"] and sides == ("bertwright",)
-    assert setting == Setting(precisions, 2, 0.1, 0.0, 3, 5)
+    assert setting == Setting(precisions, Training(threads=2, dropout=0.1, attention_dropout=0.0), 3, 5)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -61,7 +60,7 @@ def test_options_reach_the_measurement(asked: list[Any]) -> None:
     assert CliRunner().invoke(verbs, ["train", *options, *more]).exit_code == 0
     ((names, sides, setting),) = asked
     assert names == ["full-128", "half-512"] and sides == ("bertwright", "trainer", "trainer-tuned")
-    assert setting == Setting(("fp32", "bf16"), 1, 0.2, 0.1, 4, 6)
+    assert setting == Setting(("fp32", "bf16"), Training(threads=1, dropout=0.2, attention_dropout=0.1), 4, 6)
 
 
 def test_the_table_has_ratios_ranges_floor_and_processor_seconds(asked: list[Any]) -> None:

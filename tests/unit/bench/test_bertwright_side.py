@@ -8,8 +8,7 @@ from tests.unit.bench.test_workload import SMALL
 
 import bertwright.bench.bertwright_side as side
 from bertwright.bench.bertwright_side import _trained, bertwright_side
-from bertwright.bench.training import Step, Training
-from bertwright.bench.workload import loader_of
+from bertwright.bench.workload import Step, Training, loader_of
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.train.monitor.throughput import Throughput

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bertwright.bench.measurements import Blocks, measured
-from bertwright.bench.training import Step
+from bertwright.bench.run import Blocks, measured
+from bertwright.bench.workload import Step
 
 
 def blocks(*rounds: tuple[float, float], steps: int = 3, floor: float | None = None) -> Blocks:

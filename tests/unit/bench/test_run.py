@@ -1,15 +1,14 @@
 """Sides in turn, in processes that are gone afterwards, and what is said of one that fails."""
 
-import subprocess
-import sys
-from typing import Any
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
-from tests.rows import each_row
 
 from bertwright.bench import run as bench_run
-from bertwright.bench.run import Setting, _Running, bench
-from bertwright.bench.training import Precision, Side, Step, Training
+from bertwright.bench.run import Setting, bench
+from bertwright.bench.workload import Precision, Side, Step, Training
 from bertwright.core.errors import DataError
 
 pytestmark = pytest.mark.heavy
@@ -18,37 +17,34 @@ SIDES: tuple[Side, ...] = ("bertwright", "trainer")
 
 
 class Fake:
-    """A side that takes as long as its name says, and notes when it was asked."""
+    """Sides that take as long as `took` says, and record what they are asked for."""
 
     asked: list[tuple[str, str, int]]
     took: dict[tuple[Side, Precision], float]
-    left: list[str]
+    closed: list[str]
 
-    def __init__(self, side: Side, name: str, training: Training) -> None:
-        self.side, self.training = side, training
+    @classmethod
+    @contextmanager
+    def side(cls, side: Side, name: str, training: Training) -> Iterator[Callable[[int], list[Step]]]:
+        def steps(number: int) -> list[Step]:
+            cls.asked.append((side, training.precision, number))
+            seconds = cls.took[side, training.precision]
+            return [Step(seconds, 2 * seconds, 0.5 if side == "bertwright" else None)] * number
 
-    def steps(self, number: int) -> list[Step]:
-        self.asked.append((self.side, self.training.precision, number))
-        seconds = self.took[self.side, self.training.precision]
-        return [Step(seconds, 2 * seconds, 0.5 if self.side == "bertwright" else None)] * number
-
-    def __enter__(self) -> "Fake":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.left.append(f"{self.side} {self.training.precision}")
+        yield steps
+        cls.closed.append(f"{side} {training.precision}")
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
-    Fake.asked, Fake.left = [], []
+    Fake.asked, Fake.closed = [], []
     Fake.took = {
         ("bertwright", "fp32"): 1.0,
         ("trainer", "fp32"): 3.0,
         ("bertwright", "bf16"): 0.5,
         ("trainer", "bf16"): 2,
     }
-    monkeypatch.setattr(bench_run, "_Running", Fake)
+    monkeypatch.setattr(bench_run, "_side", Fake.side)
     return Fake
 
 
@@ -68,7 +64,7 @@ def test_sides_train_in_turn_after_each_has_warmed_up(fake: type[Fake]) -> None:
         "full-128: bertwright in fp32 is warming up", "full-128: trainer in fp32 is warming up",
         "full-128: round 1 of 2", "full-128: round 2 of 2",
     ]  # fmt: skip
-    assert fake.left == ["trainer fp32", "bertwright fp32"]
+    assert fake.closed == ["trainer fp32", "bertwright fp32"]
 
 
 def test_both_precisions_stand_in_one_run_each_beside_its_own_peer(fake: type[Fake]) -> None:
@@ -88,46 +84,21 @@ def test_one_precision_alone_is_beside_no_float32(fake: type[Fake]) -> None:
     assert found.times_fp32 is None and found.workload == "half-512"
 
 
-def test_every_side_is_told_how_to_train() -> None:
-    setting = Setting(("bf16",), threads=3, dropout=0.2, attention_dropout=0.1)
-    assert setting.training("bf16") == Training("bf16", 3, 0.2, 0.1)
-
-
-def test_a_side_that_ends_is_named_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_side_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_run, "WARM_UP", "no number")
-    with pytest.raises(DataError, match=r"bertwright in fp32 ended while it was measured: ValueError: invalid literal"):
+    with pytest.raises(DataError, match=r"bertwright in fp32 ended early: ValueError: invalid literal"):
         bench(["full-128"], ["bertwright"], Setting(), lambda line: None)
 
 
-def running(monkeypatch: pytest.MonkeyPatch, code: str) -> _Running:
-    """A side whose process does this instead."""
-    real = subprocess.Popen
+def test_a_side_trains_with_the_given_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = []
 
-    def start(command: list[str], **other: Any) -> Any:
-        return real([sys.executable, "-c", code], **other)
+    @contextmanager
+    def child(command: list[str], name: str) -> Iterator[Callable[[bytes], bytes]]:
+        commands.append((name, command[-2], json.loads(command[-1])))
+        yield lambda line: b"[[1.0, 2.0, 0.5]]"
 
-    monkeypatch.setattr(bench_run.subprocess, "Popen", start)
-    return _Running("trainer", "full-128", Training())
-
-
-@each_row(
-    ("code", "said"),
-    [
-        ("raise SystemExit(3)", "trainer in fp32 ended while it was measured: no error message"),
-        ("import sys; sys.exit('first\\nno memory')", "ended while it was measured: no memory"),
-        ("input(); raise ValueError('bad')", "ended while it was measured: ValueError: bad"),
-    ],
-)
-def test_whenever_it_ends_its_last_line_is_said(code: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(monkeypatch, code) as side, pytest.raises(DataError, match=said):
-        side.steps(1)
-
-
-def test_a_process_is_gone_when_its_block_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = "[[1.0, 2.0, null], [1.5, 2.5, 0.5]]"
-    code = f"import time\nprint('{answer}' if input() == '2' else '', flush=True)\ntime.sleep(600)"
-    with running(monkeypatch, code) as side:
-        assert side.steps(2) == [Step(1.0, 2.0, None), Step(1.5, 2.5, 0.5)]
-        assert side.process.poll() is None
-    assert side.process.poll() is not None
-    assert all(pipe and pipe.closed for pipe in (side.process.stdin, side.process.stdout, side.errors))
+    monkeypatch.setattr(bench_run, "answering_child", child)
+    bench(["full-128"], ["trainer"], Setting(("bf16",), Training(threads=3, dropout=0.2)), lambda line: None)
+    training = {"precision": "bf16", "threads": 3, "dropout": 0.2, "attention_dropout": 0.0}
+    assert commands == [("trainer in bf16", "full-128", training)]

@@ -11,8 +11,7 @@ pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
 import bertwright.bench.trainer_side as side
 from bertwright.bench.bertwright_side import _trained
 from bertwright.bench.trainer_side import _Examples, _model, _tokenizer, trainer_side
-from bertwright.bench.training import Training
-from bertwright.bench.workload import VOCABULARY, WORKLOADS, Workload, examples_of, loader_of
+from bertwright.bench.workload import VOCABULARY, WORKLOADS, Training, Workload, examples_of, loader_of
 
 pytestmark = pytest.mark.heavy
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import bertwright.bench.bertwright_side
-from bertwright.bench.training import Step, Training
 from bertwright.bench.worker import main, take_of
-from bertwright.bench.workload import WORKLOADS
+from bertwright.bench.workload import WORKLOADS, Step, Training
 
 
 def test_each_line_is_answered_and_what_libraries_print_is_no_answer(

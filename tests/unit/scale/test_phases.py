@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.scale.phases import scaled_phases
+from bertwright.scale.replacements import scale_phases
 from bertwright.train.settings.phase_config import PhaseConfig
 
 
@@ -19,7 +19,7 @@ LENGTHS = ("steps", "samples", "tokens", "epochs")
 def scaled(*phases: PhaseConfig, labelled: int | None = None) -> list[dict[str, Any]]:
     """For each phase the keys that are replaced, with their values."""
     found: list[dict[str, Any]] = [{} for _ in phases]
-    for key, value, reason in scaled_phases(phases, labelled):
+    for key, value, reason in scale_phases(phases, labelled):
         _, _, index, name = key.split(".", 3)
         assert reason and name not in found[int(index)]
         found[int(index)][name] = value

@@ -1,8 +1,13 @@
-"""What a process that failed is said to have failed by."""
+"""Why a child process failed, and children that answer line by line."""
 
+import os
+import sys
+
+import pytest
 from tests.rows import each_row
 
-from bertwright.trial.child import why_failed
+from bertwright.core.errors import DataError
+from bertwright.trial.child import answering_child, why_failed
 
 
 @each_row(
@@ -26,3 +31,27 @@ def test_ranks_that_print_at_once_may_share_a_line() -> None:
         assert why_failed(out, b"", 3) == "the batch is too large"
     stopped = line.replace(b"3", b"75").replace(b"the batch is too large", b"stopped")
     assert why_failed(line + stopped, b"", 3) == "the batch is too large"
+
+
+@each_row(
+    ("code", "reason"),
+    [
+        ("raise SystemExit(3)", "child ended early: exit code 3"),
+        ("import sys; sys.exit('first\\nno memory')", "child ended early: no memory"),
+        ("input(); raise ValueError('bad')", "child ended early: ValueError: bad"),
+        ("import os; os.kill(os.getpid(), 9)", "child ended early: ended by SIGKILL; it probably ran out of memory"),
+    ],
+)
+def test_a_child_that_ends_without_an_answer(code: str, reason: str) -> None:
+    with answering_child([sys.executable, "-c", code], "child") as ask, pytest.raises(DataError, match=reason):
+        ask(b"1")
+
+
+def test_a_child_that_answers_ends_with_its_block() -> None:
+    code = "import os, time; print(input(), os.getpid(), flush=True); time.sleep(600)"
+    with answering_child([sys.executable, "-c", code], "child") as ask:
+        answer, process = ask(b"2").split()
+        assert answer == b"2"
+        os.kill(int(process), 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process), 0)

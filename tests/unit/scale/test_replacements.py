@@ -9,10 +9,9 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.verdict import Verdict
-from bertwright.scale import sections
-from bertwright.scale.replacement import Replacement, format_value
-from bertwright.scale.sections import scaled_model, scaled_text, scaled_training
-from bertwright.scale.tiny import load_tiny
+from bertwright.scale import replacements as scaling
+from bertwright.scale.replacements import Replacement, scale_model, scale_text, scale_training
+from bertwright.scale.tiny import format_value, load_tiny
 
 PHASE = {"length": 64, "batch": 8, "learning_rate": 1e-3, "steps": 9}
 CORPUS = {"source": "sample", "language": "hu"}
@@ -29,7 +28,7 @@ def values(replacements: Any) -> dict[str, Any]:
 
 
 def text(given: Recipe, of_the_user: bool = False) -> dict[str, Any]:
-    return values(scaled_text(given, of_the_user))
+    return values(scale_text(given, of_the_user))
 
 
 ALWAYS = {"vocab.size": 800, "examples.passes": 1, "examples.heldout": 0.1, "corpus.workers": 1, "examples.workers": 1}
@@ -55,7 +54,7 @@ def test_vocabulary_and_held_out_texts_stay_where_they_are_small_or_large_enough
 def test_sentencepiece_is_replaced_only_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     given = recipe(vocab={"size": 900, "trainer": {"kind": "sentencepiece"}})
     for found, wanted in ((None, {"kind": "wordpiece"}), (object(), None)):
-        monkeypatch.setattr(sections, "find_spec", lambda name, found=found: found)
+        monkeypatch.setattr(scaling, "find_spec", lambda name, found=found: found)
         assert text(given).get("vocab.trainer") == wanted and "vocab.trainer" not in text(recipe())
 
 
@@ -65,8 +64,8 @@ def test_labelled_texts_are_read_once_anyway() -> None:
 
 
 def test_the_network_is_the_smallest_of_its_family() -> None:
-    assert values(scaled_model(recipe())) == {"model.size": "tiny"}
-    assert values(scaled_model(recipe(model={"config": "c.json"}))) == {"model.config": None, "model.size": "tiny"}
+    assert values(scale_model(recipe())) == {"model.size": "tiny"}
+    assert values(scale_model(recipe(model={"config": "c.json"}))) == {"model.config": None, "model.size": "tiny"}
 
 
 TRAINING = {
@@ -83,8 +82,8 @@ def able(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
     """A machine that supports everything but what a test adds to the list."""
     verdicts: list[Verdict] = []
     for name in ("device", "precision", "instructions", "computing", "packages"):
-        monkeypatch.setattr(sections, name, lambda recipe, stages, mine=name == "device": verdicts if mine else [])
-    monkeypatch.setattr(sections, "rank_and_world", lambda: (0, 1))
+        monkeypatch.setattr(scaling, name, lambda recipe, stages, mine=name == "device": verdicts if mine else [])
+    monkeypatch.setattr(scaling, "rank_and_world", lambda: (0, 1))
     return verdicts
 
 
@@ -120,21 +119,21 @@ def able(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
 )
 @pytest.mark.usefixtures("able")
 def test_what_a_short_run_cannot_have_is_left_out(train: dict[str, Any], replaced: dict[str, Any]) -> None:
-    assert values(scaled_training(recipe(train))) == {**TRAINING, **replaced}
+    assert values(scale_training(recipe(train))) == {**TRAINING, **replaced}
 
 
 @pytest.mark.usefixtures("able")
 def test_scores_are_of_no_more_sequences_than_before() -> None:
     for most, wanted in ((0, 16), (5, 5), (99, 16)):
-        found = values(scaled_training(recipe(evaluate={"max_sequences": most})))
+        found = values(scale_training(recipe(evaluate={"max_sequences": most})))
         assert found["evaluate.max_sequences"] == wanted
 
 
 def test_an_engine_for_several_ranks_stays_where_there_are_several(
     able: list[Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sections, "rank_and_world", lambda: (0, 2))
-    assert "train.engine" not in values(scaled_training(recipe({"engine": "fsdp"})))
+    monkeypatch.setattr(scaling, "rank_and_world", lambda: (0, 2))
+    assert "train.engine" not in values(scale_training(recipe({"engine": "fsdp"})))
 
 
 def test_what_this_machine_refuses_is_replaced_with_the_reason_and_a_warning_is_none(able: list[Verdict]) -> None:
@@ -144,7 +143,7 @@ def test_what_this_machine_refuses_is_replaced_with_the_reason_and_a_warning_is_
         Verdict("error", "disk", "too small.", "Make room."),
         Verdict("warning", "train.attention", "slow.", "Set it."),
     ]
-    found = {each.key: each for each in scaled_training(recipe())}
+    found = {each.key: each for each in scale_training(recipe())}
     assert found["train.precision"] == ("train.precision", "fp32", "no units for it")
     assert found["train.graph"].value is None and "disk" not in found and "train.attention" not in found
 
