@@ -18,10 +18,9 @@ from statistics import median
 
 from bertwright import Recipe
 from bertwright.cli.per_socket import train_on
-from bertwright.core.sockets import Processors, _core
-from bertwright.estimate.hardware import HardwareConfig
+from bertwright.core.resources import Processors, _core
 from bertwright.estimate.known_data import read_data
-from bertwright.estimate.machine import machine_of
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.estimate.step_time import step_time
 from bertwright.estimate.work import phase_work
 from bertwright.shipped import find_recipe

@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from bertwright.core.config import Section
 from bertwright.core.files import write_atomic
 from bertwright.core.section_fields import described, members
-from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import HardwareConfig
 from bertwright.launch.config import TARGETS
 from bertwright.recipe import Recipe
 from bertwright.shipped import schema_file

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertwright.core.version import __version__
+from bertwright.core import __version__
 
 if TYPE_CHECKING:
     from bertwright.core.log import SILENT, Log

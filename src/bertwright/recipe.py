@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, model_validator
 
-from bertwright.contradictions.classification import idle_corpus, of_classification
-from bertwright.contradictions.folders import wrong_folders
 from bertwright.contradictions.sections import (
     Mistake,
     clipped_before_judged,
+    idle_corpus,
     missing_without_corpus,
+    of_classification,
     one_segment,
     pairs_unseen,
     too_many_ranks,
@@ -154,7 +154,9 @@ class Recipe(Section):
         ]
         mistakes += [*unsupported_by_sharding(self.train, self.optim), *unreachable_settings(self.train)]
         mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]
-        if given and not self.task.texts:
+        if given and not self.task.texts and any(phase.data for phase in self.train.phases):
+            from bertwright.contradictions.folders import wrong_folders  # most recipes name no folders
+
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
         if mistakes:
             from bertwright.core.validation_messages import place  # not needed at every start
@@ -198,7 +200,7 @@ class Recipe(Section):
 
     def _other_network_mistakes(self, network: NetworkConfig) -> Iterator[Mistake]:
         # Reads folders of other programs, which most recipes do not name.
-        from bertwright.contradictions.networks import wrong_start, wrong_teacher
+        from bertwright.contradictions.folders import wrong_start, wrong_teacher
 
         yield from wrong_start(self.train, network, self.optim, self.vocab)
         if self.task.taught_by is not None:

@@ -11,8 +11,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.estimate import known_data
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import machine_of, read_place
+from bertwright.estimate.machine import HardwareConfig, machine_of, read_place
 from bertwright.plan.plan import make_plan
 
 

@@ -3,8 +3,7 @@
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import machine_of
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.plan.plan import make_plan
 
 PUBLISHED = [

@@ -14,8 +14,7 @@ from tests.pipeline.heads import differences, entries, head, keys, overrides, pr
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import machine_of
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.explain import explain
 from bertwright.plan.plan import make_plan
 

@@ -52,7 +52,7 @@ def test_three_hops_from_a_verb_to_backward(
     monkeypatch.setattr(sys, "argv", ["bertwright", verb[0], str(small_recipe), "--out", str(folder), *verb[1:]])
     with pytest.raises(EnoughError):
         main()
-    parsing = ["cli/option_groups.py", "cli/app.py"]
+    parsing = ["cli/options.py", "cli/app.py"]
     assert passed == ["train/step.py", "train/run.py", "pipeline/run.py", "cli/stages.py", *parsing]
     assert PLACES["the line that calls backward"] == f"`{passed[0]}`, in `{callers[0]}`"
 

@@ -23,8 +23,8 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 from bertwright.cli.app import main
-from bertwright.core import sockets
-sockets.SYSTEM = Path({system!r})
+from bertwright.core import resources
+resources.SYSTEM = Path({system!r})
 os.sched_setaffinity(0, {cpus!r})
 sys.argv = ["bertwright", *{arguments!r}]
 main()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertwright.check.machine.computing import computing
-from bertwright.check.machine.device import device, instructions, precision
+from bertwright.check.machine.computing import computing, device, instructions, precision
 from bertwright.check.machine.resources import disk, memory
-from bertwright.check.recipe.advice import advice
+from bertwright.check.recipe.advice import advice, repeated
 from bertwright.check.recipe.data import examples_of_another_run, given_vocabulary, imported_data, sources
 from bertwright.check.recipe.information import information
 from bertwright.check.recipe.packages import packages
-from bertwright.check.recipe.repeated import repeated
 from bertwright.check.run_folder import run_folder
 from bertwright.check.verdict import Verdict, error, ok, raised
 from bertwright.core.artifact import MANIFEST

@@ -1,7 +1,7 @@
 """The command line: one module per group of verbs. No other subpackage imports this one; it imports all of them.
 
 `app` has the table of verbs with the module of each, which is imported on use, and turns errors into exit codes.
-`formatting` makes lines of text, `terminal` shows them.
+`text` makes lines of text, `terminal` shows them.
 """
 
 from __future__ import annotations

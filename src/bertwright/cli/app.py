@@ -22,8 +22,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from bertwright.cli.error_hint import hint
-from bertwright.cli.text import json_line, visible
+from bertwright.cli.text import error_hint, json_line, visible
+from bertwright.core import __version__
 from bertwright.core.errors import (
     BertwrightError,
     DivergedError,
@@ -35,7 +35,6 @@ from bertwright.core.errors import (
 )
 from bertwright.core.secrets import hidden_text
 from bertwright.core.signals import Stopped, check_stop, end_on_signals, farewell
-from bertwright.core.version import __version__
 
 _VERBS = {
     "run": "stages",
@@ -54,7 +53,7 @@ _VERBS = {
     "convert": "convert",
     "inspect": "inspect",
     "launch": "launch",
-    "launch upload": "transfer",
+    "launch upload": "launch",
     "translate": "translate",
     "bench": "bench",
 }
@@ -84,12 +83,12 @@ class Verbs(typer.core.TyperGroup):
 
     def make_context(self, *words: Any, **options: Any) -> Any:
         """The options before the verb, read."""
-        with _hiding():
+        with _hide_secrets():
             return super().make_context(*words, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Read the words after the verb, and call it."""
-        with _hiding():
+        with _hide_secrets():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -103,7 +102,7 @@ class Verbs(typer.core.TyperGroup):
 
 
 @contextmanager
-def _hiding() -> Iterator[None]:
+def _hide_secrets() -> Iterator[None]:
     """Hide secrets in usage errors, which cite the words of the command line."""
     try:
         yield
@@ -179,7 +178,7 @@ def main() -> None:
             # JSON is always UTF-8; otherwise, a terminal may not have the letters of a name.
             encoding = "utf-8" if stream is sys.stdout and _as_json() else None
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-    with end_on_signals(), _stopping_at_output():
+    with end_on_signals(), _stop_at_output():
         try:
             _parse_and_call()
         finally:
@@ -187,7 +186,7 @@ def main() -> None:
 
 
 @contextmanager
-def _stopping_at_output() -> Iterator[None]:
+def _stop_at_output() -> Iterator[None]:
     """Make writing to standard output a safe point for signals: whoever stops a command gets no result of it, and a
     signal after the last line of the result no longer stops anything."""
     stream, write = sys.stdout, sys.stdout.write
@@ -267,7 +266,7 @@ def _leave_for_lack(error: Exception) -> NoReturn:
 def _leave(message: str, code: int) -> NoReturn:
     """Print what ended the command, and exit; with --json as an object on standard output."""
     if _as_json():
-        print(json_line({"error": {"code": code, "message": message, "hint": hint(message)}}))
+        print(json_line({"error": {"code": code, "message": message, "hint": error_hint(message)}}))
     else:
         print(f"bertwright: {visible(message)}", file=sys.stderr)
     sys.exit(code)

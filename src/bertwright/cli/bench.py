@@ -1,24 +1,30 @@
-"""`bench`: measure this machine, compared with other programs."""
+"""`bench train`: measure this machine, compared with other programs; `bench autotune`: find the micro-batch, engine and
+checkpointing that train a recipe fastest on it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import tomli_w
 import typer
 
-from bertwright.cli.autotune import autotune
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json
+from bertwright.cli.options import Json, Run, load_recipe, option_groups
 from bertwright.cli.terminal import Terminal
-from bertwright.cli.text import columns
-from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.cli.text import columns, json_line, visible
+from bertwright.core.errors import DataError, MissingExtraError, RecipeError
+from bertwright.core.files import write_atomic
 
 if TYPE_CHECKING:
     from bertwright.bench.run import Measured
     from bertwright.bench.workload import Precision, Side
+    from bertwright.trial.attempt import Tried
+    from bertwright.trial.search import Trial
 
 verbs = typer.Typer(
     name="bench",
@@ -28,7 +34,6 @@ verbs = typer.Typer(
 )
 VERBS = {"bench": verbs}
 SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
-verbs.command("autotune")(autotune)
 HEAD = (
     *("workload", "side", "precision", "s/step", "fastest", "slowest", "CPU s"),
     *("speed-up", "worst", "best", "CPU speed-up", "floor", "to fp32"),
@@ -83,7 +88,7 @@ class Blocks:
 
 
 @verbs.command("train")
-@grouped
+@option_groups
 def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False) -> None:
     """Train made-up text in turn with a peer: median, fastest and slowest step, and how many times as fast ours is."""
     from bertwright.bench.run import Setting, bench
@@ -104,7 +109,7 @@ def train(sides: Sides, numbers: Numbers, blocks: Blocks, as_json: Json = False)
     if as_json:
         print(json.dumps([asdict(each) for each in measured]))
     else:
-        print("\n".join(columns(HEAD, [_row(each) for each in measured])))
+        print("\n".join(columns(HEAD, [_row(each) for each in measured], 2)))
 
 
 def _precisions(wanted: Literal["auto", "fp32", "bf16", "both"]) -> tuple[Precision, ...]:
@@ -127,3 +132,125 @@ def _row(measured: Measured) -> tuple[str, ...]:
         *(f"{number:.3f}" for number in numbers),
         *("–" if ratio is None else f"{ratio:.2f} ×" for ratio in ratios),
     )
+
+
+TRIAL_HEAD = ("engine", "checkpointed", "micro-batch", "passes", "s/step", "sequences/s", "memory GB", "outcome")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What to time."""
+
+    phase: Annotated[int, typer.Option(metavar="N", min=0, help="The phase to time, counted from 0.")] = 0
+    ranks: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of processes on this machine; each uses one GPU if there are GPUs."
+        ),
+    ] = 1
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of steps to time for each size.")] = 3
+    limit: Annotated[float, typer.Option(metavar="N", min=1, help="Time limit of each trial, in seconds.")] = 600
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates for the fastest configuration."""
+
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Engines to try; default: all that support this number of ranks."),
+    ] = None
+    micro_batch: Annotated[
+        list[int] | None,
+        typer.Option(min=1, metavar="N", help="Micro-batch sizes to try; default: doubled as long as that is faster."),
+    ] = None
+
+
+@verbs.command("autotune")
+@option_groups
+def autotune(
+    of: Run,
+    timing: Timing,
+    among: Candidates,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the recipe with the fastest configuration to this file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
+    from bertwright.trial import autotune as tuning
+    from bertwright.trial.attempt import Tried
+    from bertwright.trial.autotune import open_table, trial_examples
+    from bertwright.trial.candidates import engines_to_try, sizes_to_try
+    from bertwright.trial.search import best
+
+    loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
+    if write and write.exists():
+        raise RecipeError(f"--write {write} exists already. Give the name of a new file, or remove it first.")
+    tried = Tried(loaded, timing.phase, timing.ranks, timing.steps, timing.limit)
+    candidates = engines_to_try(tried, among.engine), sizes_to_try(tried, among.micro_batch)
+    with Terminal() as log, open_table(folder, tried, tuning.machine_here(tried)) as table:
+        trials = tuning.autotune(tried, *candidates, table, partial(trial_examples, loaded, folder, log), log)
+    fastest = best(trials)
+    if fastest and write:
+        _write_fastest(write, of, fastest, tried)
+    _print_trials(trials, fastest, tried, table.file, as_json)
+    if fastest is None:
+        raise DataError(
+            "autotune: no configuration could be trained. The table gives the reasons; use a smaller recipe, or more "
+            "memory."
+        )
+
+
+def _write_fastest(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
+    """Write the recipe as given, with its preset, its overrides and the fastest keys."""
+    from bertwright.recipe import Recipe
+    from bertwright.recipe_file import Written
+
+    written = Written.read(of.recipe, [*(of.overrides or []), *_overrides(fastest, tried)], Recipe)
+    # Before it is written, because it must load with these ranks.
+    Recipe.validated(written).check(str(file), ranks=tried.ranks)
+    speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
+    head = (
+        f"# {of.recipe} with the configuration that bench autotune found for phase {tried.phase} on {tried.ranks} "
+        f"ranks: {speed}.\n# {_changed(fastest, tried)}\n\n"
+    )
+    write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
+
+
+def _print_trials(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:
+    batch = tried.recipe.train.phases[tried.phase].batch
+    if as_json:
+        from bertwright.trial.candidates import keys_of
+
+        keys = keys_of(tried, fastest.candidate) if fastest else None
+        print(json_line({"best": keys, "table": str(file), "trials": [asdict(trial) for trial in trials]}))
+        return
+    rows = [_trial_row(trial, batch, trial is fastest) for trial in trials]
+    print(visible("\n".join(columns(TRIAL_HEAD, rows, 2))))
+    if fastest:
+        print(visible(_changed(fastest, tried)))
+        print(" ".join(_overrides(fastest, tried)))
+
+
+def _overrides(fastest: Trial, tried: Tried) -> list[str]:
+    from bertwright.trial.candidates import keys_of
+
+    return [f"{key}={json.dumps(value)}" for key, value in keys_of(tried, fastest.candidate).items()]
+
+
+def _changed(fastest: Trial, tried: Tried) -> str:
+    """One line with what the fastest configuration changes in the recipe."""
+    from bertwright.trial.candidates import changes_of
+
+    return f"changed: {'; '.join(changes_of(tried, fastest.candidate)) or 'nothing'}"
+
+
+def _trial_row(trial: Trial, batch: int, fastest: bool) -> tuple[str, ...]:
+    candidate, numbers = trial.candidate, ("–", "–", "–", "–")
+    if trial.outcome == "trained":
+        speed, memory = f"{batch / trial.seconds:,.1f}", f"{trial.memory_bytes / 1e9:.2f}"
+        numbers = (f"{trial.passes}", f"{trial.seconds:.3f}", speed, memory)
+    said = "fastest" if fastest else trial.outcome + (f": {trial.why}" if trial.why else "")
+    again = "yes" if candidate.checkpoint_activations else "no"
+    return (candidate.engine, again, f"{candidate.micro_batch:,}", *numbers, said)

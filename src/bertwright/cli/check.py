@@ -11,9 +11,17 @@ import typer
 
 from bertwright.check.verdict import Verdict, exit_code, verdict_rows
 from bertwright.cli.completion import complete_key, complete_place, complete_recipe
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json, Out, Overrides, Scale, load_at_scale, place_option, refuse_useless
-from bertwright.cli.text import coloured, fact_lines, json_line, print_facts, terminal_width, visible, wrapped
+from bertwright.cli.options import (
+    Json,
+    Out,
+    Overrides,
+    Scale,
+    load_at_scale,
+    option_groups,
+    place_option,
+    refuse_useless,
+)
+from bertwright.cli.text import colour, fact_lines, json_line, print_facts, terminal_width, visible, wrap
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
 from bertwright.core.numbers import counted
@@ -89,7 +97,7 @@ class At:
         return {"--place": bool(self.place), "--nodes": self.nodes is not None, "--scale": bool(self.scale)}
 
 
-@grouped
+@option_groups
 def check(
     recipe: Annotated[
         Path | None,
@@ -238,5 +246,5 @@ _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 def _verdict_lines(verdicts: list[Verdict]) -> Iterator[str]:
     """Level, name and sentence in columns; on a terminal the level has a colour, and long sentences are wrapped."""
     for level, about, sentence in verdict_rows(verdicts):
-        line = "\n".join(wrapped(f"{level:<7}  {visible(about)}  ", visible(sentence), terminal_width()))
-        yield coloured(level, _COLOURS[level]) + line[len(level) :]
+        line = "\n".join(wrap(f"{level:<7}  {visible(about)}  ", visible(sentence), terminal_width()))
+        yield colour(level, _COLOURS[level]) + line[len(level) :]

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.completion import complete_format
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json
+from bertwright.cli.options import Json, option_groups
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
 
@@ -54,7 +53,7 @@ class Reading:
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False
 
 
-@grouped
+@option_groups
 def convert(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="A run folder, or a folder of examples of any format.")],
     destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to create.")],

@@ -16,8 +16,7 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, refuse_useless
+from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, option_groups, refuse_useless
 from bertwright.cli.stages import Workers, run_and_print, run_stages
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line, print_download
@@ -47,7 +46,7 @@ class Dump:
     ] = ""
 
 
-@grouped
+@option_groups
 def corpus(
     of: MaybeRun,
     workers: Workers,

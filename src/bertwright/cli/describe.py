@@ -11,9 +11,8 @@ from typing import Any
 from bertwright.cli.verify import check_hashes, json_object
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
-from bertwright.core.files import sha256
+from bertwright.core.files import folders_below, sha256
 from bertwright.core.staging import is_draft
-from bertwright.core.walk_folders import folders_below
 from bertwright.formats.detect import detect, file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of

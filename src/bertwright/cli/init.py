@@ -27,9 +27,9 @@ def init(
     """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
     from bertwright.core.files import make_folder, write_atomic
     from bertwright.init.answers import hardware_named, machine_named
-    from bertwright.init.asked import Asked
     from bertwright.init.choose import choose, text_of
-    from bertwright.init.dump_sizes import facts
+    from bertwright.init.draft import Request
+    from bertwright.init.dump_sizes import wiki_size
     from bertwright.init.head import commands, head, place_text
 
     given = {"--language": language, "--machine": machine, "--hours": hours, "--quality": quality}
@@ -37,17 +37,17 @@ def init(
     if missing and not sys.stdin.isatty():
         raise RecipeError(f"questions cannot be asked, because the input is not a terminal. Give {', '.join(missing)}.")
     answers = _answers(given, out, asking=bool(missing))
-    asked = Asked(answers, facts(answers.language), machine_named(answers.machine))
-    choice = choose(asked)
+    request = Request(answers, wiki_size(answers.language), machine_named(answers.machine))
+    choice = choose(request)
     make_folder(answers.out.parent)
-    write_atomic(answers.out, f"{head(asked, choice)}\n{text_of(choice.sections)}".encode())
+    write_atomic(answers.out, f"{head(request, choice)}\n{text_of(choice.sections)}".encode())
     place, hardware = answers.place, hardware_named(answers.machine)
     if place is not None and hardware is not None:
         write_atomic(place, place_text(answers, hardware).encode())
-    before, there = commands(answers, asked.machine.ranks)
+    before, there = commands(answers, request.machine.ranks)
     if as_json:
-        told: dict[str, Any] = {"path": str(answers.out), "place": str(place or ""), "size": choice.size}
-        print(json_line({**told, "commands": [*before, *there], "forecast": choice.plan}))
+        facts: dict[str, Any] = {"path": str(answers.out), "place": str(place or ""), "size": choice.size}
+        print(json_line({**facts, "commands": [*before, *there], "forecast": choice.plan}))
         return
     if place is None:
         lines = [f"{answers.out} is written. Look at it, then:", *(f"  {line}" for line in [*before, *there])]
@@ -61,17 +61,17 @@ def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:
     """The answers from options and, for those that are missing, from the user at the terminal."""
     from bertwright.init.answers import QUALITIES, Answers, hours_of, language_of, machine_named, out_of, quality_of
 
-    code = language_of(_asked(given["--language"], "Code of the Wikipedia (hu, uk, zh-yue ...)", "", language_of))
-    machine = _asked(given["--machine"], "Machine (here, 16-cores, h100, 8xh100 ...)", "here", machine_named)
-    hours = _asked(given["--hours"], "Hours from the dump to the finished model", "24", hours_of)
+    code = language_of(_ask(given["--language"], "Code of the Wikipedia (hu, uk, zh-yue ...)", "", language_of))
+    machine = _ask(given["--machine"], "Machine (here, 16-cores, h100, 8xh100 ...)", "here", machine_named)
+    hours = _ask(given["--hours"], "Hours from the dump to the finished model", "24", hours_of)
     meanings = "".join(f"  {name:<8} {meaning}\n" for name, meaning in QUALITIES.items())
-    quality = _asked(given["--quality"], f"{meanings}Which of them", "classic", quality_of)
+    quality = _ask(given["--quality"], f"{meanings}Which of them", "classic", quality_of)
     # Asked for only together with other questions, so that options alone need no answer.
-    path = _asked(out or ("" if asking else f"{code}.toml"), "File of the recipe", f"{code}.toml", out_of)
+    path = _ask(out or ("" if asking else f"{code}.toml"), "File of the recipe", f"{code}.toml", out_of)
     return Answers(code, machine, hours_of(hours), quality_of(quality), out_of(path))
 
 
-def _asked(given: str, question: str, default: str, read: Callable[[str], object]) -> str:
+def _ask(given: str, question: str, default: str, read: Callable[[str], object]) -> str:
     """The value of an option, or what the user types; asks again until it is valid."""
     if given:
         read(given)

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json, refuse_useless
+from bertwright.cli.options import Json, option_groups, refuse_useless
 from bertwright.cli.text import print_facts
 from bertwright.core.errors import DataError
 
@@ -50,7 +49,7 @@ class Other:
     ] = None
 
 
-@grouped
+@option_groups
 def inspect(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="A run folder, artifact, checkpoint, model, dump, text or examples.")

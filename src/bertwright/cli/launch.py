@@ -1,4 +1,5 @@
-"""`launch`: run the same recipe on another machine, a cluster or a cloud. Prints the job, and submits it on request."""
+"""`launch`: run the same recipe on another machine, a cluster or a cloud; prints the job, and submits it on request.
+`launch upload`: copy a run folder, or parts of it, to a remote address."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bertwright.cli.completion import complete_target
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import Json, Run, place_option
+from bertwright.cli.options import Json, Run, option_groups, place_option
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import RecipeError
+from bertwright.core.numbers import size_of
 from bertwright.launch.job import Job, load_job
 from bertwright.launch.submission import describe, submit, submitted
 from bertwright.launch.target import DescribedOnly, Description, Scheduler, Submitter, Target
@@ -27,6 +29,15 @@ TargetName = Annotated[
         autocompletion=complete_target,
         metavar="TARGET",
         help="local, torchrun, slurm, azureml, container, kubeflow or skypilot.",
+    ),
+]
+
+Parts = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PART",
+        help="corpus, vocab, examples, checkpoints (the newest and the best), train, evaluate, export, report; without "
+        "any: all that are finished.",
     ),
 ]
 
@@ -78,7 +89,7 @@ class Action:
         return given[0] if given else "describe"
 
 
-@grouped
+@option_groups
 def launch(target: TargetName, of: Run, at: Place, action: Action, as_json: Json = False) -> None:
     """Print what running a recipe in some place would submit; or submit it, and look after it."""
     from bertwright.launch.config import load_place
@@ -91,10 +102,33 @@ def launch(target: TargetName, of: Run, at: Place, action: Action, as_json: Json
     elif what == "describe":
         _describe(describe(where, job), job, as_json)
     else:
-        _look_after(where, job, what, as_json)
+        _monitor(where, job, what, as_json)
 
 
-VERBS: dict[str, Callable[..., None]] = {"launch": launch}
+def upload(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Such as az://container/run or s3://bucket/run.")],
+    parts: Parts = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Also read back what an earlier upload has finished.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy the finished parts of a run to remote storage; run it again to send what is missing there."""
+    from bertwright.pipeline.parts import finished_parts
+    from bertwright.transfer.upload import upload as send
+
+    with Terminal() as log:
+        sent = send(finished_parts(run, parts or [], log), url, log, verify)
+    if as_json:
+        print(json_line(asdict(sent)))
+    else:
+        print(f"{sent.url}: {', '.join(sent.parts)}")
+        sizes = f"{size_of(sent.bytes)} were sent, {size_of(sent.there_before)} were there before"
+        print(f"{sizes}, {sent.files:,} files sent")
+
+
+VERBS: dict[str, Callable[..., None]] = {"launch": launch, "launch upload": upload}
 
 
 def _describe(description: Description, job: Job, as_json: bool) -> None:
@@ -116,7 +150,7 @@ def _print_note(note: str) -> None:
 
 
 def _submit(where: Target, job: Job, as_json: bool) -> None:
-    with Terminal() as log, _json_alone() if as_json else nullcontext():
+    with Terminal() as log, _reserve_output() if as_json else nullcontext():
         sent = submit(where, job, log)
     described = describe(where, job)
     # The user submits what bertwright does not submit itself.
@@ -136,7 +170,7 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
 
 
 @contextmanager
-def _json_alone() -> Iterator[None]:
+def _reserve_output() -> Iterator[None]:
     """Leave standard output to the JSON: commands that run here write to standard error, and that one fails is told."""
     sys.stdout.flush()
     # The file descriptor, because the commands that run here inherit it, and not sys.stdout.
@@ -154,7 +188,7 @@ def _json_alone() -> Iterator[None]:
         os.close(kept)
 
 
-def _look_after(where: Target, job: Job, what: str, as_json: bool) -> None:
+def _monitor(where: Target, job: Job, what: str, as_json: bool) -> None:
     if isinstance(where, DescribedOnly):
         raise RecipeError(
             f"--{what}: launch {where.kind} submits nothing itself, so its jobs are not known here. Where you "

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 from bertwright.core.distributed import launched, rank_environment
 from bertwright.core.errors import Interrupted, RankError, RecipeError
+from bertwright.core.resources import Processors
 from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
-from bertwright.core.sockets import Processors
 from bertwright.core.subprocess_group import shell_code
 from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe

@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.completion import complete_override, complete_recipe, complete_stage
-from bertwright.cli.option_groups import grouped
 from bertwright.cli.options import (
     Json,
     OutOrPage,
@@ -20,17 +19,19 @@ from bertwright.cli.options import (
     Scale,
     load_at_scale,
     load_recipe,
+    option_groups,
     refuse_useless,
     run_folders,
 )
 from bertwright.cli.terminal import Terminal
-from bertwright.cli.text import json_line
+from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_json
-from bertwright.core.sockets import Kind, processors_of
+from bertwright.core.resources import Kind, processors_of
 from bertwright.core.work_split import WorkSplit
 from bertwright.pipeline.run import run
 from bertwright.pipeline.stage import STAGES
+from bertwright.recipe import Recipe
 from bertwright.shipped import is_run_folder
 
 Profile = Annotated[
@@ -80,7 +81,7 @@ class Ranks:
         return "node" if self.per_node else None
 
 
-@grouped
+@option_groups
 def run_command(
     of: Run,
     until: Annotated[
@@ -101,27 +102,25 @@ def run_command(
         refuse_useless(
             "with --rehearse", {"--until": until != "report", "--profile": profile != 0, "--scale": bool(scale)}
         )
-        from bertwright.cli.rehearse import print_rehearsal
-
-        print_rehearsal(*load_recipe(of.recipe, of.overrides, of.out), as_json)
+        _rehearse(*load_recipe(of.recipe, of.overrides, of.out), as_json)
         return
     if until not in STAGES:
         raise RecipeError(f"--until {until}: there is no such stage; the stages are {', '.join(STAGES)}.")
     names = list(STAGES)
     stages = names[: names.index(until) + 1]
-    _print_result(run_stages(_profiled(of, profile), stages, scale=scale), stages, as_json)
+    _print_result(run_stages(_with_profile(of, profile), stages, scale=scale), stages, as_json)
 
 
-@grouped
+@option_groups
 def examples(of: Run, workers: Workers, as_json: Json = False) -> None:
     """Only this stage: shards and vocabulary to token store and pair plans."""
     run_and_print(of, ["examples"], as_json, workers)
 
 
-@grouped
+@option_groups
 def train(of: Run, ranks: Ranks, profile: Profile = 0, as_json: Json = False) -> None:
     """Only this stage: token store and plans to checkpoints and a model."""
-    given = _profiled(of, profile)
+    given = _with_profile(of, profile)
     if kind := ranks.group_by():
         _train_on_groups(given, kind, as_json)
     else:
@@ -156,6 +155,29 @@ def report(
     print(json_line({"path": str(path), **facts}) if as_json else path)
 
 
+def _rehearse(recipe: Recipe, folder: Path, as_json: bool) -> None:
+    """Rehearse the recipe next to its run folder, print the outcome of each part, and exit with the code of the first
+    that failed."""
+    from bertwright.trial.rehearse import rehearse
+
+    with Terminal() as log:
+        planned, parts = rehearse(recipe, folder, log)
+    code = next((part.code for part in parts if part.code), 0)
+    if as_json:
+        outcomes = [{"part": part.name, "outcome": part.outcome, "text": part.text} for part in parts]
+        facts = {"text": planned.text, "ranks": planned.ranks, "left_out": list(planned.left_out)}
+        print(json_line({"ok": not code, **facts, "parts": outcomes}))
+    else:
+        width, outcome = max(len(part.name) for part in parts), max(len(part.outcome) for part in parts)
+        for part in parts:
+            print(visible(f"{part.name:<{width}}  {part.outcome:<{outcome}}  {part.text}"))
+        for reason in dict.fromkeys(planned.left_out.values()):
+            keys = (key for key, why in planned.left_out.items() if why == reason)
+            print(f"not tried, because {reason}: {', '.join(keys)}")
+    if code:
+        raise typer.Exit(code)
+
+
 def _train_on_groups(of: Run, kind: Kind, as_json: bool) -> None:
     """Train with a rank on each socket or memory node of this machine, and print where the result is."""
     from bertwright.cli.per_socket import refuse_other_ranks, train_on
@@ -170,7 +192,7 @@ def _train_on_groups(of: Run, kind: Kind, as_json: bool) -> None:
     _print_result(folder, ["train"], as_json)
 
 
-def _profiled(of: Run, steps: int) -> Run:
+def _with_profile(of: Run, steps: int) -> Run:
     return replace(of, overrides=[*(of.overrides or []), f"train.profile={steps}"]) if steps else of
 
 
@@ -180,7 +202,7 @@ def _stage_command(name: str) -> Callable[..., None]:
 
     about = STAGES[name].about
     command.__doc__ = f"Only this stage: {about[0].lower()}{about[1:]}"
-    return grouped(command)
+    return option_groups(command)
 
 
 VERBS: dict[str, Callable[..., None]] = {

@@ -8,7 +8,8 @@ from collections import deque
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from bertwright.cli.text import HEADER, losses, progress_words, row_line, shortened, time_left, visible
+from bertwright.cli.text import HEADER, losses, progress_words, row_line, shorten, visible
+from bertwright.core.numbers import time_left
 from bertwright.core.secrets import hidden_text
 from bertwright.core.signals import check_stop
 
@@ -137,7 +138,7 @@ class Terminal:
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, words="", total=total or None)
         room = self._console.width - _NAME - _BAR - 3  # a space between columns, and one at the end
-        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=shortened(visible(of), room))
+        self._bars.update(self._tasks[stage], completed=done, total=total or None, words=shorten(visible(of), room))
 
     def record(self, row: dict[str, Any]) -> None:
         """Update the training bar; a row with held-out scores also becomes a line of the table."""

@@ -1,4 +1,4 @@
-"""Formats facts, numbers and training metrics as lines of text that are safe to print on a terminal."""
+"""Lines of text for a terminal: facts, tables, training metrics, errors, all safe to print. Numbers: `core.numbers`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.addresses import redact_credentials
+from bertwright.core.numbers import time_left
 
 _COLUMNS = (  # key of a metrics row, title, width, format: 79 characters, for the narrowest terminal
     ("phase", "phase", 5, "{}"),
@@ -91,7 +92,7 @@ def progress_words(row: dict[str, Any]) -> str:
     return ", ".join(said)
 
 
-def shortened(words: str, room: int) -> str:
+def shorten(words: str, room: int) -> str:
     """The text of a progress bar in at most `room` characters: without the range of the time left, and then without its
     last parts, if they do not fit."""
     if len(words) > room:
@@ -110,17 +111,6 @@ def number(value: float | None, form: str) -> str:
     return "NaN" if value is None else form.format(value)
 
 
-def time_left(seconds: float | None) -> str:
-    """Seconds as 0:12:30 or, from a day on, 3d 04:05 (hours and minutes)."""
-    if seconds is None:
-        return "NaN"
-    minutes, rest = divmod(round(seconds), 60)
-    days, hours = divmod(minutes // 60, 24)
-    if days:
-        return f"{days:,}d {hours:02}:{minutes % 60:02}"
-    return f"{hours}:{minutes % 60:02}:{rest:02}"
-
-
 def fact_lines(facts: dict[str, Any], width: int = 0) -> Iterator[str]:
     """One line per fact, with the values aligned in a column; dictionaries (numbered if several) and multi-line texts
     go below their name, and so does the value of a long name. With `width`, longer lines go on below their beginning.
@@ -129,14 +119,14 @@ def fact_lines(facts: dict[str, Any], width: int = 0) -> Iterator[str]:
     margin = max((len(name) for name, _ in rows if len(name) <= _LONGEST_NAME), default=0)
     for name, value in rows:
         if len(name) <= _LONGEST_NAME:
-            yield from wrapped(f"{name:<{margin}}  ", value, width)
+            yield from wrap(f"{name:<{margin}}  ", value, width)
             continue
         yield name
         if value:
-            yield from wrapped(" " * (len(name) - len(name.lstrip()) + 2), value, width)
+            yield from wrap(" " * (len(name) - len(name.lstrip()) + 2), value, width)
 
 
-def wrapped(beginning: str, text: str, width: int) -> Iterator[str]:
+def wrap(beginning: str, text: str, width: int) -> Iterator[str]:
     """The text after `beginning`, in lines of at most `width` characters that begin below it; in one if that is 0 or
     leaves no room. Words are not cut."""
     room = width - len(beginning)
@@ -150,29 +140,28 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def coloured(text: str, colour: str) -> str:
+def colour(text: str, name: str) -> str:
     """The text in a colour (such as "green"), if standard output is a terminal that may have colours (no-color.org)."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     if plain:
         return text
     from typer import style  # not in a Python that only trains, whose rows of metrics are also formatted here
 
-    return style(text, fg=colour)
+    return style(text, fg=name)
 
 
 _LONGEST_NAME = 26
 """Most characters of a name that has its value beside it; longer ones would leave the values no room."""
 
 
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: the first two columns left-aligned, all others right-aligned."""
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:
+    """Lines of a table: its first `words` columns left-aligned, the numbers after them right-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (head, *rows)
-    ]
+    for row in (head, *rows):
+        cells = zip(row, widths, strict=True)
+        yield "  ".join(
+            cell.ljust(width) if i < words else cell.rjust(width) for i, (cell, width) in enumerate(cells)
+        ).rstrip()
 
 
 def print_facts(facts: dict[str, Any], as_json: bool) -> None:
@@ -208,3 +197,29 @@ def print_download(path: Path, source: str, as_json: bool) -> None:
     """Print the path of the file; with --json, also its size and where it came from."""
     facts = {"path": str(path), "bytes": path.stat().st_size, "source": redact_credentials(source)}
     print(json_line(facts) if as_json else path)
+
+
+_DESCRIPTION = re.compile(r" It is described as: \".*\"$")
+_FOUND = re.compile(r"(?:; (?:got|given:|found:) | \(got ).*")
+"""The value that was given, at the end of a sentence."""
+_NEXT_SENTENCE = re.compile(r"(?<=[.?!])(?<!\.\.\.) (?![a-z(])")
+"""The space between two sentences; one after an abbreviation or a dotted key is none."""
+_REMEDY = re.compile(r"(?:give|it is a|leave|lower|pip install|remove|run|set|use|write)\b")
+"""How the words after a colon begin if they are a remedy; else they say what is wrong with the key before it."""
+
+
+def error_hint(message: str) -> str:
+    """The hint of a message: a line for each of its lines, by convention the last sentence or, of a single one, the
+    last clause, and empty if that is no remedy; "" if no line has one.
+    """
+    hints = [_hint_of_line(line) for line in message.splitlines()]
+    return "\n".join(hints) if any(hints) else ""
+
+
+def _hint_of_line(line: str) -> str:
+    *before, last = _NEXT_SENTENCE.split(_DESCRIPTION.sub("", line))
+    if before:
+        return last
+    _, semicolon, clause = _FOUND.sub("", last).rpartition("; ")
+    after_colon = clause.rpartition(": ")[2]
+    return clause if semicolon else after_colon if _REMEDY.match(after_colon) else ""

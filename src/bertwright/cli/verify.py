@@ -8,8 +8,7 @@ from typing import Any
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_json
-from bertwright.core.walk_folders import folders_below
+from bertwright.core.files import folders_below, read_json
 from bertwright.pipeline.stage import STAGES
 
 _NOT_SEALED = {"train": ("checkpoints/", "observers/", "profile/", f".{MANIFEST}.before-extension")}

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.option_groups import grouped
-from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, refuse_useless
+from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, option_groups, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import print_download
@@ -29,7 +28,7 @@ class Published:
     ] = ""
 
 
-@grouped
+@option_groups
 def vocab(of: MaybeRun, published: Published, as_json: Json = False) -> None:
     """Only this stage: shards to vocabulary."""
     name, mirror = published.download, published.mirror

@@ -17,13 +17,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.changes import changes
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import remove, remove_leftovers, sha256, sha256_of, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.manifest import MANIFEST as MANIFEST
-from bertwright.core.manifest import read_manifest, remedy
+from bertwright.core.manifest import changes, read_manifest, remedy
 from bertwright.core.staging import archive_path, drafts, open_draft, publish, remove_scratch, seconds_before
 
 CONVERT = (

@@ -12,9 +12,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
+from bertwright.core import __version__
 from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.tasks import AHEAD, Result, Task, map_ahead
-from bertwright.core.version import __version__
 
 RETRIES = 2
 """How often a failed task is retried, because a shared file system may fail temporarily."""

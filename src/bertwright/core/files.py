@@ -1,4 +1,4 @@
-"""Files that are complete or absent: atomic writes, bounded reads, JSON files, and SHA-256."""
+"""Files that are complete or absent: atomic writes, bounded reads, JSON files, SHA-256, and walks through folders."""
 
 from __future__ import annotations
 
@@ -232,3 +232,30 @@ def not_what_it_should_be(path: Path, error: ValidationError) -> ArtifactError:
         f"{path} is not valid: {place + ': ' if place else ''}{fault['msg']}. Restore the file, or build its stage "
         "again."
     )
+
+
+def folders_below(folder: Path) -> Iterator[Path]:
+    """Yield `folder` and each folder below it, once, also those that only links lead to, which `Path.rglob` skips: they
+    come after all others.
+
+    `OSError` for a folder that exists, but cannot be read.
+    """
+    seen, linked = set[tuple[int, int]](), [folder]
+    for start in linked:
+        for place, names, _ in os.walk(start, onerror=_raise_unless_gone):
+            status = os.stat(place)
+            here = status.st_dev, status.st_ino
+            # A link may lead to a folder that contains it, or to one that has been yielded.
+            if here in seen:
+                names.clear()
+                continue
+            seen.add(here)
+            yield Path(place)
+            names.sort()
+            linked += [path for name in names if (path := Path(place, name)).is_symlink()]
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    # `os.walk` would skip the folder. One that is gone may be a checkpoint of a training that runs.
+    if not isinstance(error, FileNotFoundError):
+        raise error

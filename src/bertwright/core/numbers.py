@@ -39,6 +39,24 @@ def duration(seconds: float) -> str:
     return f"{days:,} days {hours} h"
 
 
+def step_duration(seconds: float) -> str:
+    """Seconds as 0.12 ms, 35 ms, 2.4 s, 1,234 s."""
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:,.0f} s"
+
+
+def time_left(seconds: float | None) -> str:
+    """Seconds as 0:12:30 or, from a day on, 3d 04:05 (hours and minutes)."""
+    if seconds is None:
+        return "NaN"
+    minutes, rest = divmod(round(seconds), 60)
+    days, hours = divmod(minutes // 60, 24)
+    if days:
+        return f"{days:,}d {hours:02}:{minutes % 60:02}"
+    return f"{hours}:{minutes % 60:02}:{rest:02}"
+
+
 def _in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
     """`value` in the largest of `units` of which there is at least one; "" if there is none."""
     for size, unit in units:

@@ -18,8 +18,7 @@ from bertwright.core.config import by_kind
 from bertwright.core.dotted import leaves
 from bertwright.core.errors import RecipeError
 from bertwright.core.section_fields import field_at, is_kind
-from bertwright.core.toml_hints import YAML
-from bertwright.core.validation_messages import nearest
+from bertwright.core.validation_messages import YAML, nearest
 
 _INDEX = re.compile(r"\[(\d+)\]")
 

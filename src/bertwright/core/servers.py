@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bertwright.core import __version__
 from bertwright.core.addresses import has_credentials, is_web, shown
 from bertwright.core.errors import DataError, MissingExtraError
-from bertwright.core.version import __version__
 
 _BLOCK = 2**20
 _FINAL = range(400, 500)

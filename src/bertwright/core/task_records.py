@@ -1,18 +1,23 @@
-"""Records of completed tasks: a note of what each task wrote, with the SHA-256 of each file.
+"""What the draft of a stage records: which tasks are done, and the versions of third-party packages it is built with.
 
 An attempt that continues in the draft of an earlier one trusts nothing: a damaged part is made again. The note is the
-last file that a task writes: the hashes of the other files and the task's counts, sealed by its own hash.
+last file that a task writes: the hashes of the other files and the task's counts, sealed by its own hash. Versions are
+recorded in the manifest, but not part of the identity, so an upgrade triggers no rebuild. However, a single artifact is
+never built with two versions.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256, sha256_of, write_json
+from bertwright.core.log import Log
 
 
 def mark_done(note: Path, files: Iterable[Path] = (), facts: Any = None) -> None:
@@ -44,3 +49,32 @@ def _content(note: Path) -> dict[str, Any]:
     if seal != sha256_of(content):
         raise ArtifactError(f"{note} is damaged. Run the same command again: the files that it lists are made again.")
     return content
+
+
+_NOTE = ".libraries.json"
+
+
+def libraries(
+    draft: Path, names: Sequence[str], log: Log, ranks: int = 1, plugins: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The installed versions by name, and those of `plugins`; the folders in a draft begun with other versions are
+    removed, which is logged.
+
+    With several ranks such a draft is an `ArtifactError` instead: other ranks may be working in it.
+    """
+    now, note = {**{name: version(name) for name in names}, **(plugins or {})}, draft / _NOTE
+    before: dict[str, str] = (read_done(note) if is_done(note) else {}) if note.is_file() else now
+    if before != now:
+        others = [name for name in now if before.get(name) != now[name]]
+        changed = ", ".join(f"{name} {before.get(name)} -> {now[name]}" for name in others)
+        if ranks > 1:
+            raise ArtifactError(
+                f"{draft} was started with other versions of libraries ({changed}), maybe by another of the {ranks} "
+                "ranks. Install the same versions on all machines; if they are already the same, remove that folder "
+                "to start again."
+            )
+        log.say(f"{draft.name} was started with other versions of libraries ({changed}) and is started again")
+        for path in [path for path in draft.iterdir() if path.is_dir()]:
+            shutil.rmtree(path)
+    mark_done(note, facts=now)
+    return now

@@ -18,7 +18,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import refuse_depth
 from bertwright.core.overrides import override_key, set_key
-from bertwright.core.toml_hints import remedy
+from bertwright.core.validation_messages import toml_remedy
 
 MAX_BYTES = 4 * 2**20
 """Maximum size of a TOML file in bytes."""
@@ -38,7 +38,7 @@ def read_toml(path: Path, noun: str = "recipe") -> tuple[dict[str, Any], dict[st
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{path}: not valid TOML: {error}. {remedy(text, str(error))}") from error
+        raise RecipeError(f"{path}: not valid TOML: {error}. {toml_remedy(text, str(error))}") from error
     except (RecursionError, ValueError) as error:
         raise RecipeError(
             f"{path}: a value is nested too deeply, or a number is too large. Reduce the nesting or the number."

@@ -15,9 +15,9 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
-from bertwright.core.libraries import libraries
 from bertwright.core.log import SILENT, Log
 from bertwright.core.plugins import package_of
+from bertwright.core.task_records import libraries
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.balance import balance, count

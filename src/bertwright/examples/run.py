@@ -19,10 +19,9 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
-from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
-from bertwright.core.task_records import read_done
+from bertwright.core.task_records import libraries, read_done
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.text import shard_names

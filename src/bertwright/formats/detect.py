@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import get_args
 
 from bertwright.core.errors import DataError
-from bertwright.core.walk_folders import folders_below
+from bertwright.core.files import folders_below
 from bertwright.formats.errors import NotExamplesError, ShardError
 from bertwright.formats.format import OTHER_SPLITS, TRAINING_SPLITS, DocumentFile, FileInfo, Kind, Shape, Split
 from bertwright.formats.known import DOCUMENT_FORMATS, FORMATS, document_format_of

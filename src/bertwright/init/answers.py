@@ -11,8 +11,7 @@ from bertwright.core.config import expanded
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.wikis import wiki_code, wikis
 from bertwright.estimate.devices import gpus
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import Machine, machine_of, this_machine
+from bertwright.estimate.machine import HardwareConfig, Machine, machine_of, this_machine
 from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe
 

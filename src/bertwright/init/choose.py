@@ -14,8 +14,7 @@ from bertwright.estimate.example_lengths import BYTES_A_TOKEN
 from bertwright.estimate.hours import score_seconds, stage_seconds
 from bertwright.estimate.known_data import KEPT, Data
 from bertwright.forecast_shapes import Plan
-from bertwright.init.asked import SIZES, Asked
-from bertwright.init.draft import PhaseDraft, Section, draft
+from bertwright.init.draft import SIZES, PhaseDraft, Request, Section, draft
 from bertwright.plan.plan import make_plan
 from bertwright.recipe import Recipe
 
@@ -43,13 +42,13 @@ class Choice:
     """Hours for the phases."""
 
 
-def choose(asked: Asked) -> Choice:
+def choose(request: Request) -> Choice:
     """Return the largest network that fits and trains on enough tokens in the hours; else the smallest one that fits.
 
     Raises `RecipeError` if the hours are too few even to prepare the text, or if no network fits on the machine.
     """
-    sizes = reversed(SIZES[: _QUICK if asked.quick else None])
-    fitting = (fits for size in sizes if (fits := _fitting(asked, size)))
+    sizes = reversed(SIZES[: _QUICK if request.quick else None])
+    fitting = (fits for size in sizes if (fits := _fitting(request, size)))
     # From the largest down; if none sees enough tokens, the smallest that fits is what remains in `found`.
     found = None
     for found in fitting:
@@ -57,7 +56,7 @@ def choose(asked: Asked) -> Choice:
         if seen >= ENOUGH * found.recipe.network().parameters:
             break
     if found is None:
-        raise _impossible(asked)
+        raise _impossible(request)
     return _choice(found)
 
 
@@ -82,7 +81,7 @@ def recipe_of(sections: Sequence[Section]) -> Recipe:
 class _FittingNetwork:
     """A network that fits on the machine, and its forecast for the hours."""
 
-    asked: Asked
+    request: Request
     size: str
     recipe: Recipe
     phases: tuple[PhaseDraft, ...]
@@ -94,21 +93,21 @@ class _FittingNetwork:
     @property
     def training(self) -> float:
         """Hours left for the phases."""
-        return self.asked.answers.hours - (self.preparing or 0.0) - self.finishing
+        return self.request.answers.hours - (self.preparing or 0.0) - self.finishing
 
     def tokens(self, phase: PhaseDraft, speed: float, times: float = 1.0) -> float:
         """Return the tokens of a phase in `times` its hours, limited to the useful number of passes over the text."""
         most = times * speed * phase.share * self.training * 3600
-        if text := self.asked.facts.text_bytes:
+        if text := self.request.wiki.text_bytes:
             most = min(most, READINGS * phase.share * KEPT * text / BYTES_A_TOKEN)
         return most
 
 
-def _impossible(asked: Asked) -> RecipeError:
+def _impossible(request: Request) -> RecipeError:
     """Return the error that says why not even the smallest network can be trained."""
-    answers = asked.answers
+    answers = request.answers
     # Without a least share only the memory can be too small, which tells the two reasons apart.
-    smallest = _fitting(asked, SIZES[0], least=-math.inf)
+    smallest = _fitting(request, SIZES[0], least=-math.inf)
     if smallest is None:
         return RecipeError(
             f"--machine {answers.machine}: not even the smallest network fits into the memory of this machine. Give "
@@ -121,27 +120,27 @@ def _impossible(asked: Asked) -> RecipeError:
     )
 
 
-def _fitting(asked: Asked, size: str, least: float = _LEAST_SHARE) -> _FittingNetwork | None:
+def _fitting(request: Request, size: str, least: float = _LEAST_SHARE) -> _FittingNetwork | None:
     """Return a network of this size; None if it does not fit in the memory of a device, or if less than the share
     `least` of the hours is left for training."""
     # Lengths and batches determine memory and speed; these determine how long training may take.
-    phases = tuple(PhaseDraft(length, share, 10**10, 1.0) for length, share in _lengths(asked))
-    recipe = recipe_of(draft(asked, size, phases))
-    plan = make_plan(recipe, {}, asked.machine)
+    phases = tuple(PhaseDraft(length, share, 10**10, 1.0) for length, share in _lengths(request))
+    recipe = recipe_of(draft(request, size, phases))
+    plan = make_plan(recipe, {}, request.machine)
     if not plan["fits"]:
         return None
     speeds = tuple(phase["tokens_per_second"] for phase in plan["phases"])
-    network = _FittingNetwork(asked, size, recipe, phases, speeds, *_other_hours(asked, recipe, speeds[-1]))
-    return network if network.training >= least * asked.answers.hours else None
+    network = _FittingNetwork(request, size, recipe, phases, speeds, *_other_hours(request, recipe, speeds[-1]))
+    return network if network.training >= least * request.answers.hours else None
 
 
 def _choice(network: _FittingNetwork) -> Choice:
     """Return the recipe with its budget: the hours, and at most twice the tokens that the forecast expects in them."""
     # Batches depend on the tokens, and speed on the batches: the speeds so far are for `_fitting`'s placeholder tokens.
-    first = make_plan(recipe_of(draft(network.asked, network.size, _budget(network))), {}, network.asked.machine)
+    first = make_plan(recipe_of(draft(network.request, network.size, _budget(network))), {}, network.request.machine)
     network = replace(network, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
-    sections = draft(network.asked, network.size, _budget(network))
-    plan = make_plan(recipe_of(sections), {}, network.asked.machine)
+    sections = draft(network.request, network.size, _budget(network))
+    plan = make_plan(recipe_of(sections), {}, network.request.machine)
     training = sum(phase["hours"] or 0.0 for phase in plan["phases"])
     return Choice(network.size, sections, plan, network.preparing, network.finishing, training)
 
@@ -159,26 +158,26 @@ def _budget(network: _FittingNetwork) -> list[PhaseDraft]:
     ]
 
 
-def _lengths(asked: Asked) -> list[tuple[int, float]]:
+def _lengths(request: Request) -> list[tuple[int, float]]:
     """Return the sequence length and the share of the time of each phase."""
-    if asked.quick:
+    if request.quick:
         return [(128, 1.0)]
-    if asked.best:
+    if request.best:
         # Articles of a small Wikipedia are short.
-        return [(1024 if (asked.facts.text_bytes or 0) >= 2e8 else 512, 1.0)]
+        return [(1024 if (request.wiki.text_bytes or 0) >= 2e8 else 512, 1.0)]
     # BERT made nine tenths of its steps at 128 (Devlin et al. 2019 §A.2), and a step at 512 takes longer.
     return [(128, 0.85), (512, 0.15)]
 
 
-def _other_hours(asked: Asked, recipe: Recipe, speed: float) -> tuple[float | None, float]:
+def _other_hours(request: Request, recipe: Recipe, speed: float) -> tuple[float | None, float]:
     """Return the hours before training (None if the size of the text is not known) and after it."""
-    text = asked.facts.text_bytes
+    text = request.wiki.text_bytes
     # There is no run folder yet, so of the data only the size of the text is known.
     data = Data(
         "nothing", None if text is None else KEPT * text, tokens=None, sets={}, imported={}, heldout={}, disk={}
     )
     scoring = score_seconds(recipe.train.phases[-1].length / speed)
-    seconds = stage_seconds(recipe, data, asked.machine, None, scoring, ())
+    seconds = stage_seconds(recipe, data, request.machine, None, scoring, ())
     before = [seconds[name] for name in ("corpus", "vocab", "examples")]
     hours = None if None in before else sum(value or 0.0 for value in before) / 3600
     return hours, ((seconds["evaluate"] or 0.0) + (seconds["export"] or 0.0)) / 3600

@@ -9,7 +9,55 @@ from dataclasses import dataclass
 from bertwright.corpus.characters import scripts, spaced
 from bertwright.corpus.download import database
 from bertwright.corpus.wikis import wikis
-from bertwright.init.asked import Asked, by_muon, from_text, is_modern, is_narrow
+from bertwright.estimate.machine import Machine
+from bertwright.init.answers import Answers
+from bertwright.init.dump_sizes import WikiSize
+
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that a recipe is drafted from."""
+
+    answers: Answers
+    wiki: WikiSize
+    machine: Machine
+
+    @property
+    def quick(self) -> bool:
+        """Whether a first look is requested."""
+        return self.answers.quality == "quick"
+
+    @property
+    def best(self) -> bool:
+        """Whether the newer findings are requested."""
+        return self.answers.quality == "best"
+
+
+def by_muon(request: Request, size: str) -> bool:
+    """Whether Muon trains the network: the smallest ones on a CPU, where they see few tokens, learn to use the context
+    after 5 to 8 million, with AdamW much later (docs/results.md, "Which settings learn")."""
+    return size in ("tiny", "mini") and not request.machine.device.gpu
+
+
+def is_modern(request: Request, size: str) -> bool:
+    """Whether the network is a ModernBERT: for the best quality, and for a first look where it learns so much sooner
+    than a BERT that minutes are enough (docs/results.md, "The ladder")."""
+    return request.best or (request.quick and by_muon(request, size))
+
+
+def is_narrow(request: Request, size: str) -> bool:
+    """Whether this is a network that learns sooner with wide initial weights, a short warm-up and more masks; a BERT
+    `mini` learns later with them (docs/results.md, "The ladder")."""
+    return by_muon(request, size) and (size == "tiny" or is_modern(request, size))
+
+
+def from_text(request: Request, size: str) -> bool:
+    """Whether the embeddings start from the text, which allows larger batches and rates: for the networks on which that
+    was measured (docs/results.md, "Embeddings from the text")."""
+    return is_narrow(request, size) and is_modern(request, size)
+
 
 _RATE = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "medium": 5e-4, "base": 4e-4, "large": 2e-4}
 _MUON_RATE = {"tiny": 3e-3, "mini": 2e-3}
@@ -43,23 +91,23 @@ class PhaseDraft:
     hours: float
 
 
-def draft(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Section]:
+def draft(request: Request, size: str, phases: Sequence[PhaseDraft]) -> list[Section]:
     """Return the sections of the recipe with a network of this size."""
     tokens = sum(phase.tokens for phase in phases) // 2  # the forecast; the key has twice as many
     return [
-        ("[corpus]", _corpus(asked)),
-        ("[vocab]", _vocab(asked, size)),
-        ("[examples]", _examples(asked, size)),
-        ("[model]", _model(asked, size, phases)),
-        ("[optim]", _optimizer(asked, size)),
-        *(("[[train.phases]]", _phase(asked, size, phase, tokens)) for phase in phases),
-        ("[train]", _train(asked, size)),
+        ("[corpus]", _corpus(request)),
+        ("[vocab]", _vocab(request, size)),
+        ("[examples]", _examples(request, size)),
+        ("[model]", _model(request, size, phases)),
+        ("[optim]", _optimizer(request, size)),
+        *(("[[train.phases]]", _phase(request, size, phase, tokens)) for phase in phases),
+        ("[train]", _train(request, size)),
         ("[evaluate]", [("max_sequences", "4096", "enough held-out sequences for two digits of the loss")]),
     ]
 
 
-def _corpus(asked: Asked) -> list[Line]:
-    code = asked.answers.language
+def _corpus(request: Request) -> list[Line]:
+    code = request.answers.language
     source = f"downloads/{database(code)}-*-pages-articles-multistream.xml.bz2"
     return [
         ("source", json.dumps(source), "or any other text, or a list of paths: docs/how-to/sources.md"),
@@ -67,13 +115,13 @@ def _corpus(asked: Asked) -> list[Line]:
     ]
 
 
-def _vocab(asked: Asked, network: str) -> list[Line]:
-    code, text = asked.answers.language, asked.facts.text_bytes
+def _vocab(request: Request, network: str) -> list[Line]:
+    code, text = request.answers.language, request.wiki.text_bytes
     written = scripts(code)
     # In a small text, few words are frequent enough for an entry of their own.
     size = next((size for least, size in ((2e8, 32_000), (2e7, 16_000), (2e6, 8_000)) if (text or 2e6) >= least), 4_000)
     why = "fewer than the usual 32,000, because the text is small" if size < 32_000 else "the usual number of entries"
-    if not asked.machine.device.gpu and size > (most := _MOST_ENTRIES.get(network, size)):
+    if not request.machine.device.gpu and size > (most := _MOST_ENTRIES.get(network, size)):
         size, why = most, "with more, the output layer would take most of the time of a network this small"
     if written & _MANY_CHARACTERS and size < 16_000:
         size, why = 16_000, "each of the many characters of this script needs an entry"
@@ -85,72 +133,72 @@ def _vocab(asked: Asked, network: str) -> list[Line]:
     ]
 
 
-def _examples(asked: Asked, size: str) -> list[Line]:
-    text = asked.facts.text_bytes or 0
+def _examples(request: Request, size: str) -> list[Line]:
+    text = request.wiki.text_bytes or 0
     heldout = 0.005 if text >= 2e8 else 0.01 if text >= 2e7 else 0.05
     held: Line = ("heldout", f"{heldout:g}", "share of the articles that training never sees")
-    if is_modern(asked, size):
+    if is_modern(request, size):
         plan: Line = ("plan", '"full-sentences"', "no pairs: the network has no next-sentence head")
         return [plan, ("passes", "1", "one pass is enough: masks are drawn anew in every epoch"), held]
     # Ten as in the originals (dupe factor); a short training, and one of much text, does not read that many.
-    passes = 4 if asked.quick or text >= 2e9 else 10
+    passes = 4 if request.quick or text >= 2e9 else 10
     return [("passes", f"{passes}", "number of times that the text is cut into new pairs"), held]
 
 
-def _model(asked: Asked, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
+def _model(request: Request, size: str, phases: Sequence[PhaseDraft]) -> list[Line]:
     lines: list[Line] = []
-    if modern := is_modern(asked, size):
-        why = "this small, it learns to use the context sooner than a BERT" if asked.quick else "Warner et al. 2024"
+    if modern := is_modern(request, size):
+        why = "this small, it learns to use the context sooner than a BERT" if request.quick else "Warner et al. 2024"
         lines.append(("kind", '"modern"', why))
     lines.append(("size", json.dumps(size), "chosen from the hours and the text: docs/how-to/init.md"))
     longest = max(phase.length for phase in phases)
-    if asked.quick:
+    if request.quick:
         lines.append(("max_positions", f"{longest}", "no phase has longer sequences"))
-    if not modern and (asked.quick or by_muon(asked, size)):  # without the key, a ModernBERT has none
-        what = "a short run" if asked.quick else "a network this small"
+    if not modern and (request.quick or by_muon(request, size)):  # without the key, a ModernBERT has none
+        what = "a short run" if request.quick else "a network this small"
         lines.append(("dropout", "0.0", f"{what} does not overfit, and learns later with dropout"))
-    if is_narrow(asked, size):
+    if is_narrow(request, size):
         lines.append(("initializer_range", "0.06", "0.02 is for wide networks: this one learns twice as soon"))
-    if asked.machine.device.gpu:
+    if request.machine.device.gpu:
         lines.append(("pad_vocab_to_multiple_of", "64", "a size that is fast on the GPU"))
     return lines
 
 
-def _optimizer(asked: Asked, size: str) -> list[Line]:
-    if not by_muon(asked, size):
+def _optimizer(request: Request, size: str) -> list[Line]:
+    if not by_muon(request, size):
         return [("kind", '"adamw"', "")]
     why = "with AdamW, a network this small learns little but word frequencies for a long time"
     lines: list[Line] = [("kind", '"muon"', why)]
-    if from_text(asked, size):
+    if from_text(request, size):
         half = '[{pattern = "*embeddings.token*", learning_rate_scale = 0.5}]'
         lines.append(("groups", half, "half the rate for embeddings that start from the text"))
     return lines
 
 
-def _phase(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
-    batch = _batch(asked, size, phase, tokens)
-    usual = _MUON_RATE if by_muon(asked, size) else _RATE
-    rate = _TEXT_RATE if from_text(asked, size) else usual[size]
+def _phase(request: Request, size: str, phase: PhaseDraft, tokens: int) -> list[Line]:
+    batch = _batch(request, size, phase, tokens)
+    usual = _MUON_RATE if by_muon(request, size) else _RATE
+    rate = _TEXT_RATE if from_text(request, size) else usual[size]
     lines: list[Line] = [
         ("length", f"{phase.length}", ""),
         ("batch", f"{batch:_}", "sequences per update"),
-        _micro_batch(asked, phase.length, batch),
+        _micro_batch(request, phase.length, batch),
         ("learning_rate", f"{rate:.0e}".replace("e-0", "e-"), "halve it if the loss jumps"),
-        ("warmup", "0.02" if is_narrow(asked, size) else "0.06", ""),
+        ("warmup", "0.02" if is_narrow(request, size) else "0.06", ""),
     ]
-    if asked.best:
+    if request.best:
         lines.append(
             ("schedule", '{kind = "wsd", decay = 0.15}', "constant at the peak, then falling in the last part")
         )
-    lines += _masking(asked, size)
+    lines += _masking(request, size)
     lines.append(("hours", f"{phase.hours:.3g}", "the learning rate follows the time; without this key, the tokens"))
     lines.append(("tokens", f"{phase.tokens:_}", "maximum, even on a faster machine"))
     return lines
 
 
-def _batch(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> int:
+def _batch(request: Request, size: str, phase: PhaseDraft, tokens: int) -> int:
     """Return the largest power of two that leaves enough updates; fewer long sequences, for equal tokens per update."""
-    batch, ranks = _TEXT_BATCH if from_text(asked, size) else _LEAST_BATCH[size], asked.machine.ranks
+    batch, ranks = _TEXT_BATCH if from_text(request, size) else _LEAST_BATCH[size], request.machine.ranks
     while batch < _MOST_BATCH and tokens / (2 * batch * 128) >= _STEPS:
         batch *= 2
     batch = max(8, batch * 128 // phase.length)
@@ -158,35 +206,35 @@ def _batch(asked: Asked, size: str, phase: PhaseDraft, tokens: int) -> int:
     return -(-batch // ranks) * ranks
 
 
-def _micro_batch(asked: Asked, length: int, batch: int) -> Line:
-    if asked.machine.device.gpu:
+def _micro_batch(request: Request, length: int, batch: int) -> Line:
+    if request.machine.device.gpu:
         return "micro_batch", '"auto"', "as many sequences at once as fit in memory"
     return "micro_batch", f"{min(batch, max(1, 4096 // length))}", "sequences at once; more are not faster on a CPU"
 
 
-def _masking(asked: Asked, size: str) -> list[Line]:
+def _masking(request: Request, size: str) -> list[Line]:
     lines: list[Line] = []
-    if asked.best or is_narrow(asked, size):
+    if request.best or is_narrow(request, size):
         lines.append(("masking.rate", "0.3", "more predictions per sequence than BERT's 0.15"))
-    elif asked.quick:
+    elif request.quick:
         lines.append(("masking.rate", "0.25", "more predictions per short sequence"))
-    if not asked.quick and spaced(asked.answers.language):
+    if not request.quick and spaced(request.answers.language):
         lines.append(("masking.unit", '"words"', "whole words, so that the rest of a word does not reveal the answer"))
     return lines
 
 
-def _train(asked: Asked, size: str) -> list[Line]:
-    device = asked.machine.device
+def _train(request: Request, size: str) -> list[Line]:
+    device = request.machine.device
     lines: list[Line] = [("heldout_sequences", "1024", "scored ten times in each phase")]
-    if from_text(asked, size):
+    if from_text(request, size):
         why = "counts which entries are neighbours: in seconds, what takes a million tokens to learn"
         lines.append(("init_embeddings", '"text"', why))
     # Drafted for a processor, but where it runs there may be a GPU, which the default would use.
-    if asked.answers.machine.strip().lower() != "here" and not device.gpu:
+    if request.answers.machine.strip().lower() != "here" and not device.gpu:
         lines.append(("device", '"cpu"', ""))
     if device.gpu and device.has("bf16"):
         lines.append(("precision", '"bf16"', f"several times faster than fp32 on a {device.name.upper()}"))
-        if asked.best:
+        if request.best:
             lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
     elif device.gpu and device.has("fp16"):
         lines.append(("precision", '"fp16"', f"no bf16 units on a {device.name.upper()}"))

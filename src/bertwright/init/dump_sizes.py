@@ -17,7 +17,7 @@ _LEAST = 1000
 
 
 @dataclass(frozen=True)
-class Facts:
+class WikiSize:
     """What the table contains about one Wikipedia; None for unknown values."""
 
     dump_bytes: int | None = None
@@ -35,13 +35,13 @@ def _table() -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def facts(language: str) -> Facts:
+def wiki_size(language: str) -> WikiSize:
     """Return the sizes of the Wikipedia with this code; all None for an unknown one."""
     # By the name of the database, which for some languages is not the code: yue has zh_yue.
     row = _table().get(database(language).removesuffix("wiki"))
     if row is None:
-        return Facts()
+        return WikiSize()
     dump, text, articles = (int(cell) if cell else None for cell in row)
     if text is None or articles is None or text < _LEAST:
-        return Facts(dump)
-    return Facts(dump, max(0, text - _ADDRESS * articles), articles)
+        return WikiSize(dump)
+    return WikiSize(dump, max(0, text - _ADDRESS * articles), articles)

@@ -8,25 +8,25 @@ from collections.abc import Iterator
 from bertwright.core.numbers import duration, size_of
 from bertwright.corpus.characters import spaced
 from bertwright.corpus.wikis import wikis
-from bertwright.estimate.hardware import HardwareConfig
+from bertwright.estimate.machine import HardwareConfig
 from bertwright.init.answers import QUALITIES, Answers
-from bertwright.init.asked import Asked, is_modern
 from bertwright.init.choose import Choice
-from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, Facts
+from bertwright.init.draft import Request, is_modern
+from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, WikiSize
 
 _LITTLE = 2_000_000
 """Bytes of text below which a network learns hardly anything."""
 
 
-def head(asked: Asked, choice: Choice) -> str:
+def head(request: Request, choice: Choice) -> str:
     """Return the comment above the first section."""
-    answers, name = asked.answers, wikis()[asked.answers.language]
-    family = "ModernBERT" if is_modern(asked, choice.size) else "BERT"
+    answers, name = request.answers, wikis()[request.answers.language]
+    family = "ModernBERT" if is_modern(request, choice.size) else "BERT"
     lines = [
         f"A {family}-{choice.size} from the Wikipedia in {name} ({answers.language}), in {answers.hours:g} h "
-        f"on {_machine(asked)}.",
+        f"on {_machine(request)}.",
         "",
-        *(f"  {word:<10} {line}" for word, lines in _facts(asked, choice) for word, line in _indented(word, lines)),
+        *(f"  {word:<10} {line}" for word, lines in _facts(request, choice) for word, line in _indented(word, lines)),
         "",
         "Change any key here, or on the command line as key=value. To see what a key means:",
         "bertwright check --explain KEY",
@@ -63,11 +63,11 @@ def place_text(answers: Answers, hardware: HardwareConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
-    answers, plan = asked.answers, choice.plan
-    yield "commands", [line for lines in commands(answers, asked.machine.ranks) for line in lines]
+def _facts(request: Request, choice: Choice) -> Iterator[tuple[str, list[str]]]:
+    answers, plan = request.answers, choice.plan
+    yield "commands", [line for lines in commands(answers, request.machine.ranks) for line in lines]
     yield "quality", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
-    yield "text", list(_text(asked.facts, answers.language))
+    yield "text", list(_text(request.wiki, answers.language))
     yield "time", list(_time(choice))
     # 0 if it is unknown, as for GPUs of AMD.
     there = plan["machine"]["memory_bytes"]
@@ -86,7 +86,7 @@ def _facts(asked: Asked, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     )
 
 
-def _text(known: Facts, language: str) -> Iterator[str]:
+def _text(known: WikiSize, language: str) -> Iterator[str]:
     if known.text_bytes is None:
         yield "its size is unknown, so the hours do not include preparing it"
     else:
@@ -113,6 +113,6 @@ def _indented(word: str, lines: list[str]) -> Iterator[tuple[str, str]]:
         yield ("" if number else word), line
 
 
-def _machine(asked: Asked) -> str:
-    name = asked.machine.device.name
-    return asked.machine.title.replace(name, name.upper()) if asked.machine.device.gpu else asked.machine.title
+def _machine(request: Request) -> str:
+    name = request.machine.device.name
+    return request.machine.title.replace(name, name.upper()) if request.machine.device.gpu else request.machine.title

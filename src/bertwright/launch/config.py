@@ -10,12 +10,12 @@ from bertwright.core.overrides import apply_overrides, override_key
 from bertwright.core.section_fields import members
 from bertwright.core.toml import read_toml, validate
 from bertwright.core.validation_messages import nearest
-from bertwright.estimate.hardware import hardware_in
+from bertwright.estimate.machine import hardware_in
 from bertwright.launch.azureml.place import AzuremlPlace
 from bertwright.launch.container import ContainerPlace
+from bertwright.launch.job import refuse_secrets
 from bertwright.launch.kubeflow import KubeflowPlace
 from bertwright.launch.local import LocalPlace
-from bertwright.launch.secrets import refuse_secrets
 from bertwright.launch.skypilot import SkypilotPlace
 from bertwright.launch.slurm.place import SlurmPlace
 from bertwright.launch.target import Target

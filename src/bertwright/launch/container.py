@@ -14,13 +14,11 @@ from pydantic import AfterValidator, Field
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
-from bertwright.launch.environment import Environment
 from bertwright.launch.foreground import run_in_order, run_on_terminal
-from bertwright.launch.job import RECIPE, Job, listed
-from bertwright.launch.options import SharedMemory, Words
+from bertwright.launch.job import RECIPE, Job, listed, unpersisted_outputs
+from bertwright.launch.options import Environment, SharedMemory, Words
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
-from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 
 SCRIPT = "container.sh"
 INSIDE = "/work"

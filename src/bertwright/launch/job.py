@@ -1,4 +1,4 @@
-"""A job to run: a complete recipe, and the commands of its stages."""
+"""A job to run: a complete recipe, the commands of its stages, and what a place must know of its files and secrets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from bertwright.check.recipe.packages import ASKING, needs
 from bertwright.core.addresses import is_url
 from bertwright.core.config import role
-from bertwright.core.dotted import texts
+from bertwright.core.dotted import below, texts
 from bertwright.core.errors import RecipeError
-from bertwright.launch.secrets import refuse_secrets
+from bertwright.core.secrets import secret_in, secrets_in_words
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 from bertwright.shipped import is_run_folder
@@ -194,3 +194,51 @@ def of_this_machine(files: Mapping[str, str]) -> dict[str, str]:
 def listed(files: Mapping[str, str]) -> str:
     """Format the files of `Job.files` for a note."""
     return ", ".join(f"{key} = {path}" for key, path in files.items())
+
+
+def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str) -> None:
+    """Raise one `RecipeError` that lists every secret in TOML values without showing it, followed by `remedy`.
+
+    To be called before the values are validated: sentences about other mistakes cite values. `lines` is as in
+    `core.toml.validate`.
+    """
+    if found := list(secrets(values)):
+        from bertwright.core.validation_messages import place  # not needed at every start
+
+        listed = [f"{place(key, file, lines)}: {key} holds {secret}" for key, secret in found]
+        raise RecipeError(
+            "\n".join(f"{each}, but job descriptions must not contain secrets. {remedy}" for each in listed)
+        )
+
+
+def secrets(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the dotted key of each string in TOML values that holds a secret, and the kind of secret, not its value."""
+    if isinstance(values, list) and all(isinstance(each, str) for each in values):
+        # It may be a command, whose words tell of each other: --token x.
+        yield from ((below(key, place), what) for place, what in sorted(secrets_in_words(values).items()))
+    elif isinstance(values, dict | list):
+        for name, child in values.items() if isinstance(values, dict) else enumerate(values):
+            yield from secrets(child, below(key, name))
+    elif isinstance(values, str) and (what := secret_in(values)):
+        yield key, what
+
+
+_WRITTEN = re.compile(r"corpus\.cache_dir|train\.observers\.\d+\.folder")
+"""Keys of folders that a run writes to; it reads everything else that a recipe names."""
+
+
+def unpersisted_outputs(job: Job, kept: str) -> str:
+    """Return a note naming the absolute folders that the run writes to and that are not below `kept`, the folder of the
+    place that remains; "" if there are none."""
+    named = {key: text for key, text in texts(job.values) if _WRITTEN.fullmatch(key)}
+    lost = {
+        key: path
+        for key, path in of_this_machine(named).items()
+        if not PurePosixPath(os.path.normpath(path)).is_relative_to(kept)
+    }
+    if not lost:
+        return ""
+    return (
+        f"{listed(lost)}: where the run works this is no folder of your machine. It may not be allowed to write there, "
+        "and what it writes is lost. Leave the key out."
+    )

@@ -13,10 +13,9 @@ from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
+from bertwright.launch.job import RECIPE, Job, listed, of_this_machine, unpersisted_outputs
+from bertwright.launch.options import Environment
 from bertwright.launch.target import Description
-from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 from bertwright.launch.yaml_text import yaml_text
 
 INSIDE = "/work"

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.log import Log
-from bertwright.launch.environment import Environment, exports
 from bertwright.launch.foreground import run_in_order
 from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.options import Environment, exports
 from bertwright.launch.target import Description
 
 

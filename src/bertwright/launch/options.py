@@ -1,13 +1,42 @@
-"""Keys that several targets have: further options of a program, as a list of strings that must each be one word of a
-command, and sizes of shared memory in the notation of docker, podman and Azure ML (which starts docker).
+"""Keys that several targets have: environment variables; further options of a program, a list of strings that must each
+be one word of a command; sizes of shared memory in the notation of docker, podman and Azure ML (which starts docker).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
+
+from bertwright.core.addresses import is_secret
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _without_secrets(variables: Any) -> Any:
+    for name in variables if isinstance(variables, dict) else ():
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a valid name of a variable; use letters, digits and _")
+        if is_secret(name):
+            raise ValueError(
+                f"{name} is a secret according to its name, and job descriptions must not contain secrets. Set "
+                "it on the machines of the place"
+            )
+    return variables
+
+
+Environment = Annotated[dict[str, str], BeforeValidator(_without_secrets)]
+"""Environment variables by name; secrets are rejected, by their name before the type of their value, which a sentence
+about the type would cite."""
+
+
+def exports(variables: Mapping[str, str]) -> list[str]:
+    """Return the lines of a shell script that set the variables; values are quoted literally."""
+    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+
 
 _SPLIT = re.compile(r"(--?[\w-]+)\s.*", re.DOTALL)
 """An option and its value as typed in a shell, where they are two words."""

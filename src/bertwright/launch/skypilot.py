@@ -12,11 +12,10 @@ from pydantic import Field
 from bertwright.check.recipe.packages import needs
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job, listed, of_this_machine
+from bertwright.launch.job import RECIPE, Job, listed, of_this_machine, unpersisted_outputs
+from bertwright.launch.options import Environment
 from bertwright.launch.target import Description
 from bertwright.launch.torchrun import stages_around
-from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 from bertwright.launch.wheel import WHEEL, requirement
 from bertwright.launch.yaml_text import yaml_text
 

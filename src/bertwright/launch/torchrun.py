@@ -12,10 +12,10 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from bertwright.core.config import Section
 from bertwright.core.log import Log
-from bertwright.estimate.hardware import TORCHRUN_RANKS
-from bertwright.launch.environment import Environment, exports
+from bertwright.estimate.machine import TORCHRUN_RANKS
 from bertwright.launch.foreground import run_in_order
 from bertwright.launch.job import RECIPE, Job
+from bertwright.launch.options import Environment, exports
 from bertwright.launch.target import Description
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Set
 from importlib import metadata
 from pathlib import Path
 
+from bertwright.core import __version__
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.version import __version__
-from bertwright.core.walk_folders import folders_below
+from bertwright.core.files import folders_below
 
 WHEEL = f"bertwright-{__version__}-py3-none-any.whl"
 """File name of the wheel: pure Python, for any machine."""

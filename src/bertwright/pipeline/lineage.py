@@ -16,9 +16,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.changes import changes
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
+from bertwright.core.manifest import changes
 from bertwright.pipeline.arguments import train_settings
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from bertwright.check.machine.computing import computing
-from bertwright.check.machine.device import device, instructions, precision
+from bertwright.check.machine.computing import computing, device, instructions, precision
 from bertwright.check.recipe.packages import packages
 from bertwright.core.distributed import rank_and_world
 from bertwright.recipe import Recipe

@@ -22,12 +22,11 @@ from typing import Any
 
 from bertwright.core.addresses import shown
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.changes import changes, remedy_of
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256
 from bertwright.core.log import Log
-from bertwright.core.manifest import read_manifest
+from bertwright.core.manifest import changes, read_manifest, remedy_of
 from bertwright.transfer.parts import CHECKPOINTS, ROWS
 from bertwright.transfer.remote_folder import RemoteFolder
 

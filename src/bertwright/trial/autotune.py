@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bertwright.core import __version__
 from bertwright.core.config import fingerprinted
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder, remove, write_atomic
 from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
-from bertwright.core.version import __version__
 from bertwright.estimate.machine_facts import gpu_names, torch_build, training_gpus
 from bertwright.recipe import Recipe
 from bertwright.trial.attempt import Tried, attempt

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from bertwright import Recipe
-from bertwright.cli.plan_text import plan_lines
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import machine_of
+from bertwright.cli.plan import plan_lines
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.plan.plan import make_plan
 
 ROOT = Path(__file__).parent

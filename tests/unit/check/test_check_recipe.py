@@ -11,8 +11,8 @@ from torch import zeros
 
 from bertwright import Recipe, run
 from bertwright.check.check_recipe import check_recipe
-from bertwright.check.machine import device, resources
-from bertwright.check.machine.computing import computing
+from bertwright.check.machine import resources
+from bertwright.check.machine.computing import computing, instructions, precision
 from bertwright.check.recipe import packages as recipe_packages
 from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_rows
 from bertwright.cli import main
@@ -174,11 +174,11 @@ def test_a_gpu_needs_units_for_its_precision(
     override: str, capability: tuple[int, int] | None, level: str | None, says: str, load: Load, on_gpu: OnGpu
 ) -> None:
     on_gpu(capability)
-    verdicts = list(device.precision(load(override, "train.device=auto"), ("train",)))
+    verdicts = list(precision(load(override, "train.device=auto"), ("train",)))
     assert [verdict.level for verdict in verdicts] == ([level] if level else [])
     for verdict in verdicts:
         assert says in verdict.text and ("to run it here, set train.precision=" in verdict.remedy) == (level == "error")
-    (processor,) = device.precision(load("train.device=cpu", "train.precision=tf32"), ("train",))
+    (processor,) = precision(load("train.device=cpu", "train.precision=tf32"), ("train",))
     assert "a CPU has no tensor cores" in processor.text and processor.remedy == "Set train.precision=fp32."
 
 
@@ -442,12 +442,12 @@ def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
 def test_instructions_that_the_processor_lacks_are_an_error(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_isa, "processor_flags", lambda: frozenset({"avx2"}))
     recipe = load("train.cpu_isa=avx512", "train.device=cpu")
-    (verdict,) = device.instructions(recipe, ("train",))
+    (verdict,) = instructions(recipe, ("train",))
     assert verdict.level == "error" and "train.cpu_isa = avx512, but this processor" in verdict.text
     assert verdict.text.endswith("has avx2 at most.") and verdict.remedy == "Leave it out, or set a lower bound."
-    (verdict,) = device.instructions(load("train.cpu_isa=avx2", "train.device=cpu"), ("train",))
+    (verdict,) = instructions(load("train.cpu_isa=avx2", "train.device=cpu"), ("train",))
     assert (verdict.level, verdict.text) == ("ok", "instructions up to avx2")
-    assert not [*device.instructions(recipe, ("corpus",)), *device.instructions(load(), ("train",))]
+    assert not [*instructions(recipe, ("corpus",)), *instructions(load(), ("train",))]
 
 
 A100 = OtherMachine("8 x a100", True, (8, 0), 80e9, 8, 96, 8)

@@ -7,7 +7,7 @@ from tests.rows import each_row
 from tests.unit.contradictions.test_folders import artifact
 
 from bertwright import Recipe
-from bertwright.check.recipe.repeated import repeated
+from bertwright.check.recipe.advice import repeated
 from bertwright.core.artifact import open_artifact, seal
 from bertwright.core.config import Identity, fingerprinted
 from bertwright.core.files import make_folder

@@ -7,7 +7,7 @@ from tests.rows import each_row
 from tests.unit.test_mistakes import MISTAKES, PHASE
 
 from bertwright import Recipe
-from bertwright.cli.error_hint import hint
+from bertwright.cli.text import error_hint
 from bertwright.core.errors import RecipeError
 
 HINTS = {
@@ -37,7 +37,7 @@ OTHERS = {
 def test_the_hint_of_a_mistake_is_whole_or_empty(override: str, small_recipe: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, [override])
-    told = hint(str(caught.value))
+    told = error_hint(str(caught.value))
     assert told == (HINTS | OTHERS).get(override, told)
     if told:
         before = str(caught.value).partition(told)[0]
@@ -48,7 +48,7 @@ def test_the_hint_of_a_mistake_is_whole_or_empty(override: str, small_recipe: Pa
 def test_each_of_several_mistakes_has_a_line(small_recipe: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         Recipe.load(small_recipe, ["train.sed=1", f"{PHASE}.batch=0", "corpus.language=hungarian"])
-    told = dict(zip(str(caught.value).splitlines(), hint(str(caught.value)).splitlines(), strict=True))
+    told = dict(zip(str(caught.value).splitlines(), error_hint(str(caught.value)).splitlines(), strict=True))
     assert {line.split(": ")[1]: said for line, said in told.items()} == {
         "train.sed": "did you mean 'seed'?",
         f"{PHASE}.batch": "",
@@ -70,4 +70,4 @@ def test_each_of_several_mistakes_has_a_line(small_recipe: Path) -> None:
     ],
 )
 def test_the_hint_is_the_last_sentence_or_clause(message: str, told: str) -> None:
-    assert hint(message) == told
+    assert error_hint(message) == told

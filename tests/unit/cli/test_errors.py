@@ -255,7 +255,7 @@ def printing(to: IO[bytes], words: str) -> "subprocess.CompletedProcess[str]":
 def test_a_signal_ends_a_command_before_its_result_and_changes_nothing_after_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with end_on_signals(), app._stopping_at_output():
+    with end_on_signals(), app._stop_at_output():
         print("the result")
         os.kill(os.getpid(), signal.SIGTERM)
         app._write_out()

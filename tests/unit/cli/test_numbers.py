@@ -4,8 +4,9 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.cli.plan_text import _quoted, aligned, seconds
-from bertwright.cli.text import columns, losses, number, progress_words, row_line, time_left
+from bertwright.cli.plan import _quoted
+from bertwright.cli.text import columns, losses, number, progress_words, row_line
+from bertwright.core.numbers import step_duration, time_left
 
 
 @each_row(
@@ -23,7 +24,7 @@ from bertwright.cli.text import columns, losses, number, progress_words, row_lin
     ],
 )
 def test_seconds(value: float, said: str) -> None:
-    assert seconds(value) == said
+    assert step_duration(value) == said
 
 
 @each_row(
@@ -52,9 +53,9 @@ def test_keys_for_a_shell_are_quoted_where_it_would_read_them_otherwise() -> Non
 
 def test_tables_have_words_on_the_left_and_numbers_on_the_right() -> None:
     rows = [("a", "1", "10"), ("long", "200", "3")]
-    assert list(aligned(("name", "n", "of"), rows)) == ["name    n  of", "a       1  10", "long  200   3"]
-    assert columns(("name", "n", "of"), rows) == ["name  n    of", "a     1    10", "long  200   3"]
-    assert list(aligned(("name", "n"), [("x", "")])) == ["name  n", "x"], "no blanks at the end"
+    assert list(columns(("name", "n", "of"), rows)) == ["name    n  of", "a       1  10", "long  200   3"]
+    assert list(columns(("name", "n", "of"), rows, words=2)) == ["name  n    of", "a     1    10", "long  200   3"]
+    assert list(columns(("name", "n"), [("x", "")])) == ["name  n", "x"], "no blanks at the end"
 
 
 ROW: dict[str, Any] = {

@@ -17,8 +17,8 @@ import pytest
 from bertwright.cli import per_socket
 from bertwright.cli.per_socket import refuse_other_ranks, train_on
 from bertwright.core.errors import RankError, RecipeError
+from bertwright.core.resources import Processors
 from bertwright.core.signals import end_on_signals
-from bertwright.core.sockets import Processors
 
 pytestmark = pytest.mark.heavy
 

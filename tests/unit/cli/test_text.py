@@ -7,7 +7,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.cli import main
-from bertwright.cli.text import coloured, fact_lines, json_line, shortened, visible
+from bertwright.cli.text import colour, fact_lines, json_line, shorten, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\rA\u202eB\u2066C\u200fD\u2028E\x7f\ud800\U000e0041\x00"
@@ -67,20 +67,20 @@ def test_a_long_name_leaves_the_values_of_others_their_room() -> None:
 
 def test_words_that_do_not_fit_are_left_out_of_a_bar_from_the_end() -> None:
     words = "4 of 40 steps, 0:01:01 left (0:00:58 to 0:01:15), loss 2.500, 25.6% right, 1,234 tokens/s"
-    assert shortened(words, 100) == words
-    assert shortened(words, 75) == "4 of 40 steps, 0:01:01 left, loss 2.500, 25.6% right, 1,234 tokens/s"
-    assert shortened(words, 50) == "4 of 40 steps, 0:01:01 left, loss 2.500"
-    assert shortened(words, 5) == "4 of 40 steps", "what is done is always said"
+    assert shorten(words, 100) == words
+    assert shorten(words, 75) == "4 of 40 steps, 0:01:01 left, loss 2.500, 25.6% right, 1,234 tokens/s"
+    assert shorten(words, 50) == "4 of 40 steps, 0:01:01 left, loss 2.500"
+    assert shorten(words, 5) == "4 of 40 steps", "what is done is always said"
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert coloured("ok", "green") == "ok"
+    assert colour("ok", "green") == "ok"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert coloured("ok", "green") == "\x1b[32mok\x1b[0m"
+    assert colour("ok", "green") == "\x1b[32mok\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert coloured("ok", "green") == "ok"
+    assert colour("ok", "green") == "ok"
 
 
 def test_a_recipe_of_somebody_else_does_not_command_the_terminal_that_checks_it(

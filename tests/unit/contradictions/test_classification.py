@@ -6,7 +6,7 @@ from typing import Any
 from tests.rows import each_row
 from tests.unit.contradictions.test_sections import PHASE, keys
 
-from bertwright.contradictions.classification import idle_corpus, of_classification
+from bertwright.contradictions.sections import idle_corpus, of_classification
 from bertwright.core.artifact import MANIFEST
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig

@@ -14,7 +14,7 @@ from tests.rows import each_row
 from tests.unit.contradictions.test_folders import artifact
 from tests.unit.contradictions.test_sections import keys, optim, train
 
-from bertwright.contradictions.networks import wrong_start, wrong_teacher
+from bertwright.contradictions.folders import wrong_start, wrong_teacher
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import seal
 from bertwright.core.config import Identity

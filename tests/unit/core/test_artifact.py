@@ -9,11 +9,11 @@ from tests.rows import each_row
 
 from bertwright.core import artifact as artifacts
 from bertwright.core.artifact import MANIFEST, Artifact, build, is_tensorflow_checkpoint, open_artifact, seal
-from bertwright.core.changes import changes
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder
 from bertwright.core.log import SILENT
+from bertwright.core.manifest import changes
 from bertwright.core.staging import drafts, open_draft
 
 

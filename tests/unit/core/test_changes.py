@@ -5,9 +5,9 @@ from pathlib import Path
 from tests.rows import each_row
 
 from bertwright.core.artifact import build
-from bertwright.core.changes import changes, remedy_of
 from bertwright.core.config import Identity, Section
 from bertwright.core.log import SILENT
+from bertwright.core.manifest import changes, remedy_of
 
 
 class Masking(Section):

@@ -8,9 +8,9 @@ from pydantic import Field
 from tests.rows import each_row
 
 from bertwright.core.artifact import build
-from bertwright.core.changes import changes
 from bertwright.core.config import Identity, Section, extendable, fingerprinted, known_by_content, runtime_only
 from bertwright.core.log import SILENT
+from bertwright.core.manifest import changes
 
 
 class Sgd(Section):

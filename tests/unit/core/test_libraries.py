@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.core import libraries as module
+from bertwright.core import task_records as module
 from bertwright.core.errors import ArtifactError
-from bertwright.core.libraries import libraries
+from bertwright.core.task_records import libraries
 
 
 class Said(list[str]):

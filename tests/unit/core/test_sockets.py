@@ -8,9 +8,9 @@ import pytest
 from tests.rows import each_row
 from tests.unit.core.topologies import RECORDED, Topology
 
-from bertwright.core import sockets as module
+from bertwright.core import resources as module
 from bertwright.core.errors import RecipeError
-from bertwright.core.sockets import Processors, processors_in, processors_of
+from bertwright.core.resources import Processors, processors_in, processors_of
 
 Machine = Callable[..., None]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertwright.core.walk_folders import folders_below
+from bertwright.core.files import folders_below
 
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bertwright.core.sockets import processors_in
+from bertwright.core.resources import processors_in
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from bertwright.check.machine import resources
 from bertwright.check.machine.resources import memory
 from bertwright.check.verdict import Verdict
 from bertwright.estimate.example_lengths import counted_examples
-from bertwright.estimate.hardware import HardwareConfig
 from bertwright.estimate.known_data import NOTHING_KNOWN, examples_of, known_before
-from bertwright.estimate.machine import machine_of
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.estimate.memory import memory_of
 from bertwright.estimate.work import works_of
 from bertwright.plan.plan import make_plan

@@ -7,10 +7,9 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.estimate.hardware import HardwareConfig
 from bertwright.estimate.hours import PhaseTime, phase_time, stage_seconds, times
 from bertwright.estimate.known_data import Data, read_data
-from bertwright.estimate.machine import machine_of
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.estimate.work import phase_work
 
 Load = Callable[..., Recipe]

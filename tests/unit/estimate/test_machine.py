@@ -10,8 +10,7 @@ from tests.rows import each_row
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
 from bertwright.estimate import machine as machines
-from bertwright.estimate.hardware import HardwareConfig, hardware_in
-from bertwright.estimate.machine import machine_of, this_machine, workers_of
+from bertwright.estimate.machine import HardwareConfig, hardware_in, machine_of, this_machine, workers_of
 from bertwright.launch.torchrun import TorchrunPlace
 
 Load = Callable[..., Recipe]

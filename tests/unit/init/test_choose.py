@@ -9,16 +9,16 @@ from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.init.answers import Answers, Quality, machine_named
-from bertwright.init.asked import SIZES, Asked
 from bertwright.init.choose import ENOUGH, choose, recipe_of, text_of
-from bertwright.init.dump_sizes import Facts
+from bertwright.init.draft import SIZES, Request
+from bertwright.init.dump_sizes import WikiSize
 from bertwright.recipe import Recipe
 
 
-def asked(text: int | None = None, *, hours: float = 24, quality: Quality = "quick") -> Asked:
+def request(text: int | None = None, *, hours: float = 24, quality: Quality = "quick") -> Request:
     """Two cores; a text of unknown size is no limit, and takes no time to prepare."""
     answers = Answers("hu", "2-cores", hours, quality, Path("x.toml"))
-    return Asked(answers, Facts(1, text, None if text is None else 1), machine_named(answers.machine))
+    return Request(answers, WikiSize(1, text, None if text is None else 1), machine_named(answers.machine))
 
 
 Forecast = Callable[..., None]
@@ -50,7 +50,7 @@ def size_of(recipe: Recipe) -> str:
 @each_row("size", SIZES)
 def test_the_largest_network_that_sees_enough_tokens_is_chosen(size: str, forecast: Forecast) -> None:
     forecast(lambda recipe: enough(recipe) * (1.1 if size_of(recipe) == size else 0.9))
-    assert choose(asked(quality="classic")).size == size
+    assert choose(request(quality="classic")).size == size
 
 
 @each_row(("speed", "size"), [(2.0, "medium"), (0.5, "mini")])
@@ -58,18 +58,18 @@ def test_only_what_fits_is_chosen_and_without_enough_tokens_the_smallest(
     speed: float, size: str, forecast: Forecast
 ) -> None:
     forecast(lambda recipe: speed * enough(recipe), lambda recipe: size_of(recipe) in ("mini", "small", "medium"))
-    assert choose(asked(quality="classic")).size == size
+    assert choose(request(quality="classic")).size == size
 
 
 def test_a_first_look_is_one_of_the_two_smallest(forecast: Forecast) -> None:
     forecast(lambda recipe: 1e9)
-    assert choose(asked()).size == "mini" and choose(asked(quality="best")).size == "large"
+    assert choose(request()).size == "mini" and choose(request(quality="best")).size == "large"
 
 
 def test_a_machine_that_nothing_fits_on_is_named(forecast: Forecast) -> None:
     forecast(lambda recipe: 1e6, lambda recipe: False)
     with pytest.raises(RecipeError, match="^--machine 2-cores: not even the smallest network fits into the memory"):
-        choose(asked())
+        choose(request())
 
 
 @each_row(("preparing", "possible"), [(8.5, True), (8.51, False), (20.0, False)])
@@ -80,12 +80,12 @@ def test_a_tenth_of_the_hours_is_for_training(
     forecast(lambda recipe: 1e6)
     monkeypatch.setattr("bertwright.init.choose._other_hours", lambda *_: (preparing, 0.5))
     if possible:
-        choice = choose(asked(hours=10))
+        choice = choose(request(hours=10))
         assert (choice.preparing, choice.finishing) == (preparing, 0.5)
         assert choice.training == pytest.approx(1.0)
         return
     with pytest.raises(RecipeError, match=rf"^--hours 10: .* alone take about {preparing + 0.5:.2g} hours on 2-cores"):
-        choose(asked(hours=10))
+        choose(request(hours=10))
 
 
 @each_row(
@@ -102,7 +102,7 @@ def test_a_quality_has_lengths_and_shares_of_the_time(
     quality: Quality, text: int | None, phases: dict[int, float], forecast: Forecast
 ) -> None:
     forecast(lambda recipe: 1e6)
-    found = recipe_of(choose(asked(text, quality=quality)).sections).train.phases
+    found = recipe_of(choose(request(text, quality=quality)).sections).train.phases
     total = sum(phase.hours or 0.0 for phase in found)
     assert {phase.length: (phase.hours or 0.0) / total for phase in found} == pytest.approx(phases, rel=0.01)
 
@@ -119,20 +119,20 @@ def test_a_budget_is_twice_the_tokens_of_the_hours_and_no_more_than_40_passes(
     text: int | None, hours: float, tokens: int, trained: float, forecast: Forecast
 ) -> None:
     forecast(lambda recipe: 1e6)
-    (phase,) = recipe_of(choose(asked(text, hours=hours)).sections).train.phases
+    (phase,) = recipe_of(choose(request(text, hours=hours)).sections).train.phases
     assert phase.tokens == tokens and phase.hours == pytest.approx(trained, rel=0.01)
 
 
 def test_the_budget_follows_the_speed_of_the_batches_that_are_chosen(forecast: Forecast) -> None:
     """Before the tokens are known, all networks have a batch for ten billion of them."""
     forecast(lambda recipe: 1e6 if recipe.train.phases[0].tokens == 10**10 else 5e5)
-    (phase,) = recipe_of(choose(asked(hours=2)).sections).train.phases
+    (phase,) = recipe_of(choose(request(hours=2)).sections).train.phases
     assert phase.tokens == 7_200_000_000
 
 
 def test_only_a_text_of_known_size_takes_time_to_prepare(forecast: Forecast) -> None:
     forecast(lambda recipe: 1e6)
-    known, unknown = choose(asked(10**9)), choose(asked())
+    known, unknown = choose(request(10**9)), choose(request())
     assert unknown.preparing is None and known.preparing and known.preparing > 0.05
     assert known.finishing == pytest.approx(unknown.finishing, rel=0.1) and known.finishing > 0
 
@@ -145,7 +145,7 @@ def test_reasons_are_in_one_column_of_each_section() -> None:
 def test_a_draft_that_contradicts_itself_is_no_recipe(forecast: Forecast) -> None:
     forecast(lambda recipe: 1e6)
     sections = [(header, [line for line in lines if line[0] != "plan"]) for header, lines in choose(
-        asked(quality="best")
+        request(quality="best")
     ).sections]  # fmt: skip
     with pytest.raises(RecipeError, match="model.kind: modern has no segments"):
         recipe_of(sections)

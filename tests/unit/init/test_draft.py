@@ -6,9 +6,8 @@ from typing import Any
 from tests.rows import each_row
 
 from bertwright.init.answers import Answers, Quality, machine_named
-from bertwright.init.asked import Asked
-from bertwright.init.draft import PhaseDraft, draft
-from bertwright.init.dump_sizes import Facts
+from bertwright.init.draft import PhaseDraft, Request, draft
+from bertwright.init.dump_sizes import WikiSize
 
 SHORT, LONG = PhaseDraft(128, 1.0, 10**8, 1.0), PhaseDraft(512, 0.1, 10**7, 2.0)
 
@@ -23,9 +22,13 @@ def keys(
     phases: Any = (SHORT,),
 ) -> dict[str, str]:
     """The values by section and key; of several phases those of the last."""
-    asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), Facts(1, text, 1), machine_named(machine))
+    request = Request(
+        Answers(language, machine, 24, quality, Path("x.toml")), WikiSize(1, text, 1), machine_named(machine)
+    )
     return {
-        f"{header.strip('[]')}.{key}": value for header, lines in draft(asked, size, phases) for key, value, _ in lines
+        f"{header.strip('[]')}.{key}": value
+        for header, lines in draft(request, size, phases)
+        for key, value, _ in lines
     }
 
 
@@ -220,7 +223,7 @@ def test_a_dump_is_called_by_its_database_and_its_language_by_the_code() -> None
 )
 def test_a_number_of_entries_has_its_reason(text: int, size: str, language: str, why: str) -> None:
     answers = Answers(language, "2-cores", 24, "classic", Path("x.toml"))
-    sections = dict(draft(Asked(answers, Facts(1, text, 1), machine_named("2-cores")), size, (SHORT,)))
+    sections = dict(draft(Request(answers, WikiSize(1, text, 1), machine_named("2-cores")), size, (SHORT,)))
     assert [reason for key, _, reason in sections["[vocab]"] if key == "size"] == [why]
 
 
@@ -234,7 +237,7 @@ def test_a_number_of_entries_has_its_reason(text: int, size: str, language: str,
 )
 def test_a_script_without_case_or_accents_has_other_reasons(language: str, case: str, accents: str) -> None:
     answers = Answers(language, "2-cores", 24, "classic", Path("x.toml"))
-    sections = dict(draft(Asked(answers, Facts(), machine_named("2-cores")), "mini", (SHORT,)))
+    sections = dict(draft(Request(answers, WikiSize(), machine_named("2-cores")), "mini", (SHORT,)))
     assert [reason for key, _, reason in sections["[vocab]"] if key != "size"] == [case, accents]
 
 

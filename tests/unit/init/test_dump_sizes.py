@@ -3,37 +3,37 @@
 import pytest
 from tests.rows import each_row
 
-from bertwright.init.dump_sizes import Facts, facts
+from bertwright.init.dump_sizes import WikiSize, wiki_size
 
 
 @each_row(
     ("language", "known"),
     [
-        ("nb", facts("no")),
-        ("be-tarask", Facts(78_392_906, 249_911_330 - 150 * 83_778, 83_778)),  # be_x_old
-        ("nan", facts("zh-min-nan")),
-        ("alt", Facts(None, 6_370_197 - 150 * 1_076, 1_076)),  # younger than the dumps
-        ("mus", Facts(4_515)),  # 922 bytes in two articles: closed
-        ("ak", Facts(376_948)),  # 189 bytes: the count failed
+        ("nb", wiki_size("no")),
+        ("be-tarask", WikiSize(78_392_906, 249_911_330 - 150 * 83_778, 83_778)),  # be_x_old
+        ("nan", wiki_size("zh-min-nan")),
+        ("alt", WikiSize(None, 6_370_197 - 150 * 1_076, 1_076)),  # younger than the dumps
+        ("mus", WikiSize(4_515)),  # 922 bytes in two articles: closed
+        ("ak", WikiSize(376_948)),  # 189 bytes: the count failed
     ],
 )
-def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str, known: Facts) -> None:
-    assert facts(language) == known
+def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str, known: WikiSize) -> None:
+    assert wiki_size(language) == known
 
 
 @each_row(
     ("row", "known"),
     [
-        (("10", "1000", "1"), Facts(10, 850, 1)),
-        (("10", "999", "1"), Facts(10)),
-        (("10", "2000", "20"), Facts(10, 0, 20)),  # titles and addresses longer than they are on average
-        (("10", "", "20"), Facts(10)),
-        (("10", "2000", ""), Facts(10)),
-        (("", "", ""), Facts()),
+        (("10", "1000", "1"), WikiSize(10, 850, 1)),
+        (("10", "999", "1"), WikiSize(10)),
+        (("10", "2000", "20"), WikiSize(10, 0, 20)),  # titles and addresses longer than they are on average
+        (("10", "", "20"), WikiSize(10)),
+        (("10", "2000", ""), WikiSize(10)),
+        (("", "", ""), WikiSize()),
     ],
 )
 def test_a_text_is_never_less_than_nothing_and_unknown_with_its_articles(
-    row: tuple[str, ...], known: Facts, monkeypatch: pytest.MonkeyPatch
+    row: tuple[str, ...], known: WikiSize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bertwright.init.dump_sizes._table", lambda: {"hu": list(row)})
-    assert facts("hu") == known and facts("uk") == Facts()
+    assert wiki_size("hu") == known and wiki_size("uk") == WikiSize()

@@ -6,23 +6,23 @@ from typing import Any
 from tests.rows import each_row
 
 from bertwright.init.answers import Answers, Quality, machine_named
-from bertwright.init.asked import Asked
 from bertwright.init.choose import Choice
-from bertwright.init.dump_sizes import Facts
+from bertwright.init.draft import Request
+from bertwright.init.dump_sizes import WikiSize
 from bertwright.init.head import head
 
-HU = Facts(849_498_794, 1_426_111_209, 529_609)
+HU = WikiSize(849_498_794, 1_426_111_209, 529_609)
 
 
 def comment(
-    facts: Facts = HU, quality: Quality = "classic", machine: str = "2-cores", language: str = "hu", **forecast: Any
+    facts: WikiSize = HU, quality: Quality = "classic", machine: str = "2-cores", language: str = "hu", **forecast: Any
 ) -> str:
     """The comment; `forecast` replaces values of the choice and of its plan."""
     plan: Any = {"machine": {"memory_bytes": 4e9}, "memory_bytes": 1e9}
     plan |= {"parameters": 11_170_560, "tokens_per_second": 25_400.0}
     hours = {"preparing": 0.5, "finishing": 0.01, "training": 20.0} | forecast
     answers = Answers(language, machine, 24.0, quality, Path(f"{language}.toml"))
-    return head(Asked(answers, facts, machine_named(machine)), Choice("mini", [], plan, **hours))
+    return head(Request(answers, facts, machine_named(machine)), Choice("mini", [], plan, **hours))
 
 
 def test_it_says_what_was_asked_what_to_type_and_what_to_expect() -> None:
@@ -68,7 +68,7 @@ def test_times_have_the_unit_of_their_size(hours: float, said: str) -> None:
 
 
 def test_a_text_of_unknown_size_is_not_prepared_in_the_hours() -> None:
-    told = comment(Facts(), preparing=None)
+    told = comment(WikiSize(), preparing=None)
     assert "#   text       its size is unknown, so the hours do not include preparing it\n" in told
     assert "#              dump: of unknown size\n" in told
     assert "#   time       training 20 h 0 min, scores" in told and "corpus, vocabulary and examples" not in told
@@ -85,7 +85,7 @@ def test_a_text_of_unknown_size_is_not_prepared_in_the_hours() -> None:
     ],
 )
 def test_a_little_text_is_hardly_enough(text: int, said: str, little: bool) -> None:
-    told = comment(Facts(1, text, 1))
+    told = comment(WikiSize(1, text, 1))
     assert f"#   text       {said} in 1 articles on" in told
     assert ("hardly enough text to learn a language: add other texts to corpus.source" in told) == little
 

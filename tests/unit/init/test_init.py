@@ -33,10 +33,9 @@ from bertwright.init.answers import (
     out_of,
     quality_of,
 )
-from bertwright.init.asked import SIZES, Asked
 from bertwright.init.choose import ENOUGH, Choice, choose, recipe_of, text_of
-from bertwright.init.draft import PhaseDraft, draft
-from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, Facts, _table, facts
+from bertwright.init.draft import SIZES, PhaseDraft, Request, draft
+from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, WikiSize, _table, wiki_size
 from bertwright.init.head import commands, head
 from bertwright.launch.config import load_place
 from bertwright.pipeline.stage import STAGES
@@ -48,32 +47,34 @@ MACHINES = ("here", "2-cores", "8xh100", "t4", "k80")
 """With a precision of each kind, and with several ranks."""
 
 
-def asked_for(language: str, machine: str, quality: Quality, hours: float = 24.0) -> Asked:
+def asked_for(language: str, machine: str, quality: Quality, hours: float = 24.0) -> Request:
     answers = Answers(language, machine, hours, quality, Path(f"{language}.toml"))
-    return Asked(answers, facts(language), machine_named(machine))
+    return Request(answers, wiki_size(language), machine_named(machine))
 
 
-def chosen(language: str, machine: str, quality: Quality, hours: float = 24.0) -> tuple[Asked, Choice]:
-    asked = asked_for(language, machine, quality, hours)
-    return asked, choose(asked)
+def chosen(language: str, machine: str, quality: Quality, hours: float = 24.0) -> tuple[Request, Choice]:
+    request = asked_for(language, machine, quality, hours)
+    return request, choose(request)
 
 
-def drafts() -> Iterator[tuple[Asked, str]]:
+def drafts() -> Iterator[tuple[Request, str]]:
     """Every language, machine and quality with a network of each end of the sizes; those that differ."""
     machines = {machine: machine_named(machine) for machine in MACHINES}
     known: set[str] = set()
     for language, name in wikis().items():
         for machine, quality in product(MACHINES, QUALITIES):
-            asked = Asked(Answers(language, machine, 24, quality, Path("x.toml")), facts(language), machines[machine])
+            request = Request(
+                Answers(language, machine, 24, quality, Path("x.toml")), wiki_size(language), machines[machine]
+            )
             size = SIZES[len(known) % len(SIZES)]
             phases = [PhaseDraft(128, 0.9, 10**8, 12.0), PhaseDraft(512, 0.1, 10**7, 2.0)]
-            sections = draft(asked, size, phases[: 1 if asked.quick or asked.best else 2])
+            sections = draft(request, size, phases[: 1 if request.quick or request.best else 2])
             corpus, rest = dict(sections)["[corpus]"], text_of(sections[1:])
             validate(CorpusConfig, tomllib.loads(text_of([("[corpus]", corpus)]))["corpus"], language, {})
             assert f'"{language}"' in corpus[1] and name in corpus[1]
             if rest not in known:
                 known.add(rest)
-                yield asked, text_of(sections)
+                yield request, text_of(sections)
 
 
 def test_every_language_machine_and_quality_has_a_recipe_that_loads_and_passes_check(tmp_path: Path) -> None:
@@ -81,32 +82,32 @@ def test_every_language_machine_and_quality_has_a_recipe_that_loads_and_passes_c
     dump would have one of the languages only."""
     (tmp_path / "text.txt").write_text("The old mill is by the river.\n", encoding="utf-8")
     number = 0
-    for asked, text in drafts():
+    for request, text in drafts():
         number += 1
         (tmp_path / "recipe.toml").write_text(text, encoding="utf-8")
         recipe = Recipe.load(tmp_path / "recipe.toml", [f"corpus.source={tmp_path / 'text.txt'}"])
-        machine = asked.machine
+        machine = request.machine
         verdicts = check_recipe(recipe, tmp_path / "run", list(STAGES), machine.ranks, machine.checked)
         errors = [verdict for verdict in verdicts if verdict.level == "error" and verdict.about != "train memory"]
-        assert not errors, (asked.answers, errors)
+        assert not errors, (request.answers, errors)
     assert number > 40
 
 
 @each_row("quality", QUALITIES)
 @each_row(("language", "machine"), [("hu", "2-cores"), ("en", "8xh100"), ("zh", "t4"), ("ltg", "k80")])
 def test_a_choice_keeps_to_the_hours_the_machine_and_the_text(language: str, machine: str, quality: Quality) -> None:
-    asked, choice = chosen(language, machine, quality)
+    request, choice = chosen(language, machine, quality)
     recipe = recipe_of(choice.sections)
     assert (choice.preparing or 0) + choice.training + choice.finishing <= 24 * 1.02
     assert choice.plan["fits"]
     known = choice.plan["phases"]
     for phase, planned in zip(recipe.train.phases, known, strict=True):
-        assert phase.batch % asked.machine.ranks == 0 and phase.hours and phase.tokens
+        assert phase.batch % request.machine.ranks == 0 and phase.hours and phase.tokens
         in_time = planned["tokens_per_second"] * 3600 * phase.hours
         assert planned["tokens"] == pytest.approx(min(phase.tokens, in_time), rel=0.02)
         # The rate follows the hours, so it falls to its end only where the tokens (two digits) last as long.
         assert phase.hours * 3600 * planned["tokens_per_second"] <= 1.1 * phase.tokens
-    text = asked.facts.text_bytes
+    text = request.wiki.text_bytes
     assert text and sum(phase.tokens or 0 for phase in recipe.train.phases) <= 1.1 * READINGS * text / BYTES_A_TOKEN
     seen = sum(p["tokens_per_second"] * 3600 * (p["hours"] or 0) for p in known)
     assert choice.size == SIZES[0] or seen >= 0.9 * ENOUGH * choice.plan["parameters"]
@@ -114,8 +115,8 @@ def test_a_choice_keeps_to_the_hours_the_machine_and_the_text(language: str, mac
 
 
 def test_more_hours_and_faster_machines_get_larger_networks() -> None:
-    asked = (("2-cores", 2), ("2-cores", 72), ("t4", 12), ("h100", 24))
-    sizes = [SIZES.index(chosen("hu", machine, "classic", hours)[1].size) for machine, hours in asked]
+    cases = (("2-cores", 2), ("2-cores", 72), ("t4", 12), ("h100", 24))
+    sizes = [SIZES.index(chosen("hu", machine, "classic", hours)[1].size) for machine, hours in cases]
     assert sizes == sorted(sizes) and len(set(sizes)) >= 3
 
 
@@ -136,15 +137,15 @@ def test_what_follows_from_the_language() -> None:
 
 
 def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
-    assert facts("hu") == Facts(849_498_794, 1_505_652_559 - 150 * 529_609, 529_609)
-    assert facts("zh-yue").dump_bytes == facts("yue").dump_bytes == 54_945_980
-    assert facts("lrc") == Facts(4_933_677, None, None), "144 bytes are no Wikipedia"
-    assert facts("aa") == Facts(35_209, None, None) and facts("xx") == Facts()
+    assert wiki_size("hu") == WikiSize(849_498_794, 1_505_652_559 - 150 * 529_609, 529_609)
+    assert wiki_size("zh-yue").dump_bytes == wiki_size("yue").dump_bytes == 54_945_980
+    assert wiki_size("lrc") == WikiSize(4_933_677, None, None), "144 bytes are no Wikipedia"
+    assert wiki_size("aa") == WikiSize(35_209, None, None) and wiki_size("xx") == WikiSize()
     table = Path(sys.modules["bertwright.init.dump_sizes"].__file__ or "").with_name("dump_sizes.tsv")
     assert DUMP_DATE in (text := table.read_text(encoding="utf-8")) and TEXT_DATE in text
     assert len(_table()) > 300 and all(len(row) == 3 for row in _table().values())
-    asked, choice = chosen("kge", "2-cores", "quick")
-    said = head(asked, choice)
+    request, choice = chosen("kge", "2-cores", "quick")
+    said = head(request, choice)
     assert "its size is unknown" in said and "dump: of unknown size" in said
     known = head(*chosen("hu", "2-cores", "quick"))
     assert f"1.43 GB in 529,609 articles on {TEXT_DATE}" in known and f" on {DUMP_DATE}" in known
@@ -160,8 +161,8 @@ def test_a_gpu_of_unknown_memory_has_no_share_of_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_several_gpus_are_a_rank_each() -> None:
-    asked = asked_for("hu", "8xh100", "best")
-    before, typed = commands(replace(asked.answers, out=Path("recipes/hu.toml")), asked.machine.ranks)
+    request = asked_for("hu", "8xh100", "best")
+    before, typed = commands(replace(request.answers, out=Path("recipes/hu.toml")), request.machine.ranks)
     assert before[1:] == [
         f"bertwright {verb} recipes/hu.toml --place recipes/hu.place.toml" for verb in ("check", "plan")
     ]
@@ -272,8 +273,8 @@ def test_nobody_to_ask_is_an_error_that_names_the_options(
 @pytest.mark.parametrize(("machine", "quality"), list(zip(("64-cores", "8xh100", "t4"), QUALITIES, strict=True)))
 def test_for_each_wikipedia_a_choice_is_made(machine: str, quality: Quality) -> None:
     for language in wikis():
-        asked, choice = chosen(language, machine, quality, 240)
-        assert recipe_of(choice.sections).corpus and head(asked, choice).count("\n") > 10
+        request, choice = chosen(language, machine, quality, 240)
+        assert recipe_of(choice.sections).corpus and head(request, choice).count("\n") > 10
 
 
 @each_row(("machine", "ranks", "target"), [("a100", 1, "local"), ("8xh100", 8, "torchrun"), ("16-cores", 1, "local")])

@@ -12,8 +12,8 @@ import pytest
 from tests.processes import gone
 from tests.rows import each_row
 
+from bertwright.core import __version__
 from bertwright.core.signals import SAME, Stopped, end_on_signals
-from bertwright.core.version import __version__
 from bertwright.launch import foreground
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 

@@ -8,8 +8,7 @@ from tests.rows import each_row
 from bertwright.core.errors import RecipeError
 from bertwright.launch.azureml.assets import Input
 from bertwright.launch.config import load_place
-from bertwright.launch.job import load_job
-from bertwright.launch.secrets import secrets
+from bertwright.launch.job import load_job, secrets
 
 SIGNED = '"https://account.example.org/a?sv=1&sig=planted"'
 TOKEN = "hf_" + "planted1" * 4

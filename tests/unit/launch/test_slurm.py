@@ -9,7 +9,7 @@ from tests.rows import each_row
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
-from bertwright.launch.slurm.alone import seconds_of
+from bertwright.launch.slurm.place import seconds_of
 
 
 def text_of(step: str, *settings: str) -> str:

@@ -8,9 +8,8 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.estimate.hardware import HardwareConfig
 from bertwright.estimate.known_data import read_data
-from bertwright.estimate.machine import machine_of
+from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.estimate.memory import memory_of
 from bertwright.estimate.work import phase_work
 from bertwright.plan.plan import make_plan

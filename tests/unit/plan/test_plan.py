@@ -15,9 +15,8 @@ from bertwright.cli import main
 from bertwright.core.errors import RecipeError
 from bertwright.estimate.devices import gpu_of_driver
 from bertwright.estimate.disk import run_bytes
-from bertwright.estimate.hardware import HardwareConfig
 from bertwright.estimate.known_data import read_data
-from bertwright.estimate.machine import machine_of, read_place, this_machine
+from bertwright.estimate.machine import HardwareConfig, machine_of, read_place, this_machine
 from bertwright.estimate.memory import memory_of, teacher_bytes
 from bertwright.estimate.step_time import all_reduce_seconds, straggling
 from bertwright.estimate.work import phase_work

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from bertwright import Recipe
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import Machine, machine_of
+from bertwright.estimate.machine import HardwareConfig, Machine, machine_of
 from bertwright.plan.remedies import Needs, remedies, with_keys
 
 Load = Callable[..., Recipe]

@@ -9,8 +9,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.estimate import measurement_cache
-from bertwright.estimate.hardware import HardwareConfig
-from bertwright.estimate.machine import Machine, machine_of
+from bertwright.estimate.machine import HardwareConfig, Machine, machine_of
 from bertwright.estimate.measurement_cache import Measured, keep, kept_measurement, key_of
 from bertwright.estimate.work import PhaseWork
 from bertwright.examples.sequences import Sequences

@@ -14,7 +14,7 @@ from tests.unit.train.conftest import MODEL
 from tests.unit.train.test_precision import StopsAt, rows, weights
 
 from bertwright import Recipe
-from bertwright.check.machine.device import precision
+from bertwright.check.machine.computing import precision
 from bertwright.check.recipe import packages as recipe_packages
 from bertwright.check.recipe.packages import packages
 from bertwright.core.artifact import Artifact

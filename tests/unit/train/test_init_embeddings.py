@@ -15,7 +15,7 @@ from tests.rows import each_row
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
-from bertwright.contradictions.classification import of_classification
+from bertwright.contradictions.sections import of_classification
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.log import SILENT

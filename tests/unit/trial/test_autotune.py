@@ -11,7 +11,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.check.machine.computing import computing
-from bertwright.cli.autotune import _write
+from bertwright.cli.bench import _write_fastest
 from bertwright.cli.options import Run
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.trial import candidates
@@ -152,7 +152,7 @@ def test_what_is_written_loads_with_the_preset_and_what_was_found(name: str, pre
     given = [f"preset={preset}"] if preset else []
     tried = Tried(Recipe.load(name, given), phase=0, ranks=1, steps=3, limit=10.0)
     trial = Trial(Candidate("auto", True, 16), "trained", 2, 1.0)
-    _write(tmp_path / "mine.toml", Run(Path(name), given), trial, tried)
+    _write_fastest(tmp_path / "mine.toml", Run(Path(name), given), trial, tried)
     found = Recipe.load(tmp_path / "mine.toml")
     phase = found.train.phases[0]
     assert (phase.micro_batch, found.train.engine.kind, found.train.checkpoint_activations) == (16, "auto", True)

@@ -7,7 +7,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.cli.autotune import _write
+from bertwright.cli.bench import _write_fastest
 from bertwright.cli.options import Run
 from bertwright.core.errors import RecipeError
 from bertwright.trial.attempt import Tried
@@ -34,7 +34,7 @@ def test_an_engine_of_the_recipe_keeps_its_other_settings(engine: str, ranks: in
     assert keys_of(tried, candidate).keys() == {"train.phases.0.micro_batch", "train.checkpoint_activations"}
     file = tmp_path / "mine.toml"
     if own.kind != "deepspeed":
-        _write(file, Run(Path("smoke"), given), Trial(candidate, "trained", 2, 1.0), tried)
+        _write_fastest(file, Run(Path("smoke"), given), Trial(candidate, "trained", 2, 1.0), tried)
         assert Recipe.load(file).train.engine == own
         assert "# changed: train.phases.0.micro_batch from 0 to 16\n" in file.read_text()
 

@@ -1,20 +1,102 @@
-"""Check without torch whether this machine, and the length of training, support how the recipe computes."""
+"""Check without torch whether a machine supports how the recipe computes: device, precision, instructions, graph and
+attention kernel; and whether training is long enough for its average."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from bertwright.check.machine.device import remedy_for
-from bertwright.check.verdict import Verdict, error, warning
+from bertwright.check.verdict import Verdict, error, ok, warning
 from bertwright.core.errors import BertwrightError, MissingExtraError
+from bertwright.core.numbers import size_of
 from bertwright.estimate import machine_facts
 from bertwright.estimate.machine_facts import OtherMachine, trains_on_gpu
 from bertwright.model.config import VARLEN_CAPABILITY
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
+from bertwright.train.machine.cpu_isa import lacking
+from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp32Config
+from bertwright.train.precision.units import Units, refusal
 from bertwright.train.settings.unreachable_settings import known_ends, never_due
+
+
+def remedy_for(recipe: Recipe, change: str, at: OtherMachine | None = None) -> str:
+    """Return what to do about a recipe that the machine cannot run; `change`, such as "set KEY=VALUE.", adapts it.
+
+    A recipe for another machine should not be changed because it was checked on this one.
+    """
+    if at is not None or recipe.train.device == "cpu":
+        return f"{change[0].upper()}{change[1:]}"
+    return f"For another machine, check it with `bertwright check RECIPE --place FILE`; to run it here, {change}"
+
+
+def device(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = None) -> Iterator[Verdict]:
+    """Yield a verdict on the device of each of `stages` that runs the network, here or `at` another machine."""
+    wanted = {"train": recipe.train.device, "evaluate": recipe.evaluate.device}
+    for stage in (stage for stage in wanted if stage in stages):
+        key, build = f"{stage}.device", machine_facts.torch_build()
+        if at is not None:
+            yield _device_there(key, wanted[stage], at)
+            continue
+        gpus = machine_facts.gpu_memory() if build.accelerated else ()
+        if wanted[stage] == "cuda" and not gpus:
+            missing = (
+                "torch finds no GPU here" if build.accelerated else f"torch {build.version} is a build for the CPU"
+            )
+            remedy = f"install a CUDA build of torch on a machine with a GPU, or set {key} to cpu or auto."
+            yield error(key, f"{key} = cuda, but {missing}.", remedy_for(recipe, remedy))
+        elif wanted[stage] == "cpu" or not gpus:
+            yield ok(key, "the CPU")
+        else:
+            yield ok(key, f"a GPU ({size_of(gpus[0])})")
+
+
+def _device_there(key: str, wanted: str, at: OtherMachine) -> Verdict:
+    if wanted == "cuda" and not at.gpu:
+        text = f"{key} = cuda, but the place has no GPUs ({at.title})."
+        return error(key, text, f"Name them in its section [hardware] (gpu), or set {key} to cpu or auto.")
+    if wanted == "cpu" or not at.gpu:
+        return ok(key, f"the CPU, of {at.title}")
+    return ok(key, f"a GPU ({size_of(at.memory)}), of {at.title}")
+
+
+def precision(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = None) -> Iterator[Verdict]:
+    """Yield a verdict on whether the GPU or CPU that will train, here or `at` another machine, supports the
+    precision."""
+    if "train" not in stages:
+        return
+    key, wanted = "train.precision", recipe.train.precision
+    on_gpu = trains_on_gpu(recipe, at)
+    if at is not None and not on_gpu and isinstance(wanted, (Bf16Config, Bf32Config)):
+        yield ok(key, f"{wanted.kind}, if the processors have units for it: a place does not say")
+        return
+    has = None if not on_gpu else machine_facts.gpu_capability() if at is None else at.capability
+    on_processor = () if on_gpu else machine_facts.bf16_units()
+    # For bf32, AVX512-BF16 does not suffice: oneDNN rounds factors of float32 products only with AMX, or on ARM.
+    units = Units(on_gpu, has, bool(on_processor), bool(set(on_processor) - {"avx512_bf16"}))
+    if refused := refusal(wanted, units):
+        yield error(
+            key,
+            f"{key} = {wanted.kind}, but {refused.reason}.",
+            remedy_for(recipe, refused.remedy[0].lower() + refused.remedy[1:], at),
+        )
+    elif has and not isinstance(wanted, Fp32Config):
+        yield ok(key, f"{wanted.kind}, on a GPU of compute capability {has[0]}.{has[1]}")
+    elif not on_gpu and isinstance(wanted, (Bf16Config, Bf32Config)):
+        yield ok(key, f"{wanted.kind}, by {', '.join(on_processor) or 'software'}")
+
+
+def instructions(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
+    """Yield a verdict on whether the CPU has the instructions up to which the recipe allows."""
+    key, wanted = "train.cpu_isa", recipe.train.cpu_isa
+    if "train" not in stages or wanted == "auto":
+        return
+    if reason := lacking(wanted):
+        yield error(key, f"{key} = {wanted}, but {reason}.", "Leave it out, or set a lower bound.")
+    else:
+        yield ok(key, f"instructions up to {wanted}")
+
 
 _WINDOWS = (2, 12)
 """First version of torch whose FlashAttention over sequences of any length has windows."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, sha256, sha256_of, write_json
-from bertwright.core.libraries import libraries
 from bertwright.core.stage_context import StageContext
+from bertwright.core.task_records import libraries
 from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.information import FEW_TEXTS, TELLING, absent_classes, unknown_words

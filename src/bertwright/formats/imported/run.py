@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_json, write_atomic, write_json
-from bertwright.core.libraries import libraries
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
+from bertwright.core.task_records import libraries
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.examples.config import ExamplesConfig, PlanSet, distinct

@@ -1,9 +1,10 @@
-"""Submit jobs through Azure's package azure-ai-ml. Only this module and `jobs`, which monitors them, use it."""
+"""Submit jobs through Azure's package azure-ai-ml, query their state, read their logs, and stop them. Nothing else uses
+that package."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,130 @@ def _check_cluster(client: Client, workspace: Workspace, cluster: str) -> None:
                 "create it, name an existing cluster (az ml compute list), or remove compute to use serverless "
                 "machines."
             ) from None
+
+
+_GONE = "gone"
+_DELETED = "it was deleted, or its workspace was"
+_ENDED = ("Completed", "Failed", "Canceled", _GONE)
+"""States of jobs that have ended."""
+_ORDER = ("data", "train", "evaluate")
+_LINES = 20
+"""Number of lines shown from the end of each log."""
+_BYTES = 65536
+"""Number of bytes read from the end of each log to find these lines."""
+_SECONDS = 30.0
+"""Maximum wait for a job to be cancelled; the service continues to cancel it afterwards."""
+
+
+def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what the service knows of each job; for a pipeline, also of each step that has started."""
+    return [row for name, text in jobs.items() for row in _status(name, JobId.of(text))]
+
+
+def alive(jobs: Mapping[str, str]) -> list[str]:
+    """Return the jobs that have not ended."""
+    return [name for name, text in jobs.items() if _state(JobId.of(text)) not in _ENDED]
+
+
+def logs(jobs: Mapping[str, str]) -> dict[str, str]:
+    """Return the last lines that each process of each job printed, by job and file."""
+    return dict(line for name, text in jobs.items() for line in _logs(name, JobId.of(text)))
+
+
+def stop(jobs: Mapping[str, str]) -> None:
+    """Cancel the jobs that have not ended; a pipeline together with its steps."""
+    for job in map(JobId.of, jobs.values()):
+        if _state(job) not in _ENDED:
+            with asking(f"stopping {job.name}", job.workspace):
+                connect_to(job).jobs.begin_cancel(job.name).wait(_SECONDS)
+
+
+def _state(job: JobId) -> str:
+    """Return the state of a job according to the service."""
+    found = _found(connect_to(job), job)
+    return _word(found.status) if found else _GONE
+
+
+def _found(client: Client, job: JobId) -> Any:
+    """Return the job, or None if no job of this name exists any more."""
+    from azure.core.exceptions import ResourceNotFoundError
+
+    with asking(f"the job {job.name}", job.workspace):
+        try:
+            return client.jobs.get(job.name)
+        except ResourceNotFoundError:
+            return None
+
+
+def _word(state: Any) -> str:
+    """Return a state as the service writes it; the package returns it as an enumeration member or as text."""
+    return str(getattr(state, "value", state))
+
+
+def _status(name: str, job: JobId) -> Iterator[dict[str, str]]:
+    client = connect_to(job)
+    found = _found(client, job)
+    if found is None:
+        yield {"job": name, "id": job.name, "state": _GONE, "why": _DELETED}
+        return
+    yield {"job": name, "id": job.name, "state": _word(found.status), "why": str(found.studio_url)}
+    for step, run in _steps(client, job, found):
+        with asking(f"the job {run.name}", job.workspace):
+            why = _reason(client, run)
+        yield {"job": step, "id": run.name, "state": _word(run.status), "why": why}
+
+
+def _steps(client: Client, job: JobId, found: Any) -> list[tuple[str, Any]]:
+    """Return the started runs of a pipeline with the names of their steps, in order; an empty list for other jobs."""
+    if found.type != "pipeline":
+        return []
+    with asking(f"the steps of {job.name}", job.workspace):
+        runs = {str(run.display_name): run for run in client.jobs.list(parent_job_name=job.name) if run}
+    return sorted(runs.items(), key=lambda step: _ORDER.index(step[0]) if step[0] in _ORDER else len(_ORDER))
+
+
+def _details(client: Client, name: str) -> Any:
+    # The package's public method for logs waits for the job to end.
+    return client.jobs._runs_operations.get_run_details(name)
+
+
+def _reason(client: Client, run: Any) -> str:
+    """Return why a run failed, in one line."""
+    if _word(run.status) != "Failed":
+        return ""
+    error = _details(client, run.name).error
+    return " ".join(str(error.error.message).split()) if error and error.error else "no reason is given; see its log"
+
+
+def _logs(name: str, job: JobId) -> Iterator[tuple[str, str]]:
+    client = connect_to(job)
+    found = _found(client, job)
+    if found is None:
+        raise RecipeError(f"the job {job.name} and its logs no longer exist: {_DELETED}. Submit it again.")
+    for step, run in _steps(client, job, found) or [(name, found)]:
+        with asking(f"the logs of {run.name}", job.workspace):
+            files = _details(client, run.name).log_files or {}
+            printed = {f"{step}/{file}": files[file] for file in sorted(files) if file.startswith("user_logs/")}
+        for file, address in printed.items():
+            try:
+                with asking(file, job.workspace):
+                    tail = _tail(address)
+            except RecipeError as error:  # an unreadable log must not hide the others
+                tail = str(error)
+            yield file, tail
+
+
+def _tail(address: str) -> str:
+    """Return the last lines of a file in the storage, given its signed URL."""
+    from azure.core.exceptions import ResourceNotFoundError
+    from azure.storage.blob import BlobClient
+
+    with BlobClient.from_blob_url(address) as blob:
+        try:
+            size = blob.get_blob_properties().size
+        except ResourceNotFoundError:
+            return "(this file is no longer in the storage)"
+        start = max(0, size - _BYTES)
+        # An empty file has no range to download.
+        data = blob.download_blob(offset=start).readall() if size else b""
+    return "\n".join(data.decode("utf-8", "replace").splitlines()[-_LINES:])

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
-from bertwright.launch.azureml import client, jobs
+from bertwright.launch.azureml import client
 from bertwright.launch.azureml.assets import (
     DOCKERFILE,
     IMAGE,
@@ -24,15 +24,25 @@ from bertwright.launch.azureml.assets import (
     JobEnvironment,
     Name,
 )
-from bertwright.launch.azureml.recipe_checks import events_folder, unseen, unseen_files, with_inputs
 from bertwright.launch.azureml.sizes import between_machines, checked_size, has_infiniband, ranks_of
-from bertwright.launch.azureml.steps import IGNORE, RUN, Service, Shared, Step, job, pipeline, services
+from bertwright.launch.azureml.steps import (
+    IGNORE,
+    RUN,
+    Service,
+    Shared,
+    Step,
+    events_folder,
+    job,
+    pipeline,
+    services,
+    unseen,
+    unseen_files,
+    with_inputs,
+)
 from bertwright.launch.azureml.workspace import Workspace
-from bertwright.launch.environment import Environment
-from bertwright.launch.job import RECIPE, Job, of_this_machine
-from bertwright.launch.options import SharedMemory
+from bertwright.launch.job import RECIPE, Job, of_this_machine, unpersisted_outputs
+from bertwright.launch.options import Environment, SharedMemory
 from bertwright.launch.target import Description, Submitted
-from bertwright.launch.unpersisted_outputs import unpersisted_outputs
 from bertwright.launch.wheel import WHEEL
 from bertwright.launch.yaml_text import yaml_text
 
@@ -121,19 +131,19 @@ class AzuremlPlace(Section):
 
     def status(self, submitted: Submitted) -> list[dict[str, str]]:
         """As `Scheduler.status`."""
-        return jobs.status(submitted.jobs)
+        return client.status(submitted.jobs)
 
     def alive(self, submitted: Submitted) -> list[str]:
         """As `Scheduler.alive`."""
-        return jobs.alive(submitted.jobs)
+        return client.alive(submitted.jobs)
 
     def logs(self, submitted: Submitted) -> dict[str, str]:
         """As `Scheduler.logs`."""
-        return jobs.logs(submitted.jobs)
+        return client.logs(submitted.jobs)
 
     def stop(self, submitted: Submitted) -> None:
         """As `Scheduler.stop`."""
-        jobs.stop(submitted.jobs)
+        client.stop(submitted.jobs)
 
     def _check(self, job: Job) -> None:
         job.require_relative_out("run folders are stored below `output`")

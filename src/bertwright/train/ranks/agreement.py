@@ -19,12 +19,11 @@ import torch
 from pydantic import BaseModel
 from torch import nn
 
-from bertwright.core import rng
+from bertwright.core import __version__, rng
 from bertwright.core.config import role
 from bertwright.core.dotted import leaves
 from bertwright.core.errors import ArtifactError, RankError
 from bertwright.core.files import sha256, sha256_of
-from bertwright.core.version import __version__
 from bertwright.model.device import resolve_device
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.job import TrainJob

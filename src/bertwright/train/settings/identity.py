@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.changes import changes, remedy_of
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256_of
+from bertwright.core.manifest import changes, remedy_of
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import VERSION, TrainConfig
@@ -116,7 +116,7 @@ def other_settings(
 ) -> ArtifactError:
     """Return the error for weights in `out` (`trained` says which) that training must not continue or replace.
 
-    `changed` are the phrases of `core.changes` about the training, `earlier` those about the stages before it.
+    `changed` are the phrases of `core.manifest.changes` about the training, `earlier` those about the stages before it.
     """
     before = earlier or {}
     named = ", ".join(f"{stage} ({'; '.join(phrases)})" for stage, phrases in before.items())

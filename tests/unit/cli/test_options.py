@@ -7,7 +7,7 @@ import typer
 from tests.rows import each_row
 from typer.testing import CliRunner
 
-from bertwright.cli.option_groups import grouped
+from bertwright.cli.options import option_groups
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ def program() -> typer.Typer:
     app = typer.Typer()
 
     @app.command()
-    @grouped
+    @option_groups
     def go(name: str, trip: Trip, loud: Annotated[bool, typer.Option("--loud")] = False) -> None:
         """Go somewhere."""
         print(name, trip, loud)
