@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.reference.intel_data import CONFIG, write_data_of_intel
 from tests.rows import each_row
+from tests.warm import warm_program
 
 ROOT = Path(__file__).parents[2]
 ENTRY = ROOT / "container" / "entry.sh"
@@ -23,6 +24,15 @@ PROGRAMS = Path(sys.prefix) / "bin"
 FEW = ["train.phases.0.steps=2", "train.phases.0.batch=4", "train.phases.0.micro_batch=4", "train.evaluate_every=1"]
 FEW += ["examples.heldout=0.3"]
 """Overrides that make a training of Intel's as short as can be."""
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of programs with a bertwright that does not begin by importing torch."""
+    folder = tmp_path_factory.mktemp("warm")
+    (folder / "torchrun").symlink_to(PROGRAMS / "torchrun")
+    with warm_program(folder):
+        yield folder
 
 
 def ended(
@@ -57,17 +67,17 @@ def test_overrides_without_a_verb_or_variables_are_refused(tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Path:
     """A folder with Intel's data in `dataset` and both phases, in `out1` and `out2`, as Intel's README describes them:
     phase 2 starts from the model_save of phase 1."""
     folder = tmp_path_factory.mktemp("intel")
     write_data_of_intel(folder)
     data, first, second = folder / "dataset", folder / "out1", folder / "out2"
     variables = {"PRECISION": "fp32", "DATASET_DIR": str(data), "OUTPUT_DIR": str(first)}
-    done = ended(folder, *FEW, variables={**variables, "CONFIG_FILE": str(folder / "bert_config.json")})
+    done = ended(folder, *FEW, variables={**variables, "CONFIG_FILE": str(folder / "bert_config.json")}, programs=warm)
     assert done.returncode == 0, done.stderr
     variables |= {"OUTPUT_DIR": str(second), "SCRIPT": "run_bert_pretrain_phase2.sh"}
-    done = ended(folder, *FEW, variables={**variables, "CHECKPOINT_DIR": str(first / "model_save")})
+    done = ended(folder, *FEW, variables={**variables, "CHECKPOINT_DIR": str(first / "model_save")}, programs=warm)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -88,14 +98,14 @@ def test_intels_two_phases_run_to_their_ends(trained: Path) -> None:
     assert manifest["counts"]["heldout"]["phases"]["train.phases.0"]["files"] == ["part_eval_10k.hdf5"]
 
 
-def test_a_container_that_is_started_again_goes_on_and_names_a_recipe_that_differs(trained: Path) -> None:
+def test_a_container_that_is_started_again_goes_on_and_names_a_recipe_that_differs(trained: Path, warm: Path) -> None:
     variables = {"PRECISION": "fp32", "DATASET_DIR": str(trained / "dataset"), "OUTPUT_DIR": str(trained / "out1")}
     variables["CONFIG_FILE"] = str(trained / "bert_config.json")
     recipe = trained / "out1" / "run_bert_pretrain_phase1.toml"
     before = recipe.read_bytes()
-    again = ended(trained, *FEW, variables=variables)
+    again = ended(trained, *FEW, variables=variables, programs=warm)
     assert again.returncode == 0 and "is used as it is" not in again.stderr, again.stderr
-    other = ended(trained, *FEW, variables=variables | {"PRECISION": "avx-fp32"})
+    other = ended(trained, *FEW, variables=variables | {"PRECISION": "avx-fp32"}, programs=warm)
     assert f"{recipe} is used as it is, although the variables say something else now." in other.stderr
     assert recipe.read_bytes() == before and other.returncode == 0
 
@@ -168,10 +178,10 @@ def test_a_signal_while_the_variables_are_translated_ends_it_before_the_run(
     assert not (out / "model_save").exists()
 
 
-def test_kubeflows_pods_run_to_their_ends(tmp_path: Path) -> None:
+def test_kubeflows_pods_run_to_their_ends(tmp_path: Path, warm: Path) -> None:
     """The arguments of each container, given to the image's entry; /launch and /work are folders here."""
     steps = ("train.phases.0.steps=2", "train.phases.1.steps=2")
-    given = (str(PROGRAMS / "bertwright"), "launch", "kubeflow", "smoke", *steps, "--set", "image=x", "--json")
+    given = (str(warm / "bertwright"), "launch", "kubeflow", "smoke", *steps, "--set", "image=x", "--json")
     done = subprocess.run(given, capture_output=True, text=True, check=True, cwd=tmp_path)
     files = json.loads(done.stdout)["files"]
     (tmp_path / "launch").mkdir()
@@ -181,7 +191,7 @@ def test_kubeflows_pods_run_to_their_ends(tmp_path: Path) -> None:
         spec = pod["spec"].get("pytorchReplicaSpecs", {}).get("Worker", pod["spec"])
         (container,) = spec["template"]["spec"]["containers"]
         words = [word.replace("/launch/", f"{tmp_path}/launch/") for word in container["args"]]
-        done = ended(tmp_path, *words, variables={"OMP_NUM_THREADS": "1"})
+        done = ended(tmp_path, *words, variables={"OMP_NUM_THREADS": "1"}, programs=warm)
         assert done.returncode == 0, (words, done.stderr)
     summary = json.loads((tmp_path / "runs" / "smoke" / "summary.json").read_text())
     assert summary["steps"] == 4 and (tmp_path / "runs" / "smoke" / "report.html").is_file()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
+from tests.disk import fsync
 from tests.pipeline.command import context
 
 from bertwright.core.artifact import Artifact, open_artifact
@@ -114,6 +115,7 @@ def _train(
     import torch
 
     os.environ.update(environment)
+    os.fsync = fsync
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

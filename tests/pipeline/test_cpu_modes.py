@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file
-from tests.pipeline.command import bertwright
+from tests.pipeline.command import fresh
 
 from bertwright.train.machine.cpu_isa import lacking
 
@@ -36,7 +36,7 @@ def mode(small_recipe: Path, small_examples: Callable[[Path], Path], tmp_path_fa
     def train(precision: str, isa: str, number: int = 1) -> Trained:
         folder = small_examples(tmp_path_factory.mktemp("mode") / f"{precision}-{isa}-{number}")
         keys = (f"train.precision={precision}", f"train.cpu_isa={isa}")
-        done = bertwright("train", small_recipe, *STEPS, *keys, "--out", folder)
+        done = fresh("train", small_recipe, *STEPS, *keys, "--out", folder)
         assert done.code == 0, done.err
         (facts,) = json.loads((folder / "train" / "manifest.json").read_text())["counts"]["sessions"]
         return Trained(folder, facts, done.err)

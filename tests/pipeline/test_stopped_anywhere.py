@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from tests.pipeline.command import ENVIRONMENT, PROGRAM, bertwright
+from tests.pipeline.command import ENVIRONMENT, PROGRAM, bertwright, fresh
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 75, signal.SIGHUP: 75, signal.SIGUSR1: 75, signal.SIGUSR2: 75}
 MOMENTS = int(os.environ.get("BERTWRIGHT_MOMENTS", "500"))
@@ -106,7 +106,7 @@ class Tried:
         if name not in self.seconds:
             words, _ = self.command(name)
             began = time.monotonic()
-            done = bertwright(*words, folder=self.scratch)
+            done = fresh(*words, folder=self.scratch)
             assert done.code == 0, (name, done.err)
             self.seconds[name] = time.monotonic() - began
             if not done.out:

@@ -21,6 +21,7 @@ from bertwright.report.page import page
 
 _UNREADABLE = "backslashreplace"
 """How bytes of a file name that are not UTF-8 are written: `\\udce9` for 0xe9."""
+_TIME = re.compile(rb'<time datetime="[^"]*">[^<]*</time>')
 
 
 def run(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artifact], log: Log = SILENT) -> Path:
@@ -48,11 +49,12 @@ def write_page(config: ReportConfig, folder: Path, artifacts: Mapping[str, Artif
 
 
 def _write_page(path: Path, facts: Facts, numbers: Mapping[str, Any]) -> bool:
+    data = page(facts, numbers, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")).encode(errors=_UNREADABLE)
     # A new time alone does not rewrite the file: running the report twice must change nothing.
-    before = re.search(rb'<time datetime="([^"]*)"', path.read_bytes()) if path.is_file() else None
-    if before and path.read_bytes() == page(facts, numbers, before[1].decode()).encode(errors=_UNREADABLE):
+    if path.is_file() and _TIME.sub(b"", path.read_bytes(), count=1) == _TIME.sub(b"", data, count=1):
         return False
-    return _write(path, page(facts, numbers, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")))
+    write_atomic(path, data)
+    return True
 
 
 def _write(path: Path, text: str) -> bool:
