@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 
 from bertwright.core.config import Section
 from bertwright.core.files import write_atomic
-from bertwright.core.section_fields import described, members
+from bertwright.core.section_fields import described_fields, members
 from bertwright.estimate.machine import HardwareConfig
 from bertwright.launch.config import TARGETS
 from bertwright.recipe import Recipe
@@ -141,7 +141,7 @@ def _kinds(value: Any) -> Iterator[str]:
 
 def _describe(section: type[BaseModel], schema: dict[str, Any]) -> None:
     """Set each key's description to the docstring of its field."""
-    for name, field in described(section).items():
+    for name, field in described_fields(section).items():
         if field.description:
             schema["properties"][name]["description"] = " ".join(field.description.split())
 

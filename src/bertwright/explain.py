@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
-from bertwright.core.section_fields import described, members
+from bertwright.core.section_fields import described_fields, members
 
 
 class Original(NamedTuple):
@@ -67,7 +67,7 @@ def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
         raise RecipeError(f"--explain {asked}: {_unknown(model, name)}")
     facts = _facts(model, keys[0]) if len(keys) == 1 else {key: _facts(model, key)["meaning"] for key in keys}
     if elsewhere:
-        facts["elsewhere"] = {original.program: _said(original, keys) for original in elsewhere}
+        facts["elsewhere"] = {original.program: _difference(original, keys) for original in elsewhere}
     return facts
 
 
@@ -114,7 +114,7 @@ def _plain(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _said(original: Original, keys: list[str]) -> str:
+def _difference(original: Original, keys: list[str]) -> str:
     """How another program's parameter differs; with several keys, also which of them hold it."""
     which = ", ".join(original.keys) if len(keys) > 1 else ""
     if not original.keys:
@@ -232,7 +232,7 @@ def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[ty
         known = dict.fromkeys(name for m in models for name in m.model_fields)
         if part not in known:
             raise KeyError(part, list(known))
-        fields = [described(m)[part] for m in models if part in m.model_fields]
+        fields = [described_fields(m)[part] for m in models if part in m.model_fields]
         classes = (c for field in fields for c in members(field.annotation))
         # Without duplicates: a class that every kind of the parent section holds is not a choice.
         models = list(dict.fromkeys(c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)))

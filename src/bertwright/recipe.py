@@ -13,12 +13,12 @@ from bertwright.contradictions.sections import (
     clipped_before_judged,
     idle_corpus,
     missing_without_corpus,
-    of_classification,
     one_segment,
     pairs_unseen,
     too_many_ranks,
     unsupported_by_graph,
     unsupported_by_sharding,
+    unused_by_classification,
     without_kernel,
     wrong_groups,
     wrong_lengths,
@@ -26,7 +26,7 @@ from bertwright.contradictions.sections import (
 from bertwright.core.addresses import redact_credentials
 from bertwright.core.config import Section, runtime_only
 from bertwright.core.errors import DataError, RecipeError
-from bertwright.core.secrets import hidden_values
+from bertwright.core.secrets import hide_in_values
 from bertwright.core.toml import validate
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
@@ -159,9 +159,9 @@ class Recipe(Section):
 
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
         if mistakes:
-            from bertwright.core.validation_messages import place  # not needed at every start
+            from bertwright.core.validation_messages import locate  # not needed at every start
 
-            sentences = (f"{place(key, file, lines or {})}: {key}: {message}" for key, message in mistakes)
+            sentences = (f"{locate(key, file, lines or {})}: {key}: {message}" for key, message in mistakes)
             raise RecipeError("\n".join(sentences))
 
     def _corpus_mistakes(self) -> Iterator[Mistake]:
@@ -191,7 +191,7 @@ class Recipe(Section):
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
         if self.task.texts:
-            mistakes += of_classification(self.train, self.evaluate, self.examples)
+            mistakes += unused_by_classification(self.train, self.evaluate, self.examples)
         else:
             mistakes += one_segment(self.model, network, self.train, self.examples)
         if given and (self.train.init_from is not None or self.task.taught_by is not None):
@@ -226,7 +226,7 @@ class Recipe(Section):
 
     def write(self, path: Path | str) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already has exactly these values."""
-        write_values(Path(path), hidden_values(self.shown(exclude_none=True)))
+        write_values(Path(path), hide_in_values(self.shown(exclude_none=True)))
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:

@@ -53,7 +53,7 @@ def printed(target: str, *settings: str, overrides: tuple[str, ...] = ()) -> lis
     """All commands that the target prints, those that look after jobs among them."""
     place, job = load_place(target, "", settings), load_job(Path("smoke"), overrides, None)
     assert isinstance(place, DescribedOnly)
-    return [*place.describe(job).commands, *place.looked_after(job).values()]
+    return [*place.describe(job).commands, *place.monitoring_commands(job).values()]
 
 
 def helped(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -14,11 +14,10 @@ import pytest
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
-from bertwright.core.section_fields import described as fields_of
+from bertwright.core.section_fields import described_fields as fields_of
 from bertwright.launch.config import TARGETS, load_place
 from bertwright.launch.job import FOLDER, RECIPE, load_job
-from bertwright.launch.submission import describe
-from bertwright.launch.target import DescribedOnly, Scheduler, Submitter, Target
+from bertwright.launch.target import DescribedOnly, Scheduler, Submitter, Target, describe
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "local": (),
@@ -173,7 +172,7 @@ def test_it_submits_or_says_how_its_jobs_are_looked_after(name: str) -> None:
     place = example(name)
     assert isinstance(place, Submitter) != isinstance(place, DescribedOnly)
     if isinstance(place, DescribedOnly):
-        commands = place.looked_after(load_job(Path("smoke"), [], None))
+        commands = place.monitoring_commands(load_job(Path("smoke"), [], None))
         assert set(commands) == {"status", "logs", "stop"} and all(map(shlex.split, commands.values()))
 
 

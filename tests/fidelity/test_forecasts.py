@@ -87,4 +87,6 @@ def test_pairs_of_a_wikipedia_fill_less_of_longer_rows(length: int, share: float
     """MLPerf's pairs of 512 tokens have 254, so that packing them gains a factor of 2.012."""
     recipe = Recipe.load("nvidia-large", [f"train.phases.1.length={length}"], given=False)
     plan = recipe.plan_sets()[-1]
-    assert known_data.estimated(plan, recipe.examples, None).mean_length / length == pytest.approx(share, abs=0.01)
+    assert known_data.estimate_examples(plan, recipe.examples, None).mean_length / length == pytest.approx(
+        share, abs=0.01
+    )

@@ -1,9 +1,9 @@
 """The defaults that decide results, beside the versions of the stages: `defaults.json`.
 
-A fingerprint knows only what differs from its default (`core.config.fingerprinted`). So where a default changes, or the
-key that had it goes, the stage's VERSION must be raised: else finished artifacts would be taken for what they are not.
-New keys that are off need no new version. `BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden/test_defaults.py` writes the
-table, and refuses the same.
+A fingerprint knows only what differs from its default (`core.config.result_settings`). So where a default changes, or
+the key that had it goes, the stage's VERSION must be raised: else finished artifacts would be taken for what they are
+not. New keys that are off need no new version. `BERTWRIGHT_WRITE_GOLDEN=1 pytest tests/golden/test_defaults.py` writes
+the table, and refuses the same.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bertwright.core.config import Section, fingerprinted, role
+from bertwright.core.config import Section, result_settings, role
 from bertwright.core.section_fields import members
 from bertwright.examples.config import PlanSet
 from bertwright.recipe import Recipe
@@ -39,7 +39,7 @@ def defaults(section: type[Section], prefix: str) -> Iterator[tuple[str, Any]]:
         if role(field) not in ("fingerprinted", "extendable"):
             continue
         if not field.is_required():
-            yield f"{prefix}.{name}", fingerprinted(field.get_default(call_default_factory=True), defaults=False)
+            yield f"{prefix}.{name}", result_settings(field.get_default(call_default_factory=True), defaults=False)
         yield from inner(field.annotation, f"{prefix}.{name}")
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT, RECIPES, ROOT
 
 from bertwright import __version__
-from bertwright.launch.wheel import WHEEL, wheel
+from bertwright.launch.wheel import WHEEL, build_wheel
 
 
 def built(kind: str, source: Path, folder: Path) -> Path:
@@ -27,13 +27,13 @@ def built(kind: str, source: Path, folder: Path) -> Path:
     return made
 
 
-def members(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as archive:
+def members(build_wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(build_wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def addresses(wheel: Path) -> list[str]:
-    metadata = members(wheel)[f"bertwright-{__version__}.dist-info/METADATA"].decode()
+def addresses(build_wheel: Path) -> list[str]:
+    metadata = members(build_wheel)[f"bertwright-{__version__}.dist-info/METADATA"].decode()
     return Parser().parsestr(metadata).get_all("Project-URL") or []
 
 
@@ -49,7 +49,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dependencies from this one."""
     folder = tmp_path_factory.mktemp("installed")
     packed = folder / WHEEL
-    packed.write_bytes(wheel())
+    packed.write_bytes(build_wheel())
     venv.create(folder / "env", with_pip=False, symlinks=True)
     python = folder / "env" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
@@ -99,14 +99,14 @@ def test_the_wheel_works_without_the_repository(installed: Path, tmp_path: Path)
 
 
 def test_the_wheel_of_an_installation_is_that_of_the_backend(made: Path, tmp_path: Path) -> None:
-    (tmp_path / WHEEL).write_bytes(wheel())
+    (tmp_path / WHEEL).write_bytes(build_wheel())
     ours, theirs = members(tmp_path / WHEEL), members(made)
     assert ours.keys() == theirs.keys()
     # Those that describe the wheel itself, and the metadata, which are from when this environment was set up.
     info = f"bertwright-{__version__}.dist-info"
     own = {f"{info}/{name}" for name in ("RECORD", "WHEEL", "METADATA")}
     assert [name for name in theirs.keys() - own if ours[name] != theirs[name]] == []
-    assert wheel() == (tmp_path / WHEEL).read_bytes(), "the same bytes each time"
+    assert build_wheel() == (tmp_path / WHEEL).read_bytes(), "the same bytes each time"
 
 
 @pytest.mark.parametrize(

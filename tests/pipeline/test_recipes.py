@@ -11,7 +11,7 @@ from tests.pipeline.conftest import Call
 from tests.pipeline.heads import entries, head, overrides, presets_of
 
 from bertwright import Recipe
-from bertwright.core.config import fingerprinted
+from bertwright.core.config import result_settings
 from bertwright.scale.tiny import load_tiny
 from bertwright.train.settings.phase_config import PhaseConfig
 
@@ -57,8 +57,8 @@ def test_its_head_names_a_command_that_parses(path: Path, call: Call) -> None:
 @each_recipe
 def test_it_runs_end_to_end_at_a_tiny_scale(path: Path, tmp_path: Path, call: Call, made: dict[str, Path]) -> None:
     recipe, replaced = load_tiny(path)
-    settings = json.dumps(fingerprinted([recipe.corpus]))
-    known = {"corpus": settings, "vocab": settings + json.dumps(fingerprinted([recipe.vocab]))}
+    settings = json.dumps(result_settings([recipe.corpus]))
+    known = {"corpus": settings, "vocab": settings + json.dumps(result_settings([recipe.vocab]))}
     run = tmp_path / "run"
     for stage in known.keys() & {stage for stage, key in known.items() if key in made}:
         shutil.copytree(made[known[stage]], run / stage)

@@ -14,8 +14,8 @@ from bertwright import Recipe, RunFolder, run
 from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import read_json, sha256
-from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
+from bertwright.core.work_split import FolderLock
 from bertwright.train import run as loop
 
 Load = Callable[..., Recipe]

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.core.config import fingerprinted
+from bertwright.core.config import result_settings
 from bertwright.core.errors import RecipeError
-from bertwright.core.section_fields import described, members
+from bertwright.core.section_fields import described_fields, members
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.modern.network import ModernConfig
@@ -262,7 +262,7 @@ SECTIONS = sections(Recipe) | {network.__name__: network for network in NETWORKS
 
 @each_row("name", SECTIONS)
 def test_every_field_has_a_description_of_its_own(name: str) -> None:
-    told = [field.description or "" for field in described(SECTIONS[name]).values()]
+    told = [field.description or "" for field in described_fields(SECTIONS[name]).values()]
     assert all(text.strip() for text in told)
     assert len(set(told)) == len(told), "two fields are described in the same words"
     assert (SECTIONS[name].__doc__ or "").strip()
@@ -293,9 +293,9 @@ def test_a_family_without_segments_takes_no_pairs(load: Load, kind: str) -> None
 def test_a_model_without_a_kind_is_a_bert_with_the_fingerprint_of_before(load: Load) -> None:
     unsaid, said = load(*FLAT, "model.size=tiny"), load(*FLAT, "model.size=tiny", "model.kind=bert")
     assert unsaid.model == said.model and unsaid.model.kind == "bert"
-    assert fingerprinted(unsaid.model, defaults=False) == {"size": "tiny"}
+    assert result_settings(unsaid.model, defaults=False) == {"size": "tiny"}
     modern = load(*FLAT, "model.size=tiny", "model.kind=modern")
-    assert fingerprinted(modern.model, defaults=False) == {"kind": "modern", "size": "tiny"}
+    assert result_settings(modern.model, defaults=False) == {"kind": "modern", "size": "tiny"}
 
 
 @each_row(

@@ -15,9 +15,8 @@ from bertwright.core.artifact import open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
 from bertwright.core.files import sha256
-from bertwright.core.lock import FolderLock
 from bertwright.core.tasks import Pool
-from bertwright.core.work_split import WorkSplit
+from bertwright.core.work_split import FolderLock, WorkSplit
 from bertwright.corpus.sources.source import open_source
 from bertwright.pipeline.lineage import lineage
 from bertwright.pipeline.run import run_stage

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertwright.core.errors import BertwrightError, RecipeError
-from bertwright.core.secrets import hidden_text
+from bertwright.core.secrets import hide_secrets
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class Verdict:
 
 def ok(about: str, text: str) -> Verdict:
     """Return a verdict that the check passed."""
-    return Verdict("ok", about, hidden_text(text))
+    return Verdict("ok", about, hide_secrets(text))
 
 
 def warning(about: str, text: str, remedy: str) -> Verdict:
     """Return a verdict that something may fail, or work badly."""
-    return Verdict("warning", about, hidden_text(text), hidden_text(remedy))
+    return Verdict("warning", about, hide_secrets(text), hide_secrets(remedy))
 
 
 def error(about: str, text: str, remedy: str, kind: type[BertwrightError] = RecipeError) -> Verdict:
     """Return a verdict that the run would fail."""
-    return Verdict("error", about, hidden_text(text), hidden_text(remedy), kind)
+    return Verdict("error", about, hide_secrets(text), hide_secrets(remedy), kind)
 
 
-def raised(about: str, cause: BertwrightError) -> Verdict:
+def from_exception(about: str, cause: BertwrightError) -> Verdict:
     """Return the verdict for an exception: its first sentence is the text, the others are the remedy."""
     # Messages of our errors state first what is wrong, then what to do.
     text, point, remedy = str(cause).partition(". ")

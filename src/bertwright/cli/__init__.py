@@ -44,9 +44,9 @@ def main() -> None:
 
 def _leave_for_lack(error: Exception) -> NoReturn:
     """Exit with a sentence if the error says that memory or a package is missing; else raise it again."""
-    from bertwright.core.errors import of_memory, of_missing
+    from bertwright.core.errors import memory_error, missing_package_error
 
-    if (told := of_memory(error) or of_missing(error)) is None:
+    if (told := memory_error(error) or missing_package_error(error)) is None:
         raise error
     print(f"bertwright: {told}", file=sys.stderr)
     sys.exit(told.exit_code)

@@ -29,12 +29,12 @@ from bertwright.core.errors import (
     DivergedError,
     Interrupted,
     RankError,
-    of_memory,
-    of_missing,
-    of_the_system,
+    memory_error,
+    missing_package_error,
+    system_error,
 )
-from bertwright.core.secrets import hidden_text
-from bertwright.core.signals import Stopped, check_stop, end_on_signals, farewell
+from bertwright.core.secrets import hide_secrets
+from bertwright.core.signals import Stopped, check_stop, end_on_signals, exit_message
 
 _VERBS = {
     "run": "stages",
@@ -107,7 +107,7 @@ def _hide_secrets() -> Iterator[None]:
     try:
         yield
     except _USAGE as error:
-        error.message = hidden_text(error.message)
+        error.message = hide_secrets(error.message)
         raise
 
 
@@ -210,7 +210,7 @@ def _parse_and_call() -> None:
     try:
         _call()
     except Stopped as stop:
-        _leave(*farewell(stop))
+        _leave(*exit_message(stop))
 
 
 def _call() -> None:
@@ -228,7 +228,7 @@ def _call() -> None:
         _leave(str(error), error.exit_code)
     # A full disk, a folder without permission: the user can fix it, so print a sentence and no traceback.
     except OSError as error:
-        if (told := of_the_system(error)) is None:
+        if (told := system_error(error)) is None:
             raise
         _leave(str(told), told.exit_code)
     # torch reports a lack of memory as a RuntimeError; a library that cannot be mapped raises ImportError.
@@ -246,7 +246,7 @@ def _write_out() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # A reader that has seen enough, such as `head`, is no fault; and one error is told, the first.
         failed = isinstance(leaving, SystemExit) and leaving.code
-        if not failed and not isinstance(error, BrokenPipeError) and (told := of_the_system(error)):
+        if not failed and not isinstance(error, BrokenPipeError) and (told := system_error(error)):
             print(f"bertwright: {told}", file=sys.stderr)
             sys.exit(told.exit_code)
 
@@ -258,7 +258,7 @@ def _as_json() -> bool:
 
 def _leave_for_lack(error: Exception) -> NoReturn:
     """Exit with a sentence if the error says that memory or a package is missing; else raise it again."""
-    if (told := of_memory(error) or of_missing(error)) is None:
+    if (told := memory_error(error) or missing_package_error(error)) is None:
         raise error
     _leave(str(told), told.exit_code)
 

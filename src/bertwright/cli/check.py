@@ -24,7 +24,7 @@ from bertwright.cli.options import (
 from bertwright.cli.text import colour, fact_lines, json_line, print_facts, terminal_width, visible, wrap
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import read_text
-from bertwright.core.numbers import counted
+from bertwright.core.numbers import pluralize
 from bertwright.core.toml import MAX_BYTES
 from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.recipe import Recipe
@@ -174,13 +174,13 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
     """Describe a key, with its value in a recipe, or another program's parameter or argument."""
     from bertwright.cli.explain_argument import explain_argument
     from bertwright.core.dotted import value_at
-    from bertwright.core.secrets import hidden_values
+    from bertwright.core.secrets import hide_in_values
     from bertwright.explain import explain
 
     told = explain_argument(name)
     facts = told or explain(Recipe, name)
     if recipe is not None:
-        values = hidden_values(recipe.shown())
+        values = hide_in_values(recipe.shown())
         named = [key for version in told.values() for key in version] if told else list(facts)
         several = {key: value_at(values, key) for key in named if "." in key}
         facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
@@ -224,7 +224,7 @@ def _summary(recipe: Recipe) -> dict[str, str]:
         budget += f" or {phase.hours:g} hours" if phase.hours else ""
         rate = f"{phase.schedule.kind} to {phase.learning_rate:g}"
         phases[f"phase {i}"] = f"length {phase.length}, batch {phase.batch:,}, {budget}, {rate}"
-    layers = counted(network.num_hidden_layers, "layer")
+    layers = pluralize(network.num_hidden_layers, "layer")
     shape = f"{layers}, hidden {network.hidden_size}, vocabulary {network.vocab_size:,}"
     return {"model": f"{shape}, {network.parameters:,} parameters", "optimizer": recipe.optim.kind, **phases}
 

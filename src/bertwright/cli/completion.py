@@ -21,7 +21,7 @@ Found = list[tuple[str, str]]
 def complete_recipe(incomplete: str) -> Found:
     """Recipes by name, those in this folder, and run folders here and in runs/."""
     runs = [path.as_posix() for folder in ("", "runs") for path in _inside(folder) if is_run_folder(path)]
-    return [*_shipped("recipe", incomplete), *_fitting(((run, "a run folder") for run in runs), incomplete)]
+    return [*_shipped("recipe", incomplete), *_matches(((run, "a run folder") for run in runs), incomplete)]
 
 
 def complete_place(incomplete: str) -> Found:
@@ -33,26 +33,26 @@ def complete_target(incomplete: str) -> Found:
     """The targets of `launch`."""
     from bertwright.launch.config import TARGETS
 
-    return _fitting(((kind, "") for kind in TARGETS), incomplete)
+    return _matches(((kind, "") for kind in TARGETS), incomplete)
 
 
 def complete_stage(incomplete: str) -> Found:
     """The stages."""
     from bertwright.pipeline.stage import STAGES
 
-    return _fitting(((name, stage.about) for name, stage in STAGES.items()), incomplete)
+    return _matches(((name, stage.about) for name, stage in STAGES.items()), incomplete)
 
 
 def complete_format(incomplete: str) -> Found:
     """The formats that `convert` writes."""
     from bertwright.formats.format import Kind
 
-    return _fitting(((kind, "") for kind in (*get_args(Kind), "megatron")), incomplete)
+    return _matches(((kind, "") for kind in (*get_args(Kind), "megatron")), incomplete)
 
 
 def complete_key(incomplete: str) -> Found:
     """Keys of a recipe."""
-    return _fitting(_keys(), incomplete)
+    return _matches(_keys(), incomplete)
 
 
 def complete_override(ctx: typer.Context, incomplete: str) -> Found:
@@ -64,11 +64,11 @@ def complete_override(ctx: typer.Context, incomplete: str) -> Found:
     at_sign = not incomplete and os.environ.get("COMP_WORDS", "").rstrip().endswith(" =")
     before = args[-1:] if at_sign else args[-2:-1] if args[-1:] == ["="] else []
     if before:
-        return _fitting(_values(before[0], recipe), incomplete)
+        return _matches(_values(before[0], recipe), incomplete)
     key, equals, value = incomplete.partition("=")
     if equals:
-        return [(f"{key}={name}", about) for name, about in _fitting(_values(key, recipe), value)]
-    return _fitting(((f"{name}=", about) for name, about in _keys()), incomplete)
+        return [(f"{key}={name}", about) for name, about in _matches(_values(key, recipe), value)]
+    return _matches(((f"{name}=", about) for name, about in _keys()), incomplete)
 
 
 def _keys() -> Iterator[tuple[str, str]]:
@@ -119,12 +119,12 @@ def _presets(recipe: str) -> list[str]:
 
 def _shipped(noun: Noun, incomplete: str) -> Found:
     here = ((path.name, f"a {noun} or another file of TOML in this folder") for path in sorted(Path().glob("*.toml")))
-    return [*_fitting(titles(noun).items(), incomplete), *_fitting(here, incomplete)]
+    return [*_matches(titles(noun).items(), incomplete), *_matches(here, incomplete)]
 
 
 def _inside(folder: str) -> list[Path]:
     return sorted(path for path in Path(folder).glob("*") if path.is_dir())
 
 
-def _fitting(names: Iterable[tuple[str, str]], incomplete: str) -> Found:
+def _matches(names: Iterable[tuple[str, str]], incomplete: str) -> Found:
     return [(name, about) for name, about in names if name.startswith(incomplete)]

@@ -47,7 +47,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
     checked = check_hashes(path) if verify else {}
     if (path / MANIFEST).is_file():
         # The manifest first: an artifact may contain files that look like something else.
-        return {**_artifact(open_artifact(path)), **_interrupted(path), **checked}
+        return {**_artifact(open_artifact(path)), **_drafts(path), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
     if any((path / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
@@ -58,7 +58,7 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return _table(path)
     if path.is_file() and _is_source(path):
         return _source(path)
-    return _imported(path, examples)
+    return _training_data(path, examples)
 
 
 def _is_ours(path: Path) -> bool:
@@ -89,7 +89,7 @@ def _run(path: Path) -> dict[str, Any]:
             facts[stage] = f"in progress, newest checkpoint {checkpoints[-1].name}"
         else:
             facts[stage] = "finished" if stage == "report" and (path / "summary.json").is_file() else "not finished"
-    facts |= _interrupted(path) | _of_recipe(path)
+    facts |= _drafts(path) | _of_recipe(path)
     if (path / "summary.json").is_file():
         facts["summary"] = {
             k: v for k, v in json_object(path / "summary.json").items() if not isinstance(v, dict | list)
@@ -97,7 +97,7 @@ def _run(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _interrupted(path: Path) -> dict[str, list[str]]:
+def _drafts(path: Path) -> dict[str, list[str]]:
     """What interrupted stages, and writes of checkpoints, left in the folder of a run or a stage, with their sizes."""
     left = [folder for folder in folders_below(path) if is_draft(folder) and not is_draft(folder.parent)]
     named = [f"{draft.relative_to(path)} ({_bytes_in(draft):,} bytes)" for draft in sorted(left)]
@@ -143,7 +143,7 @@ def _some_of(artifact: Artifact) -> dict[str, Any]:
     return {}
 
 
-def _imported(path: Path, examples: Examples) -> dict[str, Any]:
+def _training_data(path: Path, examples: Examples) -> dict[str, Any]:
     """Examples or token documents in a common format: statistics and faults of each set of files."""
     try:
         sets = detect(path, [])

@@ -39,13 +39,13 @@ def explain_argument(asked: str) -> dict[str, Any] | None:
     versions = known.get(script.rpartition("/")[2], [])
     if not versions:
         raise RecipeError(
-            f"--explain {asked}: the arguments of {script} are unknown; give an argument of {_listed(sorted(known))} "
-            "instead."
+            f"--explain {asked}: the arguments of {script} are unknown; give an argument of "
+            f"{_enumerate(sorted(known))} instead."
         )
     facts: dict[str, Any] = {}
     for version in versions:
         names = version.positions[number - 1].split() if 0 < number <= len(version.positions) else []
-        facts |= {f"{version.title} {number}, {name}": dict(_told(version, name)) for name in names}
+        facts |= {f"{version.title} {number}, {name}": dict(_keys_and_note(version, name)) for name in names}
     if not facts:
         most = max(len(version.positions) for version in versions)
         raise RecipeError(f"--explain {asked}: {script} reads {most} arguments. Give a number from 1 to {most}.")
@@ -70,7 +70,7 @@ def _entry(table: str, name: str) -> Original | None:
     return next((o for o in originals().get(name, ()) if (o.table, o.name) == (table, name)), None)
 
 
-def _told(script: Script, name: str) -> Iterator[tuple[str, str]]:
+def _keys_and_note(script: Script, name: str) -> Iterator[tuple[str, str]]:
     """The keys that hold an argument with their meanings, and how the argument differs from them."""
     original = script.original(name)
     for key in original.keys if original else ():
@@ -79,5 +79,5 @@ def _told(script: Script, name: str) -> Iterator[tuple[str, str]]:
     yield "differs" if original and original.keys else "no key", note or "nothing"
 
 
-def _listed(names: list[str]) -> str:
+def _enumerate(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -20,8 +20,16 @@ from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import RecipeError
 from bertwright.core.numbers import size_of
 from bertwright.launch.job import Job, load_job
-from bertwright.launch.submission import describe, submit, submitted
-from bertwright.launch.target import DescribedOnly, Description, Scheduler, Submitter, Target
+from bertwright.launch.target import (
+    DescribedOnly,
+    Description,
+    Scheduler,
+    Submitter,
+    Target,
+    describe,
+    read_submission,
+    submit,
+)
 
 TargetName = Annotated[
     str,
@@ -192,14 +200,14 @@ def _monitor(where: Target, job: Job, what: str, as_json: bool) -> None:
     if isinstance(where, DescribedOnly):
         raise RecipeError(
             f"--{what}: launch {where.kind} submits nothing itself, so its jobs are not known here. Where you "
-            f"submitted them, run: {where.looked_after(job)[what]}"
+            f"submitted them, run: {where.monitoring_commands(job)[what]}"
         )
     if not isinstance(where, Scheduler):
         raise RecipeError(
             f"--{what}: launch {where.kind} runs its commands here and waits for them, so there are no submitted "
             f"jobs. Read what it printed, or inspect the run folder {job.out}."
         )
-    sent = submitted(where, job)
+    sent = read_submission(where, job)
     match what:
         case "status":
             rows = where.status(sent)

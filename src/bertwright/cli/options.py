@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from bertwright.cli.completion import complete_override, complete_place, complete_recipe
-from bertwright.core.config import expanded
+from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
@@ -28,7 +28,7 @@ def _folder(text: str) -> Path:
             "--out is empty. Give the path of a folder, or omit --out to use the default that --help shows."
         )
     try:
-        return expanded(Path(text))
+        return expand_home(Path(text))
     except ValueError as error:
         raise RecipeError(f"--out {text}: {error}.") from None
 

@@ -13,26 +13,24 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bertwright.core.distributed import launched, rank_environment
+from bertwright.core.distributed import launcher_variable, rank_environment
 from bertwright.core.errors import Interrupted, RankError, RecipeError
 from bertwright.core.resources import Processors
-from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
+from bertwright.core.signals import POLL_SECONDS, PROGRAMS, STARTING, Stopped, delay_signals, forward_signals
 from bertwright.core.subprocess_group import shell_code
 from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe
 
 PROGRAM = (sys.executable, "-m", "bertwright.cli")
 _IN_ORDER = (0, Interrupted.exit_code, 130)
-"""Exit codes of a rank that has finished, or was told to stop."""
-LOOK = 0.1
-"""Seconds between two polls of the ranks."""
+"""Exit codes of a rank that has finished, or received a request to stop."""
 TO_LEAVE = 20.0
 """Seconds that the other ranks have to exit by themselves when one has failed, and then to obey a signal."""
 
 
 def refuse_other_ranks(recipe: Recipe) -> None:
     """Raise `RecipeError` if GPUs will train, or if a launcher has already started this process as a rank."""
-    if given := launched():
+    if given := launcher_variable():
         raise RecipeError(
             f"{given} in the environment says that a launcher has started this rank, but --per-socket and --per-node "
             "start ranks themselves. Leave the option out, or unset the variable."
@@ -60,11 +58,11 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
             rank.send_signal(number)  # no effect on a rank that has ended
 
     try:
-        with handed_on(hand_on):
+        with forward_signals(hand_on):
             port = _free_port()
             for number, group in enumerate(groups):
                 if not heard:
-                    with STARTING, delayed():  # a signal must reach the rank that is starting
+                    with STARTING, delay_signals():  # a signal must reach the rank that is starting
                         rank = _start(number, len(groups), group, port, arguments)
                         ranks.append(rank)
                         PROGRAMS[rank] = f"rank {number} of {len(groups)} (process {rank.pid} on {group.name})"
@@ -127,7 +125,7 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
         # Ranks monitor one another, and report a lost one themselves.
         if until is None and _first_failed(codes) is not None:
             until = time.monotonic() + TO_LEAVE
-        time.sleep(LOOK)
+        time.sleep(POLL_SECONDS)
 
 
 def _end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -137,7 +135,7 @@ def _end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
             end(rank)
         until = time.monotonic() + TO_LEAVE
         while any(rank.poll() is None for rank in ranks) and time.monotonic() < until:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
 
 
 def _first_failed(codes: Mapping[int, int]) -> int | None:

@@ -11,7 +11,7 @@ import typer
 
 from bertwright.cli.options import Json, Run, Scale, load_at_scale, option_groups, place_option, refuse_useless
 from bertwright.cli.text import columns, json_line, terminal_width, visible, wrap
-from bertwright.core.numbers import amount, duration, large, size_of, step_duration, time_left
+from bertwright.core.numbers import amount, duration, short_count, size_of, step_duration, time_left
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.recipe import Recipe
 
@@ -70,11 +70,13 @@ def plan(
 def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     """Measure the recipe's steps here, and print where the result is kept."""
     from bertwright.estimate.measure import measure  # torch
-    from bertwright.estimate.measurement_cache import keep
+    from bertwright.estimate.measurement_cache import store_measurements
     from bertwright.pipeline.lineage import standing_artifacts
     from bertwright.plan.plan import planned_works
 
-    path = keep(measure(recipe, planned_works(recipe, standing_artifacts(recipe, folder), machine), machine.ranks))
+    path = store_measurements(
+        measure(recipe, planned_works(recipe, standing_artifacts(recipe, folder), machine), machine.ranks)
+    )
     print(f"measured; saved in {path}", file=sys.stderr)
 
 
@@ -138,7 +140,7 @@ def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
             _unless_unknown(planned["tokens"]),
             "-" if planned["epochs"] is None else amount(planned["epochs"]),
             step_duration(planned["step_seconds"]),
-            large(planned["tokens_per_second"]),
+            short_count(planned["tokens_per_second"]),
             _hours(planned["hours"]),
         )
         for index, (_, planned) in phases
@@ -221,7 +223,7 @@ def _size(size: float | None) -> str:
 
 
 def _unless_unknown(value: float | None) -> str:
-    return "?" if value is None else large(value)
+    return "?" if value is None else short_count(value)
 
 
 def _count(value: int | None) -> str:

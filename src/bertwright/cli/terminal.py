@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertwright.cli.text import HEADER, losses, progress_words, row_line, shorten, visible
 from bertwright.core.numbers import time_left
-from bertwright.core.secrets import hidden_text
+from bertwright.core.secrets import hide_secrets
 from bertwright.core.signals import check_stop
 
 if TYPE_CHECKING:  # loading rich takes longer than checking a recipe
@@ -104,7 +104,7 @@ class Terminal:
     def say(self, message: str) -> None:
         """Print a sentence above the bars; a safe point for signals (`check_stop`)."""
         check_stop()
-        text = visible(hidden_text(message))
+        text = visible(hide_secrets(message))
         if self._console is None:
             print(text, file=sys.stderr)
             return

@@ -30,7 +30,7 @@ def check_hashes(path: Path) -> dict[str, Any]:
         artifact = open_artifact(folder)
         read += artifact.verify()
         beside = _NOT_SEALED.get(artifact.manifest["stage"], ())
-        unlisted += [str(folder / name) for name in artifact.strangers() if not name.startswith(beside)]
+        unlisted += [str(folder / name) for name in artifact.unlisted_files() if not name.startswith(beside)]
     return {"verified_files": read, **({"unlisted_files": unlisted} if unlisted else {})}
 
 

@@ -201,7 +201,9 @@ _OF_MASKS = ("mask_rate", "cloze")
 """Settings of scores on masked tokens."""
 
 
-def of_classification(train: TrainConfig, evaluate: EvaluateConfig, examples: ExamplesConfig) -> Iterator[Mistake]:
+def unused_by_classification(
+    train: TrainConfig, evaluate: EvaluateConfig, examples: ExamplesConfig
+) -> Iterator[Mistake]:
     """Yield settings that have no effect on labelled texts, and data that is not labelled texts."""
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}"

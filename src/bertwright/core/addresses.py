@@ -61,7 +61,7 @@ def has_credentials(url: str) -> bool:
     return _WHO.search(url) is not None
 
 
-def shown(text: str) -> str:
+def redact(text: str) -> str:
     """`text` for printing: addresses in it have no user names, passwords and query strings (signatures)."""
     return _QUERY.sub("", _WHO.sub("", text))
 

@@ -73,7 +73,7 @@ class Artifact:
             _verified.add((path, entry["sha256"]))
         return path
 
-    def strangers(self) -> list[str]:
+    def unlisted_files(self) -> list[str]:
         """The names of files in its folder that the manifest does not list, sorted; hidden ones too. Folders that are
         artifacts themselves (checkpoints) are left out."""
         inner = [path.parent for path in self.path.rglob(MANIFEST) if path.parent != self.path]

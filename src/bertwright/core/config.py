@@ -20,10 +20,10 @@ from pydantic.fields import FieldInfo
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import sha256_of
-from bertwright.core.secrets import hidden_text
+from bertwright.core.secrets import hide_secrets
 
 
-def expanded(path: Path) -> Path:
+def expand_home(path: Path) -> Path:
     """`path` with `~` at its beginning expanded to a home folder; `ValueError` if that folder is not known."""
     try:
         return path.expanduser()
@@ -31,9 +31,9 @@ def expanded(path: Path) -> Path:
         raise ValueError(f"the home folder {path.parts[0]} is not known; write the path without ~") from error
 
 
-UserPath = Annotated[Path, AfterValidator(expanded)]
+UserPath = Annotated[Path, AfterValidator(expand_home)]
 """A path in which `~` is expanded to the user's home folder, even where no shell has done so."""
-ShownText = Annotated[str, AfterValidator(hidden_text)]
+ShownText = Annotated[str, AfterValidator(hide_secrets)]
 """A text that pages, cards and manifests show: secrets in it are hidden as soon as it is read."""
 
 GIVEN = "given"
@@ -86,14 +86,14 @@ def role(field: FieldInfo) -> Role:
     return cast(Role, extra["role"]) if isinstance(extra, dict) and "role" in extra else "fingerprinted"
 
 
-def fingerprinted(value: Any, *, extendable: bool = True, defaults: bool = True) -> Any:
+def result_settings(value: Any, *, extendable: bool = True, defaults: bool = True) -> Any:
     """The JSON form of a section, or of tables and lists of sections, with the fields that determine the result.
 
     Files known by content appear as "given", wherever they are. `extendable=False` leaves out extendable fields.
     `defaults=False` leaves out fields that have their default value: this form is hashed, so a new key that is off
     makes nothing stale. It does not show a changed default, so the version of the stage must be raised with it.
     """
-    plain = partial(fingerprinted, extendable=extendable, defaults=defaults)
+    plain = partial(result_settings, extendable=extendable, defaults=defaults)
     if isinstance(value, BaseModel):
         return {name: plain(member) for name, member in _members(value, extendable, defaults)}
     if isinstance(value, tuple | list):
@@ -119,7 +119,7 @@ def _differs(field: FieldInfo, value: Any, extendable: bool) -> bool:
     if field.is_required() or (get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1):
         return True
     default = field.get_default(call_default_factory=True)
-    return bool(fingerprinted(value, extendable=extendable) != fingerprinted(default, extendable=extendable))
+    return bool(result_settings(value, extendable=extendable) != result_settings(default, extendable=extendable))
 
 
 def differences(old: Any, new: Any, prefix: str = "") -> list[str]:
@@ -156,12 +156,12 @@ class Identity:
     @property
     def config(self) -> dict[str, Any]:
         """Every setting that determines the result, as JSON."""
-        return dict(fingerprinted(self.sections, extendable=self.extendable))
+        return dict(result_settings(self.sections, extendable=self.extendable))
 
     @property
     def changed(self) -> dict[str, Any]:
         """The settings that differ from their defaults: the only ones that enter the fingerprint."""
-        return dict(fingerprinted(self.sections, extendable=self.extendable, defaults=False))
+        return dict(result_settings(self.sections, extendable=self.extendable, defaults=False))
 
     @cached_property
     def fingerprint(self) -> str:

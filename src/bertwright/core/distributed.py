@@ -26,7 +26,7 @@ def rank_and_world() -> tuple[int, int]:
     )
 
 
-def launched() -> str:
+def launcher_variable() -> str:
     """The variable that shows that a launcher started this process as a rank, such as "RANK=0"; "" if there is none."""
     return next((f"{name}={os.environ[name]}" for name in ("RANK", "WORLD_SIZE") if name in os.environ), "")
 

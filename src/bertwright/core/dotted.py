@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
-def below(key: str, name: object) -> str:
+def child_key(key: str, name: object) -> str:
     """Return the dotted key of a member of the value at `key`; "" is the whole."""
     return f"{key}.{name}" if key else str(name)
 
@@ -36,7 +36,7 @@ def leaves(value: Any, key: str = "", *, whole_lists: bool = False) -> Iterator[
         yield key, value
         return
     for name, child in inner:
-        yield from leaves(child, below(key, name), whole_lists=whole_lists)
+        yield from leaves(child, child_key(key, name), whole_lists=whole_lists)
 
 
 def texts(value: Any) -> Iterator[tuple[str, str]]:

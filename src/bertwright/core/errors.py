@@ -20,7 +20,7 @@ import errno
 import re
 import sys
 
-from bertwright.core.secrets import hidden_text
+from bertwright.core.secrets import hide_secrets
 
 _NO_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a file system that cannot be written to: read-only, no permission, full, or over a size limit."""
@@ -37,7 +37,7 @@ class BertwrightError(Exception):
 
     def __str__(self) -> str:
         """The message without secrets, which a value that it cites may hold."""
-        return hidden_text(super().__str__())
+        return hide_secrets(super().__str__())
 
 
 class RecipeError(BertwrightError):
@@ -84,7 +84,7 @@ class Interrupted(BertwrightError):
     exit_code = 75
 
 
-def of_missing(error: Exception) -> MissingExtraError | None:
+def missing_package_error(error: Exception) -> MissingExtraError | None:
     """Convert the error of a package that is not installed to one sentence; None for any other error."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     # A part of a package, of this one or of Python itself is missing because of a bug.
@@ -113,12 +113,12 @@ SHORTER = "Give a shorter name: with what is added for temporary files, it may h
 """What to do if the file system refuses a name because of its length."""
 
 
-def of_the_system(error: OSError) -> DataError | None:
+def system_error(error: OSError) -> DataError | None:
     """Convert a file or disk error to one sentence: the path, the reason, what to do; None for any other error."""
     if error.errno in _OURS:
         return None
     if error.errno == errno.ENOMEM:  # from `mmap`, for example: not a problem of the disk
-        return of_memory(error)
+        return memory_error(error)
     what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if error.errno == errno.ENAMETOOLONG:
         return DataError(f"{what}. {SHORTER}")
@@ -129,11 +129,11 @@ def of_the_system(error: OSError) -> DataError | None:
     return DataError(f"{what}. {remedy}; then run the same command again: what is finished is kept.")
 
 
-def of_memory(error: Exception) -> DataError | None:
+def memory_error(error: Exception) -> DataError | None:
     """Convert an out-of-memory error of any library to one sentence; None for any other error."""
     text = str(error).lower()
     if _NO_GPU_MEMORY.search(text):
-        return _of_gpu_memory(str(error))
+        return _gpu_memory_error(str(error))
     short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
     short |= isinstance(error, RuntimeError) and text == _NO_THREAD
     if not short and not any(words in text for words in _NO_MEMORY):
@@ -145,7 +145,7 @@ def of_memory(error: Exception) -> DataError | None:
     )
 
 
-def _of_gpu_memory(text: str) -> DataError:
+def _gpu_memory_error(text: str) -> DataError:
     """Return the error for a GPU without memory left, of which torch says `text`."""
     # Torch goes on with a paragraph on its allocator; its first two sentences say what could not be allocated.
     said = ". ".join(text.partition("\n")[0].split(". ")[:2]).rstrip(".")

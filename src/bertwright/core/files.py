@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from bertwright.core.errors import SHORTER, ArtifactError, DataError, RecipeError, of_memory
+from bertwright.core.errors import SHORTER, ArtifactError, DataError, RecipeError, memory_error
 from bertwright.core.json_values import parse_json
 from bertwright.core.signals import check_stop
 
@@ -137,7 +137,7 @@ def refuse_address(path: Path) -> None:
 
 def cannot_write(path: Path, error: OSError) -> DataError:
     """The error for a path that cannot be written, or for a lack of memory if that is the cause."""
-    if error.errno == errno.ENOMEM and (full := of_memory(error)):
+    if error.errno == errno.ENOMEM and (full := memory_error(error)):
         return full
     place = "Choose a folder you may write to (--out DIR), or free space there."
     remedy = SHORTER if error.errno == errno.ENAMETOOLONG else place
@@ -221,10 +221,10 @@ def read_typed(path: Path, shape: TypeAdapter[Shape]) -> Shape:
     try:
         return shape.validate_json(json.dumps(read_json(path)), strict=True)
     except ValidationError as error:
-        raise not_what_it_should_be(path, error) from error
+        raise invalid_file(path, error) from error
 
 
-def not_what_it_should_be(path: Path, error: ValidationError) -> ArtifactError:
+def invalid_file(path: Path, error: ValidationError) -> ArtifactError:
     """The error for a file whose values have the wrong types or sizes."""
     fault = error.errors(include_url=False)[0]
     place = ".".join(map(str, fault["loc"]))

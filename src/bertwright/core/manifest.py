@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bertwright.core.config import Identity, differences
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import not_what_it_should_be, read_json, sha256_of
+from bertwright.core.files import invalid_file, read_json, sha256_of
 from bertwright.core.shapes import Count, Number, counts_of, settings_of
 
 MANIFEST = "manifest.json"
@@ -91,7 +91,7 @@ def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:
         if settings := settings_of(checked.stage):
             settings.validate_python(result["config"])
     except ValidationError as error:
-        raise not_what_it_should_be(folder / MANIFEST, error) from error
+        raise invalid_file(folder / MANIFEST, error) from error
     # If someone edits the settings and the seal but not this, old files would pass for those of other settings.
     if checked.fingerprint != sha256_of([checked.stage, checked.version, checked.changed, checked.inputs]):
         raise ArtifactError(

@@ -8,14 +8,14 @@ def size_of(size: float) -> str:
     return _in_units(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))) or f"{size:.0f} bytes"
 
 
-def large(value: float) -> str:
+def short_count(value: float) -> str:
     """A count in at most four characters and a unit: 12,345,678 as 12.3 M."""
     if short := _in_units(value, ((1e12, "T"), (1e9, "G"), (1e6, "M"))):
         return short
     return f"{value / 1e3:.3g} k" if round(value) >= 10_000 else f"{value:,.0f}"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """A number with its noun: 1 document, 1,801 documents."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

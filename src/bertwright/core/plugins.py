@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Union, get_args
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError, model_validator
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 
 
 class Plugin(BaseModel):
@@ -51,7 +51,7 @@ def is_base(candidate: Any) -> bool:
     return isinstance(candidate, type) and issubclass(candidate, Plugin) and "group" in vars(candidate)
 
 
-def installed(group: str) -> Mapping[str, EntryPoint]:
+def installed_plugins(group: str) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; `ValueError` if two packages have the same name."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
@@ -66,15 +66,15 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
 
 def is_known(group: str, kind: str) -> bool:
     """Whether `kind` names something outside bertwright: `package:Class`, or an entry point of `group`."""
-    return ":" in kind or kind in installed(group)
+    return ":" in kind or kind in installed_plugins(group)
 
 
-def find(group: str, kind: str) -> Any:
+def load_plugin(group: str, kind: str) -> Any:
     """The object that an installed package has under the name `kind` in `group`, or that `package:Class` names.
 
     Raises `ValueError` if it cannot be imported, with the reason.
     """
-    points = installed(group)
+    points = installed_plugins(group)
     try:
         if kind in points:
             return points[kind].load()
@@ -82,14 +82,14 @@ def find(group: str, kind: str) -> Any:
         return reduce(getattr, name.split("."), import_module(module))
     except Exception as error:  # whatever the code of another package raises
         raise ValueError(
-            f"{kind!r} cannot be imported ({type(error).__name__}: {shown(str(error))}); install its package in this "
+            f"{kind!r} cannot be imported ({type(error).__name__}: {redact(str(error))}); install its package in this "
             "environment, or add the folder of its file to PYTHONPATH"
         ) from error
 
 
 def package_of(group: str, kind: str, module: str) -> str:
     """The installed package that has the plugin `kind`, and its version; without one, its `module`."""
-    point = installed(group).get(kind)
+    point = installed_plugins(group).get(kind)
     if point is not None and point.dist is not None:
         return f"{point.dist.name} {point.dist.version}"
     for name in packages_distributions().get(module.partition(".")[0], ()):
@@ -99,8 +99,8 @@ def package_of(group: str, kind: str, module: str) -> str:
 
 @cache
 def plugin_class(base: type[Plugin], kind: str) -> type[Plugin]:
-    """The subclass of `base` that `kind` names; `ValueError` as `find`, or if it is something else."""
-    found = find(base.group, kind)
+    """The subclass of `base` that `kind` names; `ValueError` as `load_plugin`, or if it is something else."""
+    found = load_plugin(base.group, kind)
     if not isinstance(found, type) or not issubclass(found, base):
         raise ValueError(f"{kind!r} is no {base.__name__}; give a subclass of {base.__module__}.{base.__name__}")
     if lacking := sorted(getattr(found, "__abstractmethods__", ())):

@@ -15,12 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import cannot_write, make_folder, read_json, sync_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.servers import Answer, Version, ask
-from bertwright.core.signals import LOOK, check_stop, pause
+from bertwright.core.signals import POLL_SECONDS, check_stop, pause
 
 _PAUSES = (1.0, 4.0, 15.0)
 """Seconds to wait before each retry of a transfer that made no progress."""
@@ -72,7 +72,7 @@ def _lock(handle: BinaryIO) -> None:
     while True:
         with suppress(BlockingIOError):
             return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        pause(LOOK)
+        pause(POLL_SECONDS)
 
 
 def _is_at(handle: BinaryIO, path: Path) -> bool:
@@ -85,7 +85,7 @@ def _is_at(handle: BinaryIO, path: Path) -> bool:
 def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
     """Append to `handle` until the file is complete; gives up only after `len(_PAUSES)` retries without progress."""
     furthest, tries = handle.tell(), 0
-    log.say(f"download: {shown(url)}{f', from byte {furthest:,} on' if furthest else ''}")
+    log.say(f"download: {redact(url)}{f', from byte {furthest:,} on' if furthest else ''}")
     while True:
         try:
             _append(url, handle, note, log)
@@ -97,7 +97,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
                 continue
             if tries == len(_PAUSES):
                 raise DataError(
-                    f"the transfer of {shown(url)} stopped at byte {handle.tell():,}: {shown(str(error))}. Check the "
+                    f"the transfer of {redact(url)} stopped at byte {handle.tell():,}: {redact(str(error))}. Check the "
                     "address and the connection, and run the same command again: it continues from there."
                 ) from None
             pause(_PAUSES[tries])
@@ -106,7 +106,7 @@ def _transfer(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
 
 def _append(url: str, handle: BinaryIO, note: Path, log: Log) -> None:
     known = _known(note)
-    start = handle.tell() if known and known.url == shown(url) and known.size else 0
+    start = handle.tell() if known and known.url == redact(url) and known.size else 0
     if not (known and start and start == known.size):
         answer = ask(url, start)
         if answer.start and answer.version != known:  # the file has changed since
@@ -152,6 +152,6 @@ def _check(url: str, path: Path, target: Path, sums: Mapping[str, str]) -> None:
             bad = target.with_name(f"{target.name}.bad")
             os.replace(path, bad)
             raise DataError(
-                f"{target.name} is not the file that {shown(url)} should give: its {name} is {actual}, but the "
+                f"{target.name} is not the file that {redact(url)} should give: its {name} is {actual}, but the "
                 f"published one is {expected}. It was moved to {bad}; run the same command again to download it again."
             )

@@ -28,7 +28,7 @@ _BLANK = re.compile(r"\s")
 _NAME_ALONE = re.compile(rf"--({_NAME})")
 _SETS_VARIABLE = re.compile(r"--?g?env")
 """MPI's options that are followed by the name of a variable and, as the next word, its value."""
-_WHOLE = re.compile(rf"(-{{0,2}}({_NAME})=)(.+)", re.DOTALL)
+_ASSIGNMENT = re.compile(rf"(-{{0,2}}({_NAME})=)(.+)", re.DOTALL)
 _SCHEME = "(?:bearer|basic|token|digest)"
 _HEADER = re.compile(
     rf"(\bauthorization\s*:\s*(?:{_SCHEME}\s+)?|\bbearer\s+(?=[^\s\"']*\d)(?=[\w.~+/=-]{{8}}))"
@@ -119,18 +119,18 @@ def secrets_in_words(words: Sequence[str]) -> dict[int, str]:
     return dict.fromkeys(_passwords(line), _OF_A_COMMAND) | found
 
 
-def hidden_words(words: Sequence[str]) -> tuple[str, ...]:
+def hide_in_words(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a command with `HIDDEN` for each secret, and addresses without user name, password and query."""
     told = _passwords(_line(words))
     return tuple(
         HIDDEN
         if _sets(option, before) or (_asks(before) and not word.startswith("-"))
-        else _hidden(word, told.get(position))
+        else _hide(word, told.get(position))
         for position, (option, before, word) in enumerate(zip(("", "", *words), ("", *words), words, strict=False))
     )
 
 
-def hidden_text(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """A text for people, such as an error, with `HIDDEN` in place of every secret that a name, an address or its form
     tells of, however the text cites it."""
     text = _ADDRESS.sub(_plain_address, _USER.sub("", _COLLAPSED.sub(r"\1/", text)))
@@ -159,20 +159,20 @@ def _plain_address(found: re.Match[str]) -> str:
     return redact_credentials(address) + ("" if hidden else query + rest) + end[0]
 
 
-def hidden_value(name: str, value: str) -> str:
+def hide_in_value(name: str, value: str) -> str:
     """The value of a variable, with `HIDDEN` in place of secrets."""
-    return HIDDEN if is_secret(name) else _hidden(value)
+    return HIDDEN if is_secret(name) else _hide(value)
 
 
-def hidden_values(values: Any, name: str = "") -> Any:
+def hide_in_values(values: Any, name: str = "") -> Any:
     """JSON values under the key `name` with `HIDDEN` in place of secrets; a list of texts is taken for a command."""
     if isinstance(values, dict):
-        return {key: hidden_values(value, key) for key, value in values.items()}
+        return {key: hide_in_values(value, key) for key, value in values.items()}
     if isinstance(values, list) and all(isinstance(each, str) for each in values):
-        return list(hidden_words(values))
+        return list(hide_in_words(values))
     if isinstance(values, list):
-        return [hidden_values(value, name) for value in values]
-    return hidden_value(name, values) if isinstance(values, str) else values
+        return [hide_in_values(value, name) for value in values]
+    return hide_in_value(name, values) if isinstance(values, str) else values
 
 
 def _named(form: str, name: str) -> str:
@@ -202,13 +202,13 @@ def _sets(option: str, name: str) -> bool:
     return _SETS_VARIABLE.fullmatch(option) is not None and "=" not in name and is_secret(name)
 
 
-def _hidden(word: str, password: int | None = None) -> str:
+def _hide(word: str, password: int | None = None) -> str:
     """A word without secrets; `password`: where one begins that the words before it tell of."""
     if password is not None:
         return f"{word[:password]}{HIDDEN}"
-    whole = _WHOLE.fullmatch(word)
+    whole = _ASSIGNMENT.fullmatch(word)
     if whole:  # in `--env=TOKEN=...` the second name is the one of the secret
-        return whole[1] + (HIDDEN if is_secret(whole[2]) else _hidden(whole[3]))
+        return whole[1] + (HIDDEN if is_secret(whole[2]) else _hide(whole[3]))
     for shape in _SHAPES.values():
         word = shape.sub(rf"\g<1>{HIDDEN}", word)
     return _ADDRESS.sub(lambda found: redact_credentials(found[0]), _WITHOUT_SCHEME.sub("", word))

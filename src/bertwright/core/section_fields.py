@@ -17,11 +17,11 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bertwright.core.plugins import installed, is_base, is_known, plugin_class
+from bertwright.core.plugins import installed_plugins, is_base, is_known, plugin_class
 
 
 @functools.cache
-def described(section: type[BaseModel]) -> dict[str, FieldInfo]:
+def described_fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
     """The fields by name, each with its `description`.
 
     It is read from the source on request: pydantic's `use_attribute_docstrings` reads the source of every section at
@@ -91,7 +91,7 @@ def is_kind(field: FieldInfo | None, name: str) -> bool:
 def plugins_at(field: FieldInfo | None) -> list[str] | None:
     """The installed plugins for the key of `field`, by name; None if it takes no plugins."""
     bases = _bases(field)
-    return [name for base in bases for name in installed(base.group)] if bases else None
+    return [name for base in bases for name in installed_plugins(base.group)] if bases else None
 
 
 def _bases(field: FieldInfo | None) -> list[Any]:
@@ -126,7 +126,7 @@ def field_at(model: Any, loc: Sequence[int | str]) -> tuple[list[str], list[str]
         if not models:
             continue  # the name of a union member, which the user did not write
         keys.append(part)
-        fields = [f for m in models if (f := described(m).get(part))]
+        fields = [f for m in models if (f := described_fields(m).get(part))]
         field = fields[0] if fields else None
         choices = [a for f in fields for a in members(f.annotation)]
         free = field is not None and get_origin(field.annotation) is dict

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertwright.core import __version__
-from bertwright.core.addresses import has_credentials, is_web, shown
+from bertwright.core.addresses import has_credentials, is_web, redact
 from bertwright.core.errors import DataError, MissingExtraError
 
 _BLOCK = 2**20
@@ -61,7 +61,7 @@ def file_system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         needed = f"pip install 'bertwright[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else str(error)
-        raise MissingExtraError(f"{shown(url)}: {scheme}:// needs another package: {needed}.") from error
+        raise MissingExtraError(f"{redact(url)}: {scheme}:// needs another package: {needed}.") from error
     except Exception as error:  # missing or malformed credentials, of any vendor
         raise _unusable(url, error) from None
     # fsspec caches listings: a file that was replaced in the meantime would keep its old size.
@@ -103,7 +103,7 @@ def _ask_web(url: str, start: int) -> Answer:
         start = 0
     elif size is not None:
         size += start
-    return Answer(Version(shown(url), size, told["ETag"] or told["Last-Modified"] or ""), start, answer)
+    return Answer(Version(redact(url), size, told["ETag"] or told["Last-Modified"] or ""), start, answer)
 
 
 def _ask_storage(url: str, start: int) -> Answer:
@@ -115,19 +115,19 @@ def _ask_storage(url: str, start: int) -> Answer:
         stream.seek(start)
     except Exception as error:  # each storage has its own exceptions
         raise _unusable(url, error) from None
-    return Answer(Version(shown(url), facts["size"], tag), start, stream)
+    return Answer(Version(redact(url), facts["size"], tag), start, stream)
 
 
 def _refuse_credentials(url: str) -> None:
     if has_credentials(url):
         raise DataError(
-            f"cannot read {shown(url)}: the address contains a user name or password before an @, which is not "
+            f"cannot read {redact(url)}: the address contains a user name or password before an @, which is not "
             "accepted. Remove it; give credentials in the environment, or use an address that the server has signed."
         )
 
 
 def _unusable(url: str, error: Exception) -> DataError:
     return DataError(
-        f"cannot read {shown(url)}: {shown(str(error)) or type(error).__name__}. Check the address, and check that "
+        f"cannot read {redact(url)}: {redact(str(error)) or type(error).__name__}. Check the address, and check that "
         "the credentials in the environment may read it."
     )

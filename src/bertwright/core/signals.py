@@ -8,7 +8,7 @@ A signal only sets a flag. An exception raised by its handler could surface insi
 swallow it or report it as another error, such as a damaged file. The program looks at the flag at safe points
 (`check_stop`): before it writes or prints something, while it waits, between tasks. If it reaches none of them in time,
 and at a second signal, a thread ends the process, which is harmless because files are complete or absent. A process
-that only waits for others hands signals on to them (`handed_on`); if they do not end soon after a second one, the
+that only waits for others hands signals on to them (`forward_signals`); if they do not end soon after a second one, the
 thread ends them too, also those that are stopped or ignore signals.
 """
 
@@ -40,7 +40,7 @@ have received a second signal may end by themselves."""
 SAME = 1.0
 """Seconds after the first signal in which others are the same request: launchers such as torchrun send their processes
 the signal that the scheduler or the terminal has sent them already."""
-LOOK = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two looks at the flag while waiting."""
 PROGRAMS: dict[Popen[Any], str] = {}
 """Programs that end with this process, each with its name in messages."""
@@ -61,7 +61,7 @@ class _Request:
     """Whether the program is ending because of it, or of an error that ended training: safe points raise only once."""
     saving: int = 0
     """Number of open blocks of `stop_on_signals`, which end by themselves, however long that takes."""
-    handed_on: bool = False
+    forwarding: bool = False
     """Whether signals are for the programs that this process waits for."""
     watched: bool = False
     """Whether a thread ends the process if nothing else does."""
@@ -78,7 +78,7 @@ class Stopped(BaseException):
         self.exit_code = _BY_CTRL_C if number == signal.SIGINT else Interrupted.exit_code
 
 
-def farewell(stop: Stopped) -> tuple[str, int]:
+def exit_message(stop: Stopped) -> tuple[str, int]:
     """The final message and the exit code."""
     if stop.exit_code == _BY_CTRL_C:
         return "interrupted. Run the same command again to continue.", stop.exit_code
@@ -88,7 +88,7 @@ def farewell(stop: Stopped) -> tuple[str, int]:
 def check_stop() -> None:
     """A safe point: raise `Stopped` if a signal has requested a stop. Does nothing where training saves first or
     signals are handed on, in threads, and once it has raised."""
-    waits = _request.raised or _request.saving or _request.handed_on
+    waits = _request.raised or _request.saving or _request.forwarding
     if _request.number and not waits and _in_main_thread():
         _request.raised = True
         raise Stopped(_request.number)
@@ -99,7 +99,7 @@ def stop_requested() -> int:
     return _request.number
 
 
-def hears_signals() -> bool:
+def handles_signals() -> bool:
     """Whether `check_stop` may raise here."""
     return _request.watched and _in_main_thread()
 
@@ -109,7 +109,7 @@ def pause(seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         check_stop()
-        time.sleep(min(left, LOOK))
+        time.sleep(min(left, POLL_SECONDS))
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def end_on_signals(process_ends: bool = False) -> Iterator[None]:
         return
     _request.number, _request.raised, _request.watched = 0, False, True
     try:
-        with _handled(_note, last=signal.SIG_IGN if process_ends else None), _watched():
+        with _install(_note, last=signal.SIG_IGN if process_ends else None), _watch_signals():
             yield
     finally:
         _request.watched = False
@@ -139,7 +139,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     second signal.
     """
     if _request.watched or not _in_main_thread():
-        with _saving():
+        with _count_saving():
             yield lambda: _request.number != 0
         return
     _request.number, _request.raised = 0, False
@@ -155,14 +155,14 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
             signal.raise_signal(number)
 
     try:
-        with _handled(note), _saving():
+        with _install(note), _count_saving():
             yield lambda: _request.number != 0
     finally:
         _request.number = 0
 
 
 @contextmanager
-def _saving() -> Iterator[None]:
+def _count_saving() -> Iterator[None]:
     _request.saving += 1
     try:
         yield
@@ -177,7 +177,7 @@ def _saving() -> Iterator[None]:
 
 
 @contextmanager
-def handed_on(take: Callable[[int], None]) -> Iterator[None]:
+def forward_signals(take: Callable[[int], None]) -> Iterator[None]:
     """Inside the block, `take` is called with the number of each signal, to hand it on to what is in `PROGRAMS`. A
     signal has no other effect here, unless the block lasts for `PATIENCE` after a second one: then the process ends,
     and kills and names the programs that still run."""
@@ -188,23 +188,23 @@ def handed_on(take: Callable[[int], None]) -> Iterator[None]:
         _note(number, frame)
         take(number)
 
-    _request.handed_on = True
+    _request.forwarding = True
     try:
-        with _handled(hand_on):
+        with _install(hand_on):
             if _request.number and not _request.raised:  # it arrived just before
                 take(_request.number)
             yield
     finally:
         _request.raised = _request.raised or _request.number != 0
-        _request.handed_on = False
+        _request.forwarding = False
 
 
 @contextmanager
-def delayed() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Signals that arrive inside the block are handled right after it."""
     came: list[int] = []
     try:
-        with _unwatched(), _handled(lambda number, frame: came.append(number)):
+        with _pause_watch(), _install(lambda number, frame: came.append(number)):
             yield
     finally:
         for number in came:
@@ -212,7 +212,7 @@ def delayed() -> Iterator[None]:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Processes started inside never receive the signals; this process receives them after the block."""
     # A process inherits its parent's signal mask, so there is no moment at which it could receive one.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
@@ -264,7 +264,7 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _handled(handler: Handler, last: signal.Handlers | None = None) -> Iterator[None]:
+def _install(handler: Handler, last: signal.Handlers | None = None) -> Iterator[None]:
     """Install `handler` for all signals that are not ignored, and `last` after the block, by default what was there;
     only the main thread can do that."""
     # nohup and background jobs ignore signals on purpose.
@@ -278,8 +278,8 @@ def _handled(handler: Handler, last: signal.Handlers | None = None) -> Iterator[
 
 
 @contextmanager
-def _unwatched() -> Iterator[None]:
-    """Inside the block, the thread of `_watched` learns of no signals."""
+def _pause_watch() -> Iterator[None]:
+    """Inside the block, the thread of `_watch_signals` learns of no signals."""
     watched = signal.set_wakeup_fd(-1) if _in_main_thread() else -1
     try:
         yield
@@ -289,7 +289,7 @@ def _unwatched() -> Iterator[None]:
 
 
 @contextmanager
-def _watched() -> Iterator[None]:
+def _watch_signals() -> Iterator[None]:
     """End the process at a second signal, or `PATIENCE` after it if signals are handed on; or if it reaches no safe
     point within `PATIENCE` after the first."""
     reading, writing = os.pipe()
@@ -311,7 +311,7 @@ def _watch(reading: int) -> None:
     first_at = since = second_at = 0.0
     last = 0
     while True:
-        ready = select.select([reading], [], [], LOOK if first_at else None)[0]
+        ready = select.select([reading], [], [], POLL_SECONDS if first_at else None)[0]
         now = time.monotonic()
         numbers = os.read(reading, 64) if ready else b""
         if ready and not numbers:
@@ -320,20 +320,20 @@ def _watch(reading: int) -> None:
             if number not in ALL:
                 continue
             if first_at and now - first_at > SAME:
-                if not _request.handed_on:
+                if not _request.forwarding:
                     _end_with(f"ended at once by a second signal, {signal.Signals(number).name}", number)
                 second_at, last = second_at or now, number
             first_at, since = first_at or now, since or now
             _request.number = _request.number or number  # the main thread may hear of it much later
-        if _request.handed_on and second_at and now - second_at > PATIENCE:
+        if _request.forwarding and second_at and now - second_at > PATIENCE:
             running = ", ".join(name for process, name in PROGRAMS.items() if process.poll() is None)
             _end_with(
                 f"ended by a second signal, {signal.Signals(last).name}; killed what did not end: {running}", last
             )
-        if _request.saving or _request.raised or _request.handed_on:  # it ends by itself
+        if _request.saving or _request.raised or _request.forwarding:  # it ends by itself
             since = now
         elif first_at and now - since > PATIENCE:
-            message, _ = farewell(Stopped(_request.number))
+            message, _ = exit_message(Stopped(_request.number))
             _end_with(message.partition(". ")[0], _request.number)
 
 

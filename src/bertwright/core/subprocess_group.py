@@ -10,7 +10,15 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-from bertwright.core.signals import LOOK, PROGRAMS, STARTING, check_stop, delayed, hears_signals, kill_all
+from bertwright.core.signals import (
+    POLL_SECONDS,
+    PROGRAMS,
+    STARTING,
+    check_stop,
+    delay_signals,
+    handles_signals,
+    kill_all,
+)
 
 
 @contextmanager
@@ -26,7 +34,7 @@ def subprocess_group(
     process = None
     try:
         # Outside the command line, Ctrl-C raised between the two lines would leave a program that nobody ends.
-        with STARTING, delayed():
+        with STARTING, delay_signals():
             process = subprocess.Popen(command, process_group=0, **settings)
             PROGRAMS[process] = f"{name or os.path.basename(command[0])} (process {process.pid})"
         yield process
@@ -39,12 +47,12 @@ def subprocess_group(
 def output_of(process: subprocess.Popen[bytes], given: bytes | None = None, limit: float | None = None) -> bytes:
     """Return the standard output of a program, which receives `given`, once it has ended; a signal ends the waiting
     (`check_stop`). Raises `subprocess.TimeoutExpired` after `limit` seconds."""
-    if not hears_signals():
+    if not handles_signals():
         return process.communicate(given, limit)[0] or b""
     # On a thread, because communicating cannot be interrupted and resumed while input is being sent.
     answer = Future[bytes]()
     Thread(target=_communicate, args=(answer, process, given, limit), name="output", daemon=True).start()
-    while not wait([answer], LOOK).done:
+    while not wait([answer], POLL_SECONDS).done:
         check_stop()
     return answer.result()
 

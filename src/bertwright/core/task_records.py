@@ -54,7 +54,7 @@ def _content(note: Path) -> dict[str, Any]:
 _NOTE = ".libraries.json"
 
 
-def libraries(
+def record_libraries(
     draft: Path, names: Sequence[str], log: Log, ranks: int = 1, plugins: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The installed versions by name, and those of `plugins`; the folders in a draft begun with other versions are

@@ -24,7 +24,7 @@ from typing import Protocol, Self, TypeVar
 from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT, Log
 from bertwright.core.resources import default_workers
-from bertwright.core.signals import LOOK, Stopped, check_stop, end_process, unheard
+from bertwright.core.signals import POLL_SECONDS, Stopped, block_signals, check_stop, end_process
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -66,7 +66,7 @@ class Pool:
     def __init__(self, workers: int, log: Log = SILENT) -> None:
         self._workers, self._log = workers or default_workers(), log
         self._pool: ProcessPoolExecutor | None = None
-        self._stopped, self._told = set[int](), set[int]()
+        self._stopped, self._reported = set[int](), set[int]()
 
     def __enter__(self) -> Self:
         return self
@@ -82,8 +82,8 @@ class Pool:
                     worker.kill()
             self._pool.shutdown(wait=False, cancel_futures=True)
             while workers := [worker for worker in workers if not wait_for([worker.sentinel], 0)]:
-                wait_for([worker.sentinel for worker in workers], LOOK)
-                self._tell_stopped()
+                wait_for([worker.sentinel for worker in workers], POLL_SECONDS)
+                self._report_stopped()
             self._stop.close()
             self._pool = None
 
@@ -99,28 +99,28 @@ class Pool:
         first = list(islice(stream, 2))
         tasks = chain(first, stream)
         if self._workers <= 1 or len(first) < 2:
-            return [_noted(function(task), on_done) for task in tasks]
+            return [_report_result(function(task), on_done) for task in tasks]
         if self._pool is None:
             stop, self._stop = multiprocessing.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(self._workers, _Context(), initializer=_begin, initargs=(stop,))
         self._stage = stage
         try:
-            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done, self._tell_stopped)
+            return map_ahead(self._pool, function, tasks, AHEAD * self._workers, on_done, self._report_stopped)
         except BrokenProcessPool as error:
             raise DataError(
                 f"{stage}: a worker process was killed (out of memory?). Run the same command again with fewer workers "
                 f"({stage}.workers=1): what is finished is kept."
             ) from error
 
-    def _tell_stopped(self) -> None:
+    def _report_stopped(self) -> None:
         """Say once of each worker process that it is stopped, and how it continues."""
         stopped = {worker.pid or 0 for worker in _workers() if _is_stopped(worker)}
         # At the second look: a job that a shell suspends and continues (Ctrl-Z, fg) has this process awake first.
-        for pid in sorted((stopped & self._stopped) - self._told):
+        for pid in sorted((stopped & self._stopped) - self._reported):
             self._log.say(
                 f"{self._stage}: worker process {pid} is stopped, and is waited for; to continue it: kill -CONT {pid}"
             )
-        self._told = stopped & (self._told | self._stopped)
+        self._reported = stopped & (self._reported | self._stopped)
         self._stopped = stopped
 
 
@@ -134,15 +134,15 @@ def map_ahead(
 ) -> list[Result]:
     """Submit the tasks with at most `ahead` of them unfinished; returns the results in task order.
 
-    `on_look` is called every `LOOK` seconds at least, while tasks are waited for.
+    `on_look` is called every `POLL_SECONDS` seconds at least, while tasks are waited for.
     """
     results: dict[int, Result] = {}
     running: dict[Future[Result], int] = {}
 
     def collect(most: int) -> None:
         while len(running) > most:
-            for future in wait(running, LOOK, FIRST_COMPLETED).done:
-                results[running.pop(future)] = _noted(future.result(), on_done)
+            for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
+                results[running.pop(future)] = _report_result(future.result(), on_done)
             check_stop()
             on_look()
 
@@ -153,7 +153,7 @@ def map_ahead(
     return [results[number] for number in range(len(results))]
 
 
-def _noted(result: Result, on_done: Callable[[Result], None] | None) -> Result:
+def _report_result(result: Result, on_done: Callable[[Result], None] | None) -> Result:
     check_stop()
     if on_done:
         on_done(result)
@@ -173,7 +173,7 @@ class _Worker(SpawnProcess):
             main = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")  # has no name and no file to pass to the child
             try:
-                with unheard():
+                with block_signals():
                     super().start()
             finally:
                 sys.modules["__main__"] = main

@@ -22,7 +22,7 @@ from bertwright.core.secrets import HIDDEN, secret_in
 from bertwright.core.section_fields import field_at, is_model, kinds_with, members, plugins_at
 
 
-def of_another_kind(model: type[BaseModel], loc: Sequence[int | str], keys: Sequence[str]) -> str:
+def describe_other_kind(model: type[BaseModel], loc: Sequence[int | str], keys: Sequence[str]) -> str:
     """Which other kinds of its section have an unknown key, given its pydantic location; "" if none has it."""
     *above, name = keys
     kind = f"{'.'.join(above)}.kind"
@@ -86,7 +86,7 @@ def validation_messages(
     kept = (
         (key, s) for key, all_of in sentences.items() for other, s in all_of if not other or all(o for o, _ in all_of)
     )
-    return "\n".join(f"{place(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
+    return "\n".join(f"{locate(key, file, lines)}: {key or 'recipe'}: {sentence}" for key, sentence in kept)
 
 
 def keys_of_text(model: type[BaseModel], error: ValidationError) -> set[str]:
@@ -95,7 +95,7 @@ def keys_of_text(model: type[BaseModel], error: ValidationError) -> set[str]:
     return {".".join(field_at(model, detail["loc"])[0]) for detail in details if detail["type"] in _TEXT_WANTED}
 
 
-def place(dotted: str, file: str, lines: Lines) -> str:
+def locate(dotted: str, file: str, lines: Lines) -> str:
     """`file:line` of a dotted key, or of the nearest parent key that has a line; line 0 is the command line.
 
     A mistake of an entire section is attributed to the command line if an override changed one of its keys.
@@ -125,7 +125,7 @@ def _sentence(
 ) -> str:
     kind, value, context = detail["type"], _without_secret(keys, detail["input"]), detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return of_another_kind(model, detail["loc"], keys) or _unknown_key(model, keys, known, where_is)
+        return describe_other_kind(model, detail["loc"], keys) or _unknown_key(model, keys, known, where_is)
     if kind == "missing":
         return "this key is required."
     # Our own validators already say what to do; pydantic only adds a prefix.

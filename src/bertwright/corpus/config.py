@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from bertwright.core.config import Section, ShownText, UserPath, known_by_content, runtime_only
-from bertwright.core.plugins import find, is_known
+from bertwright.core.plugins import is_known, load_plugin
 from bertwright.corpus.wikis import wiki_code
 
 TURKUNLP: dict[str, Any] = {
@@ -156,7 +156,7 @@ SOURCES = "bertwright.sources"
 def _format(value: Any, built_in: ValidatorFunctionWrapHandler) -> Any:
     """Accept a format of another package, which the recipe names by its entry point or as `package:FORMAT`."""
     if isinstance(value, str) and value not in ("auto", *get_args(SourceKind)) and is_known(SOURCES, value):
-        find(SOURCES, value)
+        load_plugin(SOURCES, value)
         return value
     return built_in(value)
 

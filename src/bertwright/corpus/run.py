@@ -17,7 +17,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, remove_leftovers
 from bertwright.core.log import SILENT, Log
 from bertwright.core.plugins import package_of
-from bertwright.core.task_records import libraries
+from bertwright.core.task_records import record_libraries
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.balance import balance, count
@@ -58,7 +58,7 @@ def run(
     def make(draft: Path) -> dict[str, Any]:
         drafts.append(draft)
         # Other releases identify languages and split sentences differently, so a draft begun with them is restarted.
-        used = libraries(draft, _LIBRARIES, log, share.world, _plugins(config))
+        used = record_libraries(draft, _LIBRARIES, log, share.world, _plugins(config))
         return {**_make(inputs, draft, log, pool, share), "libraries": used}
 
     try:

@@ -28,13 +28,13 @@ def disk_of(recipe: Recipe, data: Data) -> dict[str, float | None]:
 
 def disk_left(recipe: Recipe, data: Data, works: Sequence[PhaseWork]) -> dict[str, float | None]:
     """Approximate bytes of each stage after the run: without scratch files and deleted checkpoints."""
-    from bertwright.estimate.hours import times  # numpy, which a check does not need
+    from bertwright.estimate.hours import count_events  # numpy, which a check does not need
 
     text, each, train = data.text, checkpoint_bytes(recipe), recipe.train
     # The last checkpoint of each phase stays; the best one is nearly always among the newest.
     kept = train.keep_checkpoints + len(works) - 1
     if None not in [work.steps for work in works]:
-        kept = min(kept, sum(times(train.checkpoint_every, work.steps or 1, work.epochs) for work in works))
+        kept = min(kept, sum(count_events(train.checkpoint_every, work.steps or 1, work.epochs) for work in works))
     left = {
         "corpus": None if text is None else _PACKED * text,
         "examples": None if text is None else examples_bytes(recipe, text),

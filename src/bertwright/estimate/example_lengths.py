@@ -52,7 +52,7 @@ def _lengths(train: Mapping[str, Any], data: ImportedData) -> Mapping[str, Any]:
     return counted
 
 
-def of_phase(recipe: Recipe, index: int, sets: OfSets, imported: OfPhases) -> Sequences | None:
+def phase_examples(recipe: Recipe, index: int, sets: OfSets, imported: OfPhases) -> Sequences | None:
     """The examples of phase `index`, which may also be those of another run; None if they are not known."""
     phase = recipe.train.phases[index]
     name = PlanSet(length=phase.length, document_range=phase.document_range).name

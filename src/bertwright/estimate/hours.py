@@ -62,12 +62,13 @@ def phase_time(recipe: Recipe, work: PhaseWork, step: float, data: Data, gpu: bo
     # 12 bytes a parameter: the weights and two moments in float32. Training does not wait for what is saved beside it.
     save = 0.0 if recipe.train.saves_beside(gpu) else 12.0 * network.parameters / _DISK
     scores, saves = (
-        times(every, steps, work.epochs) for every in (recipe.train.evaluate_every, recipe.train.checkpoint_every)
+        count_events(every, steps, work.epochs)
+        for every in (recipe.train.evaluate_every, recipe.train.checkpoint_every)
     )
     return PhaseTime(steps, seconds, scores * score, saves * save)
 
 
-def times(every: int | Literal["epoch"], steps: int, epochs: float | None) -> int:
+def count_events(every: int | Literal["epoch"], steps: int, epochs: float | None) -> int:
     """How often something happens in a phase that occurs every `every` steps (0: ten times per phase; or after every
     epoch, of which it has `epochs`) and at the end."""
     if every == "epoch":

@@ -13,7 +13,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import BertwrightError
 from bertwright.core.log import SILENT
 from bertwright.corpus.config import CorpusConfig, SourceConfig
-from bertwright.estimate.example_lengths import BYTES_A_TOKEN, counted_examples, labelled_texts, of_phase
+from bertwright.estimate.example_lengths import BYTES_A_TOKEN, counted_examples, labelled_texts, phase_examples
 from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.sequences import Sequences
@@ -82,7 +82,7 @@ def read_data(recipe: Recipe, made: Mapping[str, Artifact], found: float | None 
         # A vocabulary's fertility counts words and marks, a corpus only words: the number of marks is scaled up from
         # the vocabulary's own sample.
         tokens = float(rate) * _words(made["corpus"], made["vocab"]) * (1 - recipe.examples.heldout)
-    sets = {plan.name: estimated(plan, recipe.examples, tokens) for plan in recipe.plan_sets()}
+    sets = {plan.name: estimate_examples(plan, recipe.examples, tokens) for plan in recipe.plan_sets()}
     labelled, heldout = _labelled(recipe)
     known = text is not None or labelled
     basis: Basis = "corpus" if "corpus" in made else "sources" if known else "nothing"
@@ -130,7 +130,7 @@ def _labelled(recipe: Recipe) -> tuple[Mapping[int, Sequences], Mapping[str, int
     return labelled_texts(recipe)
 
 
-def estimated(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Sequences:
+def estimate_examples(plan: PlanSet, config: ExamplesConfig, tokens: float | None) -> Sequences:
     """The estimated examples made from `tokens` tokens of text."""
     share, half, power = _FILL[config.plan]
     mean = share * plan.length / (1 + (plan.length / half) ** power)
@@ -179,7 +179,7 @@ def known_before(recipe: Recipe, out: Path, found: float | None = None) -> Data:
 def examples_of(recipe: Recipe, index: int, data: Data) -> Sequences:
     """The examples of phase `index` of the recipe, guessed if nothing is known."""
     length = recipe.train.phases[index].length
-    return of_phase(recipe, index, data.sets, data.imported) or Sequences.guessed((), 0.95 * length, length)
+    return phase_examples(recipe, index, data.sets, data.imported) or Sequences.guessed((), 0.95 * length, length)
 
 
 def steps_of(phase: PhaseConfig, examples: Sequences) -> int | None:

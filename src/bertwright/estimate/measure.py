@@ -41,20 +41,20 @@ def measure(recipe: Recipe, works: Sequence[PhaseWork], ranks: int, seconds: flo
     Raises `RecipeError` if this machine does not support the recipe's settings, and as `read_pretrained` does.
     """
     with torch_set_for(recipe.train):
-        trained = _trained(recipe)
+        trained = _build_trainee(recipe)
         return {
-            key_of(recipe, work, sequences): _measured(trained, recipe, work, sequences, seconds / len(works))
+            key_of(recipe, work, sequences): _measure_phase(trained, recipe, work, sequences, seconds / len(works))
             for work in works
             for sequences in [work.micro_sequences(ranks)]
         }
 
 
-def _trained(recipe: Recipe) -> Trainee:
+def _build_trainee(recipe: Recipe) -> Trainee:
     network = build_network(recipe.network(), recipe.train, training_device(recipe.train.device))
     return network.trainee(Single(network.model, recipe.optim), Ranks(), PAIRS.get(recipe.examples.plan, "nsp"))
 
 
-def _measured(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
+def _measure_phase(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
     """Time steps of one and of two micro-batches: the difference is one micro-batch, the rest is the update."""
     batch = synthetic(recipe, work, sequences)
     room = Room(sequences, work.phase.length, work.phase.masking.most(work.phase.length))

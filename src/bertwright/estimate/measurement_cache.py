@@ -82,13 +82,13 @@ def _teacher(recipe: Recipe) -> list[Any]:
     return taught
 
 
-def kept_measurement(key: str) -> Measured | None:
+def read_measurement(key: str) -> Measured | None:
     """The measurement stored under `key`; None if there is none."""
     entry = _read().get(key)
     return None if entry is None else Measured(**entry)
 
 
-def keep(measurements: dict[str, Measured]) -> Path:
+def store_measurements(measurements: dict[str, Measured]) -> Path:
     """Store measurements in addition to those already there; returns the file's path. `DataError` if they cannot be
     written."""
     path = cache_file()

@@ -86,7 +86,7 @@ def step_time(
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128
     loader = drawn / (_DRAWN * max(1.0, machine.cores / machine.each / 2))
-    return StepTime(micro * each, update, reduction, exposed, loader, straggling(ranks))
+    return StepTime(micro * each, update, reduction, exposed, loader, straggler_share(ranks))
 
 
 def micro_batch_seconds(
@@ -155,7 +155,7 @@ def exposed_seconds(reduction: float, backward: float) -> float:
     return max(reduction - backward, 0.1 * reduction)
 
 
-def straggling(ranks: int) -> float:
+def straggler_share(ranks: int) -> float:
     """How much longer than the mean the slowest of `ranks` ranks takes, as a share."""
     return _DEVIATION * math.sqrt(2 * math.log(ranks)) if ranks > 1 else 0.0
 

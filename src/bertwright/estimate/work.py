@@ -80,7 +80,7 @@ def works_of(recipe: Recipe, data: Data, ranks: int, gpu: bool, memory: float) -
     computing = computing_of(recipe.train, recipe.optim, ranks, gpu)
     network, limit = recipe.network(), recipe.train.memory_limit_gb * 1e9 or memory or UNKNOWN_MEMORY
     works = (phase_work(recipe, index, data) for index in range(len(recipe.train.phases)))
-    return [fitted(work, network, computing, limit) for work in works]
+    return [fit_micro_batch(work, network, computing, limit) for work in works]
 
 
 def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
@@ -92,7 +92,7 @@ def phase_work(recipe: Recipe, index: int, data: Data) -> PhaseWork:
     return PhaseWork(index, phase, steps, sequences_seen(phase, examples), examples)
 
 
-def fitted(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:
+def fit_micro_batch(work: PhaseWork, network: NetworkConfig, computing: Computing, memory: float) -> PhaseWork:
     """The same work with `auto` resolved to the micro-batch that fits into `memory` bytes."""
     if work.phase.micro_batch != "auto":
         return work

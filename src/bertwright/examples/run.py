@@ -21,7 +21,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
-from bertwright.core.task_records import libraries, read_done
+from bertwright.core.task_records import read_done, record_libraries
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.text import shard_names
@@ -90,7 +90,7 @@ def _make(
     assert executor is not None
     log, share = context.log, context.share or SINGLE
     names = shard_names(corpus)
-    used = libraries(draft, ("tokenizers",), log, share.world)
+    used = record_libraries(draft, ("tokenizers",), log, share.world)
     parts = make_folder(draft / ".parts")
     vocabulary = vocabulary_facts(vocab)
     write_json(draft / "vocabulary.json", vocabulary)

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertwright.core.errors import ArtifactError, of_memory
+from bertwright.core.errors import ArtifactError, memory_error
 from bertwright.export.probes import PROBES, Row, rows_of, segments_of
 from bertwright.model.batch import packed_sequences
 from bertwright.model.classifier import SequenceClassifier
@@ -187,7 +187,7 @@ def _loading(hf: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        if lacking := of_memory(error):
+        if lacking := memory_error(error):
             raise lacking from error
         raise _mismatch(hf, f"transformers cannot load it: {error}") from error
     finally:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.errors import DataError, MissingExtraError, of_memory, of_the_system
+from bertwright.core.errors import DataError, MissingExtraError, memory_error, system_error
 
 _FROM_LIBRARIES = (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, MemoryError, zlib.error)
 """What zlib, h5py and pyarrow raise for damaged files (Arrow's exceptions are subclasses of these)."""
@@ -57,13 +57,13 @@ def reading(file: Path) -> Iterator[None]:
 
 def _of_the_machine(file: Path, error: Exception) -> DataError | None:
     """Return the error for a disk or memory failure while reading `file`; None if the file itself is at fault."""
-    if full := of_memory(error):
+    if full := memory_error(error):
         return DataError(f"{file} cannot be read: {full}")
     told = _ERRNO.search(str(error))
     number = error.errno if isinstance(error, OSError) and error.errno else int(told[1]) if told else None
     if not number or number in _NOT_THERE:
         return None
-    return of_the_system(OSError(number, os.strerror(number), str(file)))
+    return system_error(OSError(number, os.strerror(number), str(file)))
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import get_args
 
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.files import cannot_write, make_folder, sync_folder
-from bertwright.core.lock import FolderLock
+from bertwright.core.work_split import FolderLock
 from bertwright.formats.format import FileNumber, Format, Kind, Split
 from bertwright.formats.known import format_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from bertwright.core.config import expanded
+from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.wikis import wiki_code, wikis
 from bertwright.estimate.devices import gpus
@@ -118,7 +118,7 @@ def out_of(text: str) -> Path:
             f"--out {text!r}: it contains a character that cannot be printed, such as a line break. Give another path."
         )
     try:
-        path = expanded(Path(text))
+        path = expand_home(Path(text))
     except ValueError as error:
         raise RecipeError(f"--out {text}: {error}.") from None
     if path.suffix != ".toml":

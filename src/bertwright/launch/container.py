@@ -15,10 +15,10 @@ from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import Log
 from bertwright.launch.foreground import run_in_order, run_on_terminal
-from bertwright.launch.job import RECIPE, Job, listed, unpersisted_outputs
+from bertwright.launch.job import RECIPE, Job, list_files, unpersisted_outputs
 from bertwright.launch.options import Environment, SharedMemory, Words
 from bertwright.launch.target import Description
-from bertwright.launch.torchrun import stages_around
+from bertwright.launch.torchrun import run_commands
 
 SCRIPT = "container.sh"
 INSIDE = "/work"
@@ -91,7 +91,7 @@ class ContainerPlace(Section):
         if not unseen:
             return ""
         return (
-            f"The container does not see {listed(unseen)}: it sees only the current folder, as {INSIDE}, and "
+            f"The container does not see {list_files(unseen)}: it sees only the current folder, as {INSIDE}, and "
             "`mounts`. Mount the folder, and use its path in the container."
         )
 
@@ -145,7 +145,7 @@ class ContainerPlace(Section):
             return ["bash"]
         if self.ranks == 1:
             return [shlex.join(job.command("run"))]
-        commands = " && ".join(f"run {line}" for line in stages_around(job, self.ranks, self.restarts))
+        commands = " && ".join(f"run {line}" for line in run_commands(job, self.ranks, self.restarts))
         return ["sh -c", shlex.quote(f"{_HANDING_ON}\n{commands}")]
 
 

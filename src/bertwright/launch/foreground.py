@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delayed, handed_on
+from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delay_signals, forward_signals
 from bertwright.core.subprocess_group import shell_code, subprocess_group
 
 _PROGRAMS = {
@@ -42,7 +42,7 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
         tell(number)
 
     # Around all commands: a signal between two of them, or while one starts, must not leave a process behind.
-    with handed_on(hand_on):
+    with forward_signals(hand_on):
         for line in commands:
             if heard:
                 raise SystemExit(Stopped(heard[0]).exit_code)
@@ -70,8 +70,8 @@ def run_on_terminal(line: str) -> None:
         if process:
             process.send_signal(number)
 
-    with handed_on(hand_on):
-        with STARTING, delayed():
+    with forward_signals(hand_on):
+        with STARTING, delay_signals():
             process = subprocess.Popen(shlex.split(line))
             PROGRAMS[process] = f"the command on the terminal (process {process.pid})"
         # The terminal sends Ctrl-C to this process, too, but the interactive command decides what it means.

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from bertwright.check.recipe.packages import ASKING, needs
 from bertwright.core.addresses import is_url
 from bertwright.core.config import role
-from bertwright.core.dotted import below, texts
+from bertwright.core.dotted import child_key, texts
 from bertwright.core.errors import RecipeError
 from bertwright.core.secrets import secret_in, secrets_in_words
 from bertwright.recipe import Recipe
@@ -73,7 +73,7 @@ class Job:
     @property
     def files(self) -> dict[str, str]:
         """Files and folders that the recipe reads, by key; URLs are excluded."""
-        marked = set(_marked(self.loaded))
+        marked = set(_keys_of_files(self.loaded))
         named = {
             key: text
             for key, text in texts(self.values)
@@ -92,7 +92,7 @@ class Job:
         """A note on the checks of the recipe that were left out, because files are not here; "" if there are none."""
         said = [
             f"{key} = {path} is not on this machine, so it was not checked {_READ_FOR[key]}"
-            for key, path in absent(self.loaded).items()
+            for key, path in files_elsewhere(self.loaded).items()
         ]
         return f"{'; '.join(said)}. The run checks this first." if said else ""
 
@@ -128,7 +128,7 @@ def load_job(
     its name.
     """
     try:
-        written, loaded = _loaded(recipe, [*of_place, *overrides])
+        written, loaded = _load(recipe, [*of_place, *overrides])
     except RecipeError:
         _check_overrides(recipe, of_place, place)
         raise
@@ -140,7 +140,7 @@ def load_job(
     return Job(written, loaded, PurePosixPath(folder))
 
 
-def _loaded(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
+def _load(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
     written = Written.read(recipe, overrides, Recipe)
     # A description is printed, kept with the run, and shown to others by schedulers.
     remedy = "Remove it, and set the credentials in the environment of the place."
@@ -152,10 +152,10 @@ def _loaded(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
 
 def _check(written: Written, loaded: Recipe, ranks: int = 1) -> None:
     """Raise `RecipeError` for contradictions in the recipe; files that may exist only at the place are not read."""
-    loaded.check(written.file, written.lines, ranks=ranks, given=False, unread=absent(loaded))
+    loaded.check(written.file, written.lines, ranks=ranks, given=False, unread=files_elsewhere(loaded))
 
 
-def absent(recipe: Recipe) -> dict[str, Path]:
+def files_elsewhere(recipe: Recipe) -> dict[str, Path]:
     """Return the files that the check of a recipe reads and this machine does not have, by key.
 
     Only absolute paths may be those of another machine: a relative path that is not here is a mistake.
@@ -166,32 +166,32 @@ def absent(recipe: Recipe) -> dict[str, Path]:
 
 def _check_overrides(recipe: Path, overrides: Sequence[str], place: str) -> None:
     """Raise `RecipeError` if the recipe is valid, but not with the overrides of the place: the user typed others."""
-    _loaded(recipe, ())
+    _load(recipe, ())
     try:
-        _loaded(recipe, overrides)
+        _load(recipe, overrides)
     except RecipeError as error:
         raise RecipeError(f"overrides of the place {place}:\n{str(error).replace('command line: ', '')}") from None
 
 
-def _marked(value: Any, key: str = "") -> Iterator[str]:
+def _keys_of_files(value: Any, key: str = "") -> Iterator[str]:
     """Yield the dotted keys of a section, or of sections in a list, whose fields name files."""
     if isinstance(value, BaseModel):
         for name, field in type(value).model_fields.items():
-            below = f"{key}.{name}".lstrip(".")
+            inner = child_key(key, name)
             if role(field) == "known_by_content":
-                yield below
-            yield from _marked(getattr(value, name), below)
+                yield inner
+            yield from _keys_of_files(getattr(value, name), inner)
     elif isinstance(value, tuple):
         for number, element in enumerate(value):
-            yield from _marked(element, f"{key}.{number}")
+            yield from _keys_of_files(element, f"{key}.{number}")
 
 
-def of_this_machine(files: Mapping[str, str]) -> dict[str, str]:
+def local_paths(files: Mapping[str, str]) -> dict[str, str]:
     """Return those of `Job.files` that name a place in this machine's file system: absolute paths, and `~`."""
     return {key: path for key, path in files.items() if path.startswith(("/", "~"))}
 
 
-def listed(files: Mapping[str, str]) -> str:
+def list_files(files: Mapping[str, str]) -> str:
     """Format the files of `Job.files` for a note."""
     return ", ".join(f"{key} = {path}" for key, path in files.items())
 
@@ -203,11 +203,11 @@ def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str
     `core.toml.validate`.
     """
     if found := list(secrets(values)):
-        from bertwright.core.validation_messages import place  # not needed at every start
+        from bertwright.core.validation_messages import locate  # not needed at every start
 
-        listed = [f"{place(key, file, lines)}: {key} holds {secret}" for key, secret in found]
+        found_at = [f"{locate(key, file, lines)}: {key} holds {secret}" for key, secret in found]
         raise RecipeError(
-            "\n".join(f"{each}, but job descriptions must not contain secrets. {remedy}" for each in listed)
+            "\n".join(f"{each}, but job descriptions must not contain secrets. {remedy}" for each in found_at)
         )
 
 
@@ -215,10 +215,10 @@ def secrets(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted key of each string in TOML values that holds a secret, and the kind of secret, not its value."""
     if isinstance(values, list) and all(isinstance(each, str) for each in values):
         # It may be a command, whose words tell of each other: --token x.
-        yield from ((below(key, place), what) for place, what in sorted(secrets_in_words(values).items()))
+        yield from ((child_key(key, position), what) for position, what in sorted(secrets_in_words(values).items()))
     elif isinstance(values, dict | list):
         for name, child in values.items() if isinstance(values, dict) else enumerate(values):
-            yield from secrets(child, below(key, name))
+            yield from secrets(child, child_key(key, name))
     elif isinstance(values, str) and (what := secret_in(values)):
         yield key, what
 
@@ -233,12 +233,12 @@ def unpersisted_outputs(job: Job, kept: str) -> str:
     named = {key: text for key, text in texts(job.values) if _WRITTEN.fullmatch(key)}
     lost = {
         key: path
-        for key, path in of_this_machine(named).items()
+        for key, path in local_paths(named).items()
         if not PurePosixPath(os.path.normpath(path)).is_relative_to(kept)
     }
     if not lost:
         return ""
     return (
-        f"{listed(lost)}: where the run works this is no folder of your machine. It may not be allowed to write there, "
-        "and what it writes is lost. Leave the key out."
+        f"{list_files(lost)}: where the run works this is no folder of your machine. It may not be allowed to write "
+        "there, and what it writes is lost. Leave the key out."
     )

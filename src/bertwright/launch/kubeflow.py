@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.launch.job import RECIPE, Job, listed, of_this_machine, unpersisted_outputs
+from bertwright.launch.job import RECIPE, Job, list_files, local_paths, unpersisted_outputs
 from bertwright.launch.options import Environment
 from bertwright.launch.target import Description
 from bertwright.launch.yaml_text import yaml_text
@@ -76,7 +76,7 @@ class KubeflowPlace(Section):
         }
         unseen = {
             key: path
-            for key, path in of_this_machine(job.files).items()
+            for key, path in local_paths(job.files).items()
             if not PurePosixPath(os.path.normpath(path)).is_relative_to(INSIDE)
         }
         note = " ".join(filter(None, (self._seen(job.files), unpersisted_outputs(job, INSIDE))))
@@ -87,12 +87,12 @@ class KubeflowPlace(Section):
         if not files:
             return ""
         return (
-            f"The pods see only the volume {self.volume}, as {INSIDE}: {listed(files)} must be in it, and the recipe "
-            "must give the path there."
+            f"The pods see only the volume {self.volume}, as {INSIDE}: {list_files(files)} must be in it, and the "
+            "recipe must give the path there."
         )
 
-    def looked_after(self, job: Job) -> Mapping[str, str]:
-        """As `DescribedOnly.looked_after`."""
+    def monitoring_commands(self, job: Job) -> Mapping[str, str]:
+        """As `DescribedOnly.monitoring_commands`."""
         name = _name(job)
         every = (f"job/{name}-prepare", f"pytorchjob/{name}", f"job/{name}-finish")
         of_run = ",".join(f"{label}={value}" for label, value in _labels(job).items())

@@ -12,10 +12,10 @@ from pydantic import Field
 from bertwright.check.recipe.packages import needs
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.launch.job import RECIPE, Job, listed, of_this_machine, unpersisted_outputs
+from bertwright.launch.job import RECIPE, Job, list_files, local_paths, unpersisted_outputs
 from bertwright.launch.options import Environment
 from bertwright.launch.target import Description
-from bertwright.launch.torchrun import stages_around
+from bertwright.launch.torchrun import run_commands
 from bertwright.launch.wheel import WHEEL, requirement
 from bertwright.launch.yaml_text import yaml_text
 
@@ -72,7 +72,7 @@ class SkypilotPlace(Section):
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
         lines = [shlex.join([*launch, f"{job.folder}/{TASK}"])]
-        return Description(files, lines, self._note(job), _missing(job, of_this_machine(job.files)), WHEEL)
+        return Description(files, lines, self._note(job), _missing(job, local_paths(job.files)), WHEEL)
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
@@ -89,8 +89,8 @@ class SkypilotPlace(Section):
             )
         return " ".join(said)
 
-    def looked_after(self, job: Job) -> Mapping[str, str]:
-        """As `DescribedOnly.looked_after`."""
+    def monitoring_commands(self, job: Job) -> Mapping[str, str]:
+        """As `DescribedOnly.monitoring_commands`."""
         name = _name(job)
         if self.spot:
             words = {"status": ["queue"], "logs": ["logs", "--name", name], "stop": ["cancel", "--name", name]}
@@ -103,7 +103,7 @@ class SkypilotPlace(Section):
 
     def _task(self, job: Job) -> dict[str, Any]:
         ranks = self._ranks()
-        commands = [job.line("run")] if ranks == 1 else stages_around(job, ranks, self.restarts)
+        commands = [job.line("run")] if ranks == 1 else run_commands(job, ranks, self.restarts)
         machine: dict[str, Any] = {"cpus": self.cpus, "memory": self.memory, "disk_size": self.disk}
         machine |= {"accelerators": self.accelerators} if self.accelerators else {}
         machine |= {"infra": self.cloud} if self.cloud else {}
@@ -126,8 +126,8 @@ def _missing(job: Job, files: Mapping[str, str]) -> str:
     if not files:
         return ""
     return (
-        f"The machine is new and does not have {listed(files)}: give an address (s3://, az://, https://) if the key "
-        "accepts one, or a path relative to the home folder there, and add that file to file_mounts of "
+        f"The machine is new and does not have {list_files(files)}: give an address (s3://, az://, https://) if the "
+        "key accepts one, or a path relative to the home folder there, and add that file to file_mounts of "
         f"{job.folder}/{TASK}."
     )
 

@@ -1,14 +1,20 @@
-"""The interface of a target: return a description that can be inspected first, then submit exactly that."""
+"""The interface of a target: return a description that can be inspected first, then submit exactly that.
+
+A job is described, submitted, and found again once it is submitted, in the same way for all targets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from bertwright.core.errors import RecipeError
+from bertwright.core.files import make_folder, read_json, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.launch.job import Job
+from bertwright.launch.wheel import build_wheel
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was submitted from a run folder, as returned by `submission.submitted`."""
+    """What was submitted from a run folder, as returned by `read_submission`."""
 
     folder: Path
     """The run's folder `launch`."""
@@ -66,7 +72,7 @@ class Submitter(Protocol):
 class DescribedOnly(Protocol):
     """Additional interface of a target to which users submit, so that only the target's own program knows the jobs."""
 
-    def looked_after(self, job: Job) -> Mapping[str, str]:
+    def monitoring_commands(self, job: Job) -> Mapping[str, str]:
         """Return the commands that show the `status`, print the `logs`, and `stop` the jobs, quoted for a shell."""
 
 
@@ -85,3 +91,72 @@ class Scheduler(Protocol):
 
     def stop(self, submitted: Submitted) -> None:
         """End all jobs that wait or run; training saves a checkpoint."""
+
+
+_NOTE = "submitted.json"
+
+
+def describe(target: Target, job: Job) -> Description:
+    """Return the target's description; its note also says what was not checked. Raises what `Target.describe` does."""
+    description = target.describe(job)
+    return replace(description, note=" ".join(filter(None, (description.note, job.unchecked))))
+
+
+def submit(target: Target, job: Job, log: Log) -> Submitted:
+    """Write the description's files below the run folder, submit them, and record the target's job identifiers.
+
+    There are no identifiers if the target is no `Submitter`; `log` receives the note of one that is. Raises what
+    `Submitter.submit` raises, and `RecipeError` for files of this machine that the place cannot see, and if jobs of an
+    earlier submission are still waiting or running.
+    """
+    _refuse_second(target, job)
+    described = describe(target, job)
+    if described.refusal:
+        raise RecipeError(described.refusal)
+    folder = make_folder(Path(job.folder))
+    for name, text in described.files.items():
+        make_folder((folder / name).parent)
+        write_atomic(folder / name, text.encode())
+    if described.wheel:
+        write_atomic(folder / described.wheel, build_wheel())
+    if not isinstance(target, Submitter):
+        return Submitted(folder)
+    if described.note:  # before submitting, which may last as long as the run
+        log.say(described.note)
+    if jobs := target.submit(job, folder, log):
+        write_json(folder / _NOTE, {"target": target.kind, "jobs": dict(jobs)})
+    return Submitted(folder, jobs)
+
+
+def _refuse_second(target: Target, job: Job) -> None:
+    """Raise `RecipeError` if jobs of an earlier submission wait or run.
+
+    Two chains would write to one run folder, and the first chain's jobs could no longer be monitored or stopped.
+    """
+    kept = _read_note(job)
+    if not isinstance(target, Scheduler) or kept.get("target") != target.kind:
+        return
+    if alive := target.alive(Submitted(Path(job.folder), kept["jobs"])):
+        raise RecipeError(
+            f"{job.out} is already submitted, and {', '.join(alive)} wait or run. Stop them (--stop), wait until "
+            "they end (--status), or give another run folder (--out)."
+        )
+
+
+def _read_note(job: Job) -> Mapping[str, Any]:
+    note = Path(job.folder) / _NOTE
+    kept: Mapping[str, Any] = read_json(note) if note.is_file() else {}
+    return kept
+
+
+def read_submission(target: Target, job: Job) -> Submitted:
+    """Return what `submit` recorded; raise `RecipeError` if nothing was submitted from there to this target."""
+    note = Path(job.folder) / _NOTE
+    kept = _read_note(job)
+    if kept.get("target") != target.kind:
+        other = f"was submitted to {kept['target']}" if kept else "has no jobs"
+        raise RecipeError(
+            f"{job.out} {other}: there is no {note} of {target.kind}. Submit the run first (--submit), or give "
+            "the run folder (--out)."
+        )
+    return Submitted(Path(job.folder), kept["jobs"])

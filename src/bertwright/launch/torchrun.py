@@ -69,22 +69,22 @@ class TorchrunPlace(Section):
     def _commands(self, job: Job) -> list[str]:
         if self.nodes > 1:
             return [self._training(job)]
-        return stages_around(job, self.ranks, self.restarts)
+        return run_commands(job, self.ranks, self.restarts)
 
     def _training(self, job: Job) -> str:
         # The id keeps apart runs whose machines meet at the same address.
         where = ["--nnodes", str(self.nodes), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.rendezvous]
-        return training(job, [*where, "--rdzv-id", job.name], self.ranks, self.restarts)
+        return torchrun_command(job, [*where, "--rdzv-id", job.name], self.ranks, self.restarts)
 
 
-def stages_around(job: Job, ranks: int, restarts: int) -> list[str]:
+def run_commands(job: Job, ranks: int, restarts: int) -> list[str]:
     """Return the commands of a complete run on one machine with several training ranks, quoted for a shell."""
     # --standalone selects a free port, so that several runs fit on one machine.
-    trained = training(job, ["--standalone"], ranks, restarts)
+    trained = torchrun_command(job, ["--standalone"], ranks, restarts)
     return [job.line("run", "--until", "examples"), trained, job.line("run")]
 
 
-def training(job: Job, where: Sequence[str], ranks: int, restarts: int) -> str:
+def torchrun_command(job: Job, where: Sequence[str], ranks: int, restarts: int) -> str:
     """Return torchrun's command for the ranks of one machine; the options `where` give the rendezvous."""
     options = [*where, "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
     # A module, because torchrun starts files and modules of Python, not installed commands.

@@ -21,7 +21,7 @@ _TAGS = "Wheel-Version: 1.0\nGenerator: bertwright\nRoot-Is-Purelib: true\nTag: 
 _PACKAGE = Path(__file__).parents[1]
 
 
-def wheel() -> bytes:
+def build_wheel() -> bytes:
     """Return the wheel. The same installation always gives the same bytes.
 
     Raises `MissingExtraError` if bertwright is only on Python's path, so that its requirements are not known.

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.core.files import make_folder
-from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
+from bertwright.core.work_split import FolderLock
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.lineage import finished_artifact, inputs_of, refuse_other_training, training_identity
 from bertwright.pipeline.stage import STAGES

@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertwright.check.check_recipe import check_recipe
-from bertwright.check.verdict import Verdict, raised, refuse
+from bertwright.check.verdict import Verdict, from_exception, refuse
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, BertwrightError, RecipeError
 from bertwright.core.files import make_folder, remove_leftovers, write_atomic
-from bertwright.core.lock import FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.tasks import Executor
-from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
+from bertwright.core.work_split import SINGLE, FolderLock, StageIncomplete, WorkSplit
 from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
@@ -149,7 +148,7 @@ def check_run(recipe: Recipe, out: Path, ranks: int = 1, at: OtherMachine | None
         try:
             _refuse_other_results(recipe, out, stages)
         except BertwrightError as cause:
-            verdicts.append(raised("--out", cause))
+            verdicts.append(from_exception("--out", cause))
     return verdicts
 
 

@@ -12,7 +12,7 @@ from bertwright.estimate.disk import disk_left, disk_of
 from bertwright.estimate.hours import PhaseTime, phase_time, score_seconds, stage_seconds
 from bertwright.estimate.known_data import Data, read_data
 from bertwright.estimate.machine import Machine
-from bertwright.estimate.measurement_cache import Measured, kept_measurement, key_of
+from bertwright.estimate.measurement_cache import Measured, key_of, read_measurement
 from bertwright.estimate.memory import Memory, memory_of
 from bertwright.estimate.step_time import step_time
 from bertwright.estimate.work import PhaseWork, works_of
@@ -130,7 +130,7 @@ def _measurements(recipe: Recipe, works: Sequence[PhaseWork], machine: Machine) 
     # One process alone was measured: ranks that share the cores are slower.
     if not machine.here or (machine.each > 1 and not machine.device.gpu):
         return [None] * len(works)
-    return [kept_measurement(key_of(recipe, work, work.micro_sequences(machine.ranks))) for work in works]
+    return [read_measurement(key_of(recipe, work, work.micro_sequences(machine.ranks))) for work in works]
 
 
 def _step_seconds(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.dotted import below
+from bertwright.core.dotted import child_key
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
@@ -146,10 +146,10 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Each setting by its dotted key, as text."""
     if isinstance(value, Mapping):
         for name, member in value.items():
-            yield from _flat(member, below(key, name))
+            yield from _flat(member, child_key(key, name))
     elif isinstance(value, list) and any(isinstance(member, Mapping) for member in value):
         for number, member in enumerate(value):
-            yield from _flat(member, below(key, number))
+            yield from _flat(member, child_key(key, number))
     else:
         yield key, "" if value is None else str(value)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
-from bertwright.core.numbers import duration, large
+from bertwright.core.numbers import duration, short_count
 from bertwright.page.chart import Chart, Format, Series, figure
 from bertwright.page.markup import Content, Element, b, code, div, element, p
 from bertwright.page.table import number, operations, percent, table
@@ -104,7 +104,7 @@ def _cell(name: str, value: Any) -> str:
     if name == "tflops_done":
         return operations(value)
     if name in ("tokens_seen", "sequences_seen", "parameters", "tokens_per_second"):
-        return large(value)
+        return short_count(value)
     return f"{value:.3f}" if name in SCORED else number(value)
 
 

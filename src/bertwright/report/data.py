@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertwright.core.numbers import counted
+from bertwright.core.numbers import pluralize
 from bertwright.page.markup import Content, Element, p
 from bertwright.page.table import definitions, number, percent, table
 from bertwright.report.facts import Facts
@@ -70,7 +70,7 @@ def _origin(trained: Mapping[str, Any]) -> str:
     if not trained:
         return "WordPiece, from a given file."
     part = "all" if trained["share"] == 1 else percent(trained["share"])
-    return f"WordPiece, learned from {counted(trained['documents'], 'document')}, {part} of the corpus."
+    return f"WordPiece, learned from {pluralize(trained['documents'], 'document')}, {part} of the corpus."
 
 
 def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> Element:

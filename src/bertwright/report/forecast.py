@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.manifest import read_manifest
-from bertwright.core.numbers import duration, large
+from bertwright.core.numbers import duration, short_count
 from bertwright.forecast_shapes import Plan
 from bertwright.page.markup import Content, b, p
 from bertwright.page.table import table
@@ -82,9 +82,9 @@ def _rows(found: Mapping[str, Grade]) -> Iterator[tuple[Content, ...]]:
     named = {
         "train_seconds": ("training", duration),
         "other_seconds": ("other stages", duration),
-        "tokens_per_second": ("real tokens a second", large),
-        "memory_bytes": ("memory of a rank, bytes", large),
-        "disk_bytes": ("disk in the end, bytes", large),
+        "tokens_per_second": ("real tokens a second", short_count),
+        "memory_bytes": ("memory of a rank, bytes", short_count),
+        "disk_bytes": ("disk in the end, bytes", short_count),
     }
     for key, grade in found.items():
         name, form = named[key]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertwright.core.numbers import duration, large
+from bertwright.core.numbers import duration, short_count
 from bertwright.page.markup import Content, Element, b, code, div, element, p, small
 from bertwright.page.table import bar, percent, table
 from bertwright.report.facts import Facts
@@ -37,8 +37,8 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> Content:
     """Cards with the headline numbers."""
     cards = facts.section.cards(facts)
     cards += [
-        ("tokens seen", large(numbers["tokens_seen"]), f"in {numbers['steps']:,} optimizer steps"),
-        ("speed", f"{large(numbers['tokens_per_second'])}/s", "real tokens, during training"),
+        ("tokens seen", short_count(numbers["tokens_seen"]), f"in {numbers['steps']:,} optimizer steps"),
+        ("speed", f"{short_count(numbers['tokens_per_second'])}/s", "real tokens, during training"),
         ("time", duration(numbers["seconds"]), "all stages together"),
     ]
     shown = [div(p(name), element("strong", value), p(note), class_="card") for name, value, note in cards]

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
@@ -112,7 +112,7 @@ class Mirror:
                 self._failed = ""
             # Catch everything that a third-party package raises: it must not end training.
             except Exception as error:
-                self._failed = f"{type(error).__name__}: {shown(str(error))}"
+                self._failed = f"{type(error).__name__}: {redact(str(error))}"
                 self._warn_once()
 
     def _warn_once(self) -> None:

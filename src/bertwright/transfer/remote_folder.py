@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.manifest import read_manifest
@@ -98,7 +98,7 @@ class RemoteFolder:
         self._system.pipe_file(self._ready(place), data)
         if self.content(place) != data:
             raise DataError(
-                f"{place} is damaged at {shown(self._url)}: the content read back differs from the content that was "
+                f"{place} is damaged at {redact(self._url)}: the content read back differs from the content that was "
                 "sent. Check the storage and the connection, and run the same command again: the file is sent again."
             )
 

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError, CheckpointError, DataError
 from bertwright.core.files import make_folder, sha256, sync_folder, write_atomic
@@ -43,7 +43,7 @@ def restore(mirrored: Mirrored, log: Log) -> None:
             return
         raise
     except Exception as error:  # each storage backend has its own exceptions
-        reason = f"train.mirror {url} cannot be read ({type(error).__name__}: {shown(str(error))})"
+        reason = f"train.mirror {url} cannot be read ({type(error).__name__}: {redact(str(error))})"
         if not has_some:
             raise DataError(
                 f"{reason}, so it is unknown whether it has checkpoints to continue from; {out} has none. Check the "

@@ -14,8 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.addresses import check_address, shown
-from bertwright.core.errors import ArtifactError, BertwrightError, DataError, RecipeError, of_the_system
+from bertwright.core.addresses import check_address, redact
+from bertwright.core.errors import ArtifactError, BertwrightError, DataError, RecipeError, system_error
 from bertwright.core.log import Log
 from bertwright.transfer.other_run import refuse_other
 from bertwright.transfer.parts import RECIPE, REPORT, ROWS, Part, RunParts
@@ -130,9 +130,9 @@ class Sending:
 
     def interruption(self, error: Exception) -> BertwrightError:
         """Convert an error of the storage or the local disk; the message says how much has been copied."""
-        if isinstance(error, OSError) and self._is_ours(error) and (ours := of_the_system(error)):
+        if isinstance(error, OSError) and self._is_ours(error) and (ours := system_error(error)):
             return ours
-        reason = shown(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
+        reason = redact(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
         there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are copied." if self._done else ""
         return DataError(
             f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {reason}).{there} "

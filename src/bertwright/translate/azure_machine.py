@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bertwright.core.addresses import is_secret
-from bertwright.core.secrets import hidden_value, hidden_words, secret_in
+from bertwright.core.secrets import hide_in_value, hide_in_words, secret_in
 from bertwright.translate.launchers import Statement
 
 Reader = Callable[[str, Any], Iterator[Statement]]
@@ -63,7 +63,7 @@ def _without_key(name: str, value: Any) -> Iterator[Statement]:
     """Yield a setting that no place has; of sections and lists only the name, because they may be long."""
     last = name.rpartition(".")[2]
     if isinstance(value, bool | int | float | str):
-        name = f"{name} {hidden_value(last, ' '.join(hidden_words(str(value).split())))}"
+        name = f"{name} {hide_in_value(last, ' '.join(hide_in_words(str(value).split())))}"
     yield Statement(name, why=_WHY.get(last, "no key of the place is like it"))
 
 

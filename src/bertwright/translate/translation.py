@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.secrets import hidden_value, hidden_words
+from bertwright.core.secrets import hide_in_value, hide_in_words
 from bertwright.translate.azure_job import combine, missing_job_file
 from bertwright.translate.command import Command, Key, parse_arguments
 from bertwright.translate.complete import complete, faults, questions
@@ -258,10 +258,10 @@ LEFT_OUT = (
 def without_secrets(command: ShellCommand) -> ShellCommand:
     """Return the command without names, passwords and queries in addresses, and without values of secret variables,
     options and headers."""
-    variables = {name: hidden_value(name, value) for name, value in command.variables.items()}
+    variables = {name: hide_in_value(name, value) for name, value in command.variables.items()}
     return command._replace(words=_without(command.words), variables=variables, job=_without(command.job))
 
 
 def _without(words: tuple[str, ...]) -> tuple[str, ...]:
     # Slurm takes variables as a list: --export=ALL,NAME=value.
-    return tuple(",".join(hidden_words(word.split(","))) for word in hidden_words(words))
+    return tuple(",".join(hide_in_words(word.split(","))) for word in hide_in_words(words))

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core import __version__
-from bertwright.core.config import fingerprinted
+from bertwright.core.config import result_settings
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder, remove, write_atomic
-from bertwright.core.lock import FolderLock
 from bertwright.core.log import Log
+from bertwright.core.work_split import FolderLock
 from bertwright.estimate.machine_facts import gpu_names, torch_build, training_gpus
 from bertwright.recipe import Recipe
 from bertwright.trial.attempt import Tried, attempt
@@ -150,7 +150,7 @@ def _setting(tried: Tried) -> dict[str, Any]:
     for name in ("checkpoint_activations", "observers", "mirror", "spot_notice"):
         train.pop(name, None)
     train["phases"][tried.phase].pop("micro_batch", None)
-    parts = {name: fingerprinted(getattr(tried.recipe, name)) for name in ("corpus", "vocab", "examples")}
+    parts = {name: result_settings(getattr(tried.recipe, name)) for name in ("corpus", "vocab", "examples")}
     parts |= {name: values.get(name) for name in ("model", "optim", "train")}
     # A vocabulary given as a file is not described by its section.
     return {**parts, "entries": tried.recipe.network().vocab_size, "ranks": tried.ranks, "steps": tried.steps}

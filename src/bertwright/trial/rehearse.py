@@ -16,10 +16,10 @@ from bertwright.check.check_recipe import check_recipe
 from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, remove
-from bertwright.core.lock import LOCK, FolderLock
 from bertwright.core.log import SILENT, Log
 from bertwright.core.numbers import size_of
 from bertwright.core.subprocess_group import shell_code
+from bertwright.core.work_split import LOCK, FolderLock
 from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe

@@ -15,7 +15,7 @@ import io
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from bertwright.core.errors import MissingExtraError, RecipeError, of_memory
+from bertwright.core.errors import MissingExtraError, RecipeError, memory_error
 from bertwright.vocab.config import SentencePieceConfig, VocabConfig
 from bertwright.vocab.entries import CONTINUATION
 from bertwright.vocab.layout import first_entries, special_entries
@@ -52,7 +52,7 @@ def train_sentencepiece(config: VocabConfig, trainer: SentencePieceConfig, texts
             normalization_rule_name="identity", num_threads=_THREADS, minloglevel=_ERRORS_ONLY,
         )  # fmt: skip
     except (RuntimeError, OSError) as error:
-        if lacking := of_memory(error):
+        if lacking := memory_error(error):
             raise lacking from error
         raise RecipeError(
             f"SentencePiece ({trainer.model}) cannot make {pieces:,} pieces of this text: {error}. "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.artifact import Artifact, open_artifact
-from bertwright.core.errors import ArtifactError, of_memory
+from bertwright.core.errors import ArtifactError, memory_error
 from bertwright.vocab.entries import CONTINUATION, SPECIALS
 from bertwright.vocab.matcher import Matcher
 from bertwright.vocab.split import WordSplitter
@@ -123,6 +123,6 @@ def read_tokenizer(path: Path) -> Tokenizer:
     try:
         return Tokenizer(FastTokenizer.from_file(str(path)))
     except Exception as error:  # the library raises nothing more specific
-        if lacking := of_memory(error):
+        if lacking := memory_error(error):
             raise lacking from error
         raise ArtifactError(f"cannot read {path}: {error}. Restore it, or run the stage vocab again.") from error

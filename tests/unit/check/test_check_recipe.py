@@ -14,7 +14,7 @@ from bertwright.check.check_recipe import check_recipe
 from bertwright.check.machine import resources
 from bertwright.check.machine.computing import computing, instructions, precision
 from bertwright.check.recipe import packages as recipe_packages
-from bertwright.check.verdict import Verdict, exit_code, raised, refuse, verdict_rows
+from bertwright.check.verdict import Verdict, exit_code, from_exception, refuse, verdict_rows
 from bertwright.cli import main
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.core.numbers import size_of
@@ -360,7 +360,7 @@ def test_a_recipe_built_in_python_is_checked_across_sections(load: Load, tmp_pat
 def test_verdicts_as_lines_as_errors_and_as_exit_codes() -> None:
     verdicts = [
         Verdict("ok", "disk", "12 GB are free"),
-        raised("corpus.source", DataError("a is empty. Download it again.")),
+        from_exception("corpus.source", DataError("a is empty. Download it again.")),
         Verdict("warning", "x", "y.", "Do z."),
     ]
     assert ["  ".join((f"{level:<7}", *rest)) for level, *rest in verdict_rows(verdicts)] == [
@@ -432,7 +432,7 @@ def test_ranks_of_one_machine_share_its_memory(load: Load, tmp_path: Path, monke
 
 
 def test_a_verdict_without_a_remedy_and_none_at_all() -> None:
-    bare = raised("x", DataError("it is broken"))
+    bare = from_exception("x", DataError("it is broken"))
     assert (bare.text, bare.remedy, bare.sentence) == ("it is broken", "", "it is broken")
     assert bare.as_dict() == {"level": "error", "about": "x", "text": "it is broken", "remedy": ""}
     assert list(verdict_rows([])) == [] and exit_code([]) == 0

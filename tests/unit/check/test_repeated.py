@@ -7,9 +7,9 @@ from tests.rows import each_row
 from tests.unit.contradictions.test_folders import artifact
 
 from bertwright import Recipe
-from bertwright.check.recipe.advice import repeated
+from bertwright.check.recipe.advice import repeated_reading
 from bertwright.core.artifact import open_artifact, seal
-from bertwright.core.config import Identity, fingerprinted
+from bertwright.core.config import Identity, result_settings
 from bertwright.core.files import make_folder
 
 NAME = "wiki-mini"
@@ -27,13 +27,13 @@ def donor(run: Path, folder: str = "train/checkpoints/step-000000050", **inputs:
     made.write(run / "recipe.toml")
     path = make_folder(run / folder)
     stage = "train" if folder == "train" else "checkpoint"
-    sections = fingerprinted({"train": made.train}, extendable=False)
+    sections = result_settings({"train": made.train}, extendable=False)
     seal(path, Identity(stage, 1, sections, {"examples": "e" * 64, **inputs}), {}, 0.0)
     return path
 
 
 def warned(start: Path, out: Path, *overrides: str) -> list[Any]:
-    return list(repeated(recipe(start, *overrides), out, ["examples", "train"]))
+    return list(repeated_reading(recipe(start, *overrides), out, ["examples", "train"]))
 
 
 @each_row("folder", ["train/checkpoints/step-000000050", "train"])
@@ -64,7 +64,7 @@ def test_a_branch_that_has_begun_cannot_change_its_seed(tmp_path: Path) -> None:
     start, out = donor(tmp_path / "run"), tmp_path / "branch"
     make_folder(out / "train" / "checkpoints" / "step-000000004")
     assert warned(start, out) == []
-    assert list(repeated(recipe(start), tmp_path / "other", ["examples"])) == [], "nothing is trained"
+    assert list(repeated_reading(recipe(start), tmp_path / "other", ["examples"])) == [], "nothing is trained"
 
 
 def test_finished_examples_are_compared_themselves(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe, run
-from bertwright.check.run_folder import run_folder
+from bertwright.check.check_recipe import run_folder
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import DataError, RecipeError
 

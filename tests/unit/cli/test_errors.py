@@ -16,7 +16,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.cli import app, main
-from bertwright.core.errors import of_memory, of_missing
+from bertwright.core.errors import memory_error, missing_package_error
 from bertwright.core.signals import Stopped, end_on_signals
 
 pytestmark = pytest.mark.heavy
@@ -191,7 +191,7 @@ def test_other_faults_keep_their_traceback(
     def fail(**_: object) -> None:
         raise RuntimeError("shapes differ")
 
-    assert of_memory(RuntimeError("shapes differ")) is None
+    assert memory_error(RuntimeError("shapes differ")) is None
     monkeypatch.setattr(app, "app", fail)
     monkeypatch.setattr(sys, "argv", ["bertwright"])
     with pytest.raises(RuntimeError, match="shapes differ"):
@@ -210,8 +210,8 @@ def test_a_package_that_is_not_installed_is_named(
     code, out, _ = failing("launch", "--json")
     assert code == 5 and json.loads(out)["error"]["message"] == said
     for bug in ("bertwright.nothing", "json.nothing", "_bz2"):
-        assert of_missing(ModuleNotFoundError(name=bug)) is None
-    assert of_missing(ImportError(name="yaml")) is None, "it is there, but lacks a name"
+        assert missing_package_error(ModuleNotFoundError(name=bug)) is None
+    assert missing_package_error(ImportError(name="yaml")) is None, "it is there, but lacks a name"
 
 
 def test_a_package_of_the_command_line_that_is_not_installed_is_named() -> None:

@@ -2,7 +2,7 @@
 
 from tests.rows import each_row
 
-from bertwright.core.addresses import is_secret, is_url, redact_credentials, shown
+from bertwright.core.addresses import is_secret, is_url, redact, redact_credentials
 
 
 @each_row(
@@ -19,7 +19,7 @@ from bertwright.core.addresses import is_secret, is_url, redact_credentials, sho
     ],
 )
 def test_secrets_are_not_shown(text: str, safe: str) -> None:
-    assert shown(text) == safe
+    assert redact(text) == safe
 
 
 @each_row(

@@ -265,7 +265,7 @@ def test_only_the_files_of_the_result_are_sealed(tmp_path: Path) -> None:
     (tmp_path / "sub" / ".tmpA1b2C3").write_text("half a model")
     seal(tmp_path, identity(), {}, 0.0, only=("a.txt", "sub/*"))
     sealed = open_artifact(tmp_path)
-    assert sealed.names() == ["a.txt", "sub/b.txt"] and sealed.strangers() == ["notes.txt", "sub/.tmpA1b2C3"]
+    assert sealed.names() == ["a.txt", "sub/b.txt"] and sealed.unlisted_files() == ["notes.txt", "sub/.tmpA1b2C3"]
 
 
 def test_drafts_of_interrupted_builds_are_those_of_this_folder_without_the_own(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import pytest
 from pydantic import BeforeValidator, Field
 from tests.rows import each_row
 
-from bertwright.core.config import Section, by_kind, differences, extendable, fingerprinted, runtime_only
+from bertwright.core.config import Section, by_kind, differences, extendable, result_settings, runtime_only
 from bertwright.core.errors import RecipeError
 from bertwright.core.overrides import apply_overrides
 from bertwright.core.toml import read_toml, validate
-from bertwright.core.validation_messages import place
+from bertwright.core.validation_messages import locate
 
 
 class Lamb(Section):
@@ -146,17 +146,17 @@ def test_not_toml_and_not_there(tmp_path: Path) -> None:
 
 
 def test_place_goes_up_to_the_nearest_line() -> None:
-    assert place("a.b.c", "f", {"a": 3, "a.b": 7}) == "f:7"
-    assert place("x", "f", {"a": 3}) == "f"
-    assert place("a.b", "f", {"a": 3, "a.b": 0}) == "command line"
-    assert place("a", "f", {"a": 3, "a.b": 0}) == "command line", "a section that an override made wrong"
-    assert place("a", "f", {"a": 3, "ab": 0}) == "f:3"
+    assert locate("a.b.c", "f", {"a": 3, "a.b": 7}) == "f:7"
+    assert locate("x", "f", {"a": 3}) == "f"
+    assert locate("a.b", "f", {"a": 3, "a.b": 0}) == "command line"
+    assert locate("a", "f", {"a": 3, "a.b": 0}) == "command line", "a section that an override made wrong"
+    assert locate("a", "f", {"a": 3, "ab": 0}) == "f:3"
 
 
 def test_what_changes_no_result_and_what_may_grow_can_be_left_out() -> None:
     whole = Whole(phases=(Phase(length=8, steps=5, micro=3),), workers=9)
-    assert fingerprinted(whole)["phases"] == [{"length": 8, "steps": 5}] and "workers" not in fingerprinted(whole)
-    assert fingerprinted(whole, extendable=False)["phases"] == [{"length": 8}]
+    assert result_settings(whole)["phases"] == [{"length": 8, "steps": 5}] and "workers" not in result_settings(whole)
+    assert result_settings(whole, extendable=False)["phases"] == [{"length": 8}]
 
 
 def test_differences_name_dotted_keys() -> None:

@@ -8,7 +8,7 @@ from pydantic import Field
 from tests.rows import each_row
 
 from bertwright.core.artifact import build
-from bertwright.core.config import Identity, Section, extendable, fingerprinted, known_by_content, runtime_only
+from bertwright.core.config import Identity, Section, extendable, known_by_content, result_settings, runtime_only
 from bertwright.core.log import SILENT
 from bertwright.core.manifest import changes
 
@@ -49,7 +49,7 @@ class After(Before):
 
 
 def changed(section: Section, **settings: bool) -> object:
-    return fingerprinted(section, defaults=False, **settings)
+    return result_settings(section, defaults=False, **settings)
 
 
 @each_row(
@@ -80,8 +80,8 @@ def test_what_may_grow_is_no_difference_where_it_is_left_out() -> None:
 
 def test_a_file_is_given_wherever_it_lies() -> None:
     assert changed(Before(table=Path("a/b"))) == changed(Before(table=Path("c")))
-    assert fingerprinted(Before(table=Path("a/b")))["table"] == "given"
-    assert fingerprinted(Before())["table"] is None
+    assert result_settings(Before(table=Path("a/b")))["table"] == "given"
+    assert result_settings(Before())["table"] is None
 
 
 def of(section: Section, version: int = 1) -> Identity:

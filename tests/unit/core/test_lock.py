@@ -10,8 +10,8 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError, DataError
-from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
+from bertwright.core.work_split import FolderLock
 
 
 def test_alone_means_alone(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from tests.rows import each_row
 
-from bertwright.core.numbers import amount, counted, large, size_of
+from bertwright.core.numbers import amount, pluralize, short_count, size_of
 
 
 @each_row(
@@ -30,7 +30,7 @@ def test_bytes(size: float, said: str) -> None:
     [(0, "0"), (9_999, "9,999"), (12_345, "12.3 k"), (999_500, "1 M"), (1.25e6, "1.25 M"), (3.14e9, "3.14 G")],
 )
 def test_counts(value: float, said: str) -> None:
-    assert large(value) == said
+    assert short_count(value) == said
 
 
 @each_row(
@@ -42,4 +42,4 @@ def test_amounts(value: float, said: str) -> None:
 
 
 def test_a_number_with_its_noun() -> None:
-    assert [counted(number, "file") for number in (0, 1, 1801)] == ["0 files", "1 file", "1,801 files"]
+    assert [pluralize(number, "file") for number in (0, 1, 1801)] == ["0 files", "1 file", "1,801 files"]

@@ -5,10 +5,10 @@ from tests.rows import each_row
 from bertwright.core.errors import DataError
 from bertwright.core.secrets import (
     HIDDEN,
-    hidden_text,
-    hidden_value,
-    hidden_values,
-    hidden_words,
+    hide_in_value,
+    hide_in_values,
+    hide_in_words,
+    hide_secrets,
     secret_in,
     secrets_in_words,
 )
@@ -116,8 +116,8 @@ def test_a_token_is_known_by_its_form(issuer: str) -> None:
     token = SHAPED[issuer]
     for text in (token, f"export X={token}", f"run --name '{token}' now"):
         assert secret_in(text) == TOKEN
-        assert "lanted" not in "".join(hidden_words((text,))).lower()
-    assert hidden_value("X", token) == HIDDEN
+        assert "lanted" not in "".join(hide_in_words((text,))).lower()
+    assert hide_in_value("X", token) == HIDDEN
 
 
 def test_the_value_of_an_option_may_be_the_next_word() -> None:
@@ -140,14 +140,14 @@ def test_secrets_of_a_command_are_hidden() -> None:
         "--env=TOKEN=planted",
     )
     words += ("Authorization: Bearer planted", "https://me:planted@host/a")
-    assert hidden_words(words) == (
+    assert hide_in_words(words) == (
         *("p", f"--api-key={HIDDEN}", "--token", HIDDEN, "--password", "--quiet", f"HF_TOKEN={HIDDEN}", "a=b"),
         f"--env=TOKEN={HIDDEN}",
         *(f"Authorization: Bearer {HIDDEN}", "https://host/a"),
     )
-    assert hidden_value("HF_TOKEN", "planted") == HIDDEN and hidden_value("DATA", "a") == "a"
+    assert hide_in_value("HF_TOKEN", "planted") == HIDDEN and hide_in_value("DATA", "a") == "a"
     lines = ("docker login -u me -p planted reg.io", "curl -u me:planted host", "me:planted@reg.io/bert")
-    assert hidden_words(lines) == (
+    assert hide_in_words(lines) == (
         f"docker login -u me -p {HIDDEN} reg.io",
         f"curl -u me:{HIDDEN} host",
         "reg.io/bert",
@@ -171,7 +171,7 @@ def test_the_words_before_it_may_tell_that_a_word_is_a_secret(
     words: tuple[str, ...], position: int, found: str, hidden: str
 ) -> None:
     assert secrets_in_words(words) == {position: found}
-    assert hidden_words(words) == (*words[:position], hidden, *words[position + 1 :])
+    assert hide_in_words(words) == (*words[:position], hidden, *words[position + 1 :])
 
 
 @each_row(
@@ -186,18 +186,18 @@ def test_the_words_before_it_may_tell_that_a_word_is_a_secret(
     ],
 )
 def test_words_that_tell_of_no_secret_stay(words: tuple[str, ...]) -> None:
-    assert secrets_in_words(words) == {} and hidden_words(words) == words
+    assert secrets_in_words(words) == {} and hide_in_words(words) == words
 
 
 @each_row("option", ["-genv", "--genv", "-env", "--env"])
 def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(option: str) -> None:
     secret = ("mpirun", option, "API_TOKEN", "planted", option, "DB_PASSWORD", "-planted")
     plain = (option, "OMP_NUM_THREADS", "4", "run", "--max-tokens", "x")
-    assert hidden_words(secret + plain) == (
+    assert hide_in_words(secret + plain) == (
         *("mpirun", option, "API_TOKEN", HIDDEN, option, "DB_PASSWORD", HIDDEN),
         *plain,
     )
-    assert hidden_words((option, "API_TOKEN=planted", "run")) == (option, f"API_TOKEN={HIDDEN}", "run")
+    assert hide_in_words((option, "API_TOKEN=planted", "run")) == (option, f"API_TOKEN={HIDDEN}", "run")
 
 
 @each_row(
@@ -221,8 +221,8 @@ def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(opt
     ],
 )
 def test_a_sentence_is_shown_without_secrets(text: str, shown: str) -> None:
-    assert hidden_text(text) == shown
-    assert hidden_text(shown) == shown
+    assert hide_secrets(text) == shown
+    assert hide_secrets(shown) == shown
     assert str(DataError(text)) == shown
 
 
@@ -244,7 +244,7 @@ def test_a_sentence_is_shown_without_secrets(text: str, shown: str) -> None:
     ],
 )
 def test_a_sentence_without_secrets_stays(text: str) -> None:
-    assert hidden_text(text) == text
+    assert hide_secrets(text) == text
 
 
 def test_values_are_recorded_without_secrets() -> None:
@@ -253,7 +253,7 @@ def test_values_are_recorded_without_secrets() -> None:
         "run": ["go", "--token", "planted"],
         "a": [{"sas": "planted"}, 1],
     }
-    assert hidden_values(values) == {
+    assert hide_in_values(values) == {
         "title": "of https://host/x",
         "run": ["go", "--token", HIDDEN],
         "a": [{"sas": HIDDEN}, 1],

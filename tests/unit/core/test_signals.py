@@ -16,10 +16,10 @@ from bertwright.core.signals import (
     SAME,
     Stopped,
     check_stop,
-    delayed,
+    delay_signals,
     end_on_signals,
-    farewell,
-    handed_on,
+    exit_message,
+    forward_signals,
     pause,
     stop_on_signals,
 )
@@ -94,7 +94,7 @@ def test_a_signal_that_asks_to_stop_is_raised_at_a_safe_point_and_named(number: 
     with pytest.raises(Stopped) as stop, end_on_signals():
         os.kill(os.getpid(), number)
         pause(10)
-    message, code = farewell(stop.value)
+    message, code = exit_message(stop.value)
     assert (message, code) == (f"stopped by {number.name}. What is finished is kept: run the same command again.", 75)
     assert signal.getsignal(number) == before
 
@@ -103,7 +103,7 @@ def test_ctrl_c_has_its_own_code() -> None:
     with pytest.raises(Stopped) as stop, end_on_signals():
         os.kill(os.getpid(), signal.SIGINT)
         pause(10)
-    assert farewell(stop.value) == ("interrupted. Run the same command again to continue.", 130)
+    assert exit_message(stop.value) == ("interrupted. Run the same command again to continue.", 130)
 
 
 def test_a_stop_is_raised_once_and_never_where_training_saves_first() -> None:
@@ -160,7 +160,7 @@ def test_a_signal_just_before_it_is_handed_on_is_handed_on_too() -> None:
     taken: list[int] = []
     with end_on_signals():
         os.kill(os.getpid(), signal.SIGTERM)
-        with handed_on(taken.append):
+        with forward_signals(taken.append):
             os.kill(os.getpid(), signal.SIGUSR1)
         check_stop()
     assert taken == [signal.SIGTERM, signal.SIGUSR1]
@@ -168,7 +168,7 @@ def test_a_signal_just_before_it_is_handed_on_is_handed_on_too() -> None:
 
 def test_a_delayed_signal_counts_once() -> None:
     with end_on_signals():
-        with delayed():
+        with delay_signals():
             os.kill(os.getpid(), signal.SIGINT)
             check_stop()
         with pytest.raises(Stopped):

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.rows import each_row
 
-from bertwright.core.lock import FolderLock
 from bertwright.core.log import Silent
 from bertwright.core.task_records import mark_done
-from bertwright.core.work_split import SINGLE, StageIncomplete, WorkSplit
+from bertwright.core.work_split import SINGLE, FolderLock, StageIncomplete, WorkSplit
 
 
 def test_every_task_is_one_ranks() -> None:

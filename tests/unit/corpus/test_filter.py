@@ -8,7 +8,7 @@ from tests.reference.document_filter import HUNGARIAN, first_failure
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.section_fields import described
+from bertwright.core.section_fields import described_fields
 from bertwright.corpus.characters import letters, shortest_word
 from bertwright.corpus.config import TURKUNLP, FilterConfig
 from bertwright.corpus.filter import REASONS, ByScript, DocumentFilter, word_pattern
@@ -243,6 +243,6 @@ def test_settings_that_contradict_each_other_are_refused(settings: dict[str, obj
 
 def test_what_a_key_says_of_the_preset_is_so() -> None:
     for name, threshold in TURKUNLP.items():
-        text = " ".join((described(FilterConfig)[name].description or "").split())
+        text = " ".join((described_fields(FilterConfig)[name].description or "").split())
         shown = threshold if isinstance(threshold, str) else f"{threshold:,g}"
         assert re.search(rf"turkunlp.*[^\d,.]{shown}\b", text), f"{name}: {text}"

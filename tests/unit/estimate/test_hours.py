@@ -7,7 +7,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.estimate.hours import PhaseTime, phase_time, stage_seconds, times
+from bertwright.estimate.hours import PhaseTime, count_events, phase_time, stage_seconds
 from bertwright.estimate.known_data import Data, read_data
 from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.estimate.work import phase_work
@@ -28,11 +28,15 @@ def time_of(recipe: Recipe, step: float = 2.0, heldout: dict[str, int] | None = 
 )
 def test_what_happens_every_so_many_steps_happens_at_the_end_too(every: int, steps: int, often: int) -> None:
     """0 is ten times, as far as steps can be parted so."""
-    assert times(every, steps, None) == often
+    assert count_events(every, steps, None) == often
 
 
 def test_epochs_and_the_end_are_counted() -> None:
-    assert (times("epoch", 100, 2.5), times("epoch", 100, 3.0), times("epoch", 2, 3.0)) == (3, 3, 2)
+    assert (count_events("epoch", 100, 2.5), count_events("epoch", 100, 3.0), count_events("epoch", 2, 3.0)) == (
+        3,
+        3,
+        2,
+    )
 
 
 def test_steps_scores_and_checkpoints_are_added_up(load: Load) -> None:

@@ -9,7 +9,7 @@ from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.artifact import Artifact
-from bertwright.estimate.known_data import estimated, read_data
+from bertwright.estimate.known_data import estimate_examples, read_data
 from bertwright.examples.config import ExamplesConfig, PlanSet
 
 Load = Callable[..., Recipe]
@@ -30,7 +30,7 @@ def made(counts: Mapping[str, Any], size: int = 0) -> Artifact:
     ],
 )
 def test_examples_are_as_many_as_their_text_fills(plan: str, fill: float, special: int) -> None:
-    found = estimated(WHOLE, ExamplesConfig(plan=plan, passes=3), 1e6)  # type: ignore[arg-type]
+    found = estimate_examples(WHOLE, ExamplesConfig(plan=plan, passes=3), 1e6)  # type: ignore[arg-type]
     assert found.mean_length == pytest.approx(fill * 128, rel=1e-4)
     assert found.per_pass == (round(1e6 / (found.mean_length - special)),) * 3
 
@@ -39,22 +39,22 @@ def test_examples_are_as_many_as_their_text_fills(plan: str, fill: float, specia
 def test_documents_fill_less_of_longer_examples_unless_these_run_over_several(plan: str) -> None:
     config = ExamplesConfig(plan=plan)  # type: ignore[arg-type]
     sets = [PlanSet(length=length, document_range=(0.0, 1.0)) for length in (64, 128, 512, 1024, 8192)]
-    shares = [estimated(each, config, None).mean_length / each.length for each in sets]
+    shares = [estimate_examples(each, config, None).mean_length / each.length for each in sets]
     assert shares == sorted(shares, reverse=True) and (shares[0] == shares[-1]) == (plan == "full-sentences")
     # Example lengths grow all the same.
-    means = [estimated(each, config, None).mean_length for each in sets[:4]]
+    means = [estimate_examples(each, config, None).mean_length for each in sets[:4]]
     assert means == sorted(means)
 
 
 def test_a_share_of_the_documents_gives_that_share_of_the_examples() -> None:
     share = PlanSet(length=128, document_range=(0.5, 0.9))
-    whole, part = (estimated(plan, ExamplesConfig(passes=1), 1e6).per_pass[0] for plan in (WHOLE, share))
+    whole, part = (estimate_examples(plan, ExamplesConfig(passes=1), 1e6).per_pass[0] for plan in (WHOLE, share))
     assert part == pytest.approx(0.4 * whole, abs=1)
 
 
 def test_little_text_is_one_example_and_unknown_text_none() -> None:
-    assert estimated(WHOLE, ExamplesConfig(passes=2), 10.0).per_pass == (1, 1)
-    unknown = estimated(WHOLE, ExamplesConfig(), None)
+    assert estimate_examples(WHOLE, ExamplesConfig(passes=2), 10.0).per_pass == (1, 1)
+    unknown = estimate_examples(WHOLE, ExamplesConfig(), None)
     assert unknown.per_pass == () and unknown.mean_length == pytest.approx(0.8584 * 128, rel=1e-4)
 
 

@@ -18,7 +18,7 @@ from bertwright.estimate import measurement_cache
 from bertwright.estimate.known_data import read_data
 from bertwright.estimate.machine import HardwareConfig, machine_of, this_machine
 from bertwright.estimate.measure import lengths_like, measure, synthetic
-from bertwright.estimate.measurement_cache import Measured, cache_file, keep, kept_measurement, key_of
+from bertwright.estimate.measurement_cache import Measured, cache_file, key_of, read_measurement, store_measurements
 from bertwright.estimate.work import phase_work
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -40,7 +40,7 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
     found = measure(recipe, planned_works(recipe, standing_artifacts(recipe, out), machine), machine.ranks, seconds=0.0)
     (key, measured), *others = found.items()
     assert not others and measured.micro_batch > 0 and measured.update >= 0
-    keep({key: Measured(2.0, 1.0, "2026-01-02")})
+    store_measurements({key: Measured(2.0, 1.0, "2026-01-02")})
     assert cache_file() == cache and cache.is_file()
     plan = make_plan(recipe, standing_artifacts(recipe, out), machine)
     assert plan["phases"][0]["step_seconds"] == pytest.approx(2 * 2.0 + 1.0), "two micro-batches and an update"
@@ -91,24 +91,24 @@ def test_a_teacher_is_measured_with_its_network_and_known_by_it(load: Load, tmp_
 def test_a_cache_that_cannot_be_read_is_none(load: Load, tmp_path: Path, cache: Path) -> None:
     recipe = load()
     key = key_of(recipe, phase_work(recipe, 0, read_data(recipe, {})), 4)
-    keep({key: Measured(2.0, 1.0, "2026-01-02")})
+    store_measurements({key: Measured(2.0, 1.0, "2026-01-02")})
     cache.write_text('{"' + key + '": {"micro_batch": "long"}}')
-    assert kept_measurement(key) is None
-    keep({key: Measured(3.0, 1.0, "2026-01-02")})
-    assert kept_measurement(key) == Measured(3.0, 1.0, "2026-01-02")
+    assert read_measurement(key) is None
+    store_measurements({key: Measured(3.0, 1.0, "2026-01-02")})
+    assert read_measurement(key) == Measured(3.0, 1.0, "2026-01-02")
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
 def test_a_cache_of_a_bad_disk_or_another_user_is_none(
     error: OSError, load: Load, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep({"a": Measured(2.0, 1.0, "2026-01-02")})
+    store_measurements({"a": Measured(2.0, 1.0, "2026-01-02")})
 
     def broken(path: Path) -> None:
         raise error
 
     monkeypatch.setattr(measurement_cache, "read_json", broken)
-    assert kept_measurement("a") is None
+    assert read_measurement("a") is None
     recipe = load()
     assert make_plan(recipe, {}, this_machine(recipe))["calibrated"] == ""
 
@@ -119,16 +119,16 @@ def test_a_user_without_a_home_has_no_measurements(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", homeless)
-    assert kept_measurement("a") is None
+    assert read_measurement("a") is None
     with pytest.raises(DataError, match=r"no folder for measurements \(Could not .* directory\)\. Set XDG_CACHE_HOME"):
-        keep({"a": Measured(2.0, 1.0, "2026-01-02")})
+        store_measurements({"a": Measured(2.0, 1.0, "2026-01-02")})
 
 
 def test_a_cache_that_cannot_be_written_is_told(cache: Path) -> None:
     cache.parent.parent.mkdir()
     cache.parent.write_text("a file where the folder should be")
     with pytest.raises(DataError, match=r"cannot write .*bertwright: .* Measurements are written below XDG_CACHE_HOME"):
-        keep({"a": Measured(2.0, 1.0, "2026-01-02")})
+        store_measurements({"a": Measured(2.0, 1.0, "2026-01-02")})
 
 
 def test_the_batch_has_the_sizes_of_the_phase(load: Load, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bertwright import Recipe
 from bertwright.estimate.devices import gpu_named
 from bertwright.estimate.known_data import read_data
 from bertwright.estimate.machine import HardwareConfig, machine_of
-from bertwright.estimate.step_time import StepTime, all_reduce_seconds, exposed_seconds, step_time, straggling
+from bertwright.estimate.step_time import StepTime, all_reduce_seconds, exposed_seconds, step_time, straggler_share
 from bertwright.estimate.work import phase_work
 from bertwright.train.memory.rank_memory import computing_of
 
@@ -99,7 +99,7 @@ def predicted(row: Published) -> float:
         reduction=reduction,
         exposed=reduction,  # flattened and summed after the last backward pass (allreduce_post_accumulation)
         loader=0.0,
-        wait=straggling(row.gpus),
+        wait=straggler_share(row.gpus),
     )
     return batch / step.seconds
 
@@ -139,8 +139,8 @@ def mlperf(device: str, each_batch: tuple[int, int], rates: tuple[float, float],
         return UPDATE_BYTES * PARAMETERS / shared / (0.8 * made.bandwidth) + reduction
 
     (small, large), (first, last) = each_batch, rates
-    one = (small / first / (1 + straggling(8)) - beside(8)) / (small / 8)
-    step = (one * large / gpus + beside(gpus)) * (1 + straggling(gpus))
+    one = (small / first / (1 + straggler_share(8)) - beside(8)) / (small / 8)
+    step = (one * large / gpus + beside(gpus)) * (1 + straggler_share(gpus))
     return large / step / last - 1
 
 

@@ -19,7 +19,7 @@ from bertwright.estimate.step_time import (
     micro_batch_seconds,
     reduction_seconds,
     step_time,
-    straggling,
+    straggler_share,
 )
 from bertwright.estimate.work import PhaseWork
 from bertwright.examples.sequences import Sequences
@@ -143,7 +143,7 @@ def test_a_measurement_replaces_passes_and_update(load: Load) -> None:
     found = step_time(recipe, work(recipe), machine(), False, Measured(2.0, 0.5, ""))
     assert (found.compute, found.update) == (4.0, 0.5), "two micro-batches"
     ranks = step_time(recipe, work(recipe), machine(each=2), False, Measured(2.0, 0.5, ""))
-    assert ranks.compute == 2.0 and ranks.wait == straggling(2)
+    assert ranks.compute == 2.0 and ranks.wait == straggler_share(2)
 
 
 @each_row(("each", "cores", "speed"), [(1, 4, 2), (1, 1, 1), (2, 4, 1), (2, 16, 4)])

@@ -15,9 +15,8 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import sha256_of
-from bertwright.core.lock import FolderLock
 from bertwright.core.stage_context import StageContext
-from bertwright.core.work_split import StageIncomplete, WorkSplit
+from bertwright.core.work_split import FolderLock, StageIncomplete, WorkSplit
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConfig, MicroBatching, PlanSet
 from bertwright.examples.example_set import Selection

@@ -6,7 +6,7 @@ from tests.rows import each_row
 from tests.unit.formats.references import rows_of, write_nvidia
 from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample, token_documents
 
-from bertwright.core.errors import DataError, RecipeError, of_the_system
+from bertwright.core.errors import DataError, RecipeError, system_error
 from bertwright.core.files import read_json, sha256_of
 from bertwright.examples.instances import concatenate
 from bertwright.formats.convert import Target, convert
@@ -187,7 +187,7 @@ def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
 def test_a_name_that_is_too_long_must_be_shorter(length, tmp_path, source):
     with pytest.raises((DataError, OSError)) as told:
         convert(source, tmp_path / ("n" * length), Target("tfrecord"))
-    error = told.value if isinstance(told.value, DataError) else of_the_system(told.value)
+    error = told.value if isinstance(told.value, DataError) else system_error(told.value)
     assert "File name too long. Give a shorter name" in str(error)
 
 

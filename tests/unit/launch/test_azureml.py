@@ -14,12 +14,11 @@ from tests.rows import each_row
 
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.core.log import SILENT
-from bertwright.launch.azureml.sizes import GPU_SIZES, RETIRED, checked_size
+from bertwright.launch.azureml.sizes import GPU_SIZES, RETIRED, check_size
 from bertwright.launch.azureml.workspace import JobId, Workspace
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
-from bertwright.launch.submission import submit
-from bertwright.launch.target import Description
+from bertwright.launch.target import Description, submit
 from bertwright.launch.wheel import WHEEL
 
 DATA = ("train.phases.0.data=/disk/hdf5", "train.phases.1.data=/disk/hdf5")
@@ -112,15 +111,15 @@ def test_a_reference_in_the_recipe_and_a_run_folder_elsewhere_are_refused() -> N
 
 def test_a_retired_size_names_one_that_is_known() -> None:
     assert set(RETIRED.values()) <= set(GPU_SIZES) and not set(RETIRED) & set(GPU_SIZES)
-    assert checked_size("standard_nd96asr_V4") == "Standard_ND96asr_v4"
-    assert checked_size("Standard_D16s_v5") == "Standard_D16s_v5"
+    assert check_size("standard_nd96asr_V4") == "Standard_ND96asr_v4"
+    assert check_size("Standard_D16s_v5") == "Standard_D16s_v5"
 
 
 def test_of_a_size_without_gpus_only_the_form_is_known() -> None:
     """As docs/how-to/azure.md says: a table of all sizes would soon refuse a new one."""
-    assert checked_size("Standard_D17s_v55") == "Standard_D17s_v55"
+    assert check_size("Standard_D17s_v55") == "Standard_D17s_v55"
     with pytest.raises(ValueError, match="is not the size of a virtual machine"):
-        checked_size("D16s_v5")
+        check_size("D16s_v5")
 
 
 def test_what_is_printed_is_what_the_keys_say() -> None:
@@ -236,20 +235,20 @@ def test_a_workspace_is_of_the_place_or_of_the_environment(monkeypatch: pytest.M
     for name in ("AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_GROUP", "AZURE_DEFAULTS_WORKSPACE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(RecipeError) as caught:
-        Workspace(name="berts").whole()
+        Workspace(name="berts").complete()
     assert str(caught.value) == (
         "the workspace is incomplete: missing subscription, resource_group. Set [workspace] of the place "
         "(--set workspace.subscription=...), or AZURE_SUBSCRIPTION_ID, AZURE_DEFAULTS_GROUP in the environment."
     )
     monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", "1")
     monkeypatch.setenv("AZURE_DEFAULTS_GROUP", "theirs")
-    whole = Workspace(resource_group="mine", name="berts").whole()
+    whole = Workspace(resource_group="mine", name="berts").complete()
     assert whole == Workspace(subscription="1", resource_group="mine", name="berts")
     monkeypatch.setenv("AZURE_DEFAULTS_GROUP", "a b")
     with pytest.raises(
         RecipeError, match="^AZURE_DEFAULTS_GROUP in the environment is 'a b', which is not a valid resource group"
     ):
-        Workspace(name="berts").whole()
+        Workspace(name="berts").complete()
 
 
 def test_a_job_is_known_by_an_identifier_that_holds_its_workspace() -> None:

@@ -15,8 +15,7 @@ from bertwright.core.log import SILENT
 from bertwright.launch.config import load_place
 from bertwright.launch.container import INSIDE
 from bertwright.launch.job import Job, load_job
-from bertwright.launch.submission import submit
-from bertwright.launch.target import Target
+from bertwright.launch.target import Target, submit
 
 ECHO = """#!/bin/sh
 for word in "$@"; do echo "$word"; done > words

@@ -8,7 +8,7 @@ from tests.rows import each_row
 from bertwright.core.errors import RecipeError
 from bertwright.launch.config import load_place
 from bertwright.launch.job import Job, load_job
-from bertwright.launch.submission import describe
+from bertwright.launch.target import describe
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 

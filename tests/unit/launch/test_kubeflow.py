@@ -96,7 +96,7 @@ def test_each_step_waits_for_the_one_before_it() -> None:
 
 def test_the_commands_that_look_after_a_run_name_what_was_made_of_it() -> None:
     job = load_job(Path("smoke"), [], Path("runs/Big Run"))
-    found = {what: shlex.split(line) for what, line in place().looked_after(job).items()}
+    found = {what: shlex.split(line) for what, line in place().monitoring_commands(job).items()}
     jobs = ["job/big-run-prepare", "pytorchjob/big-run", "job/big-run-finish"]
     assert found["status"] == ["kubectl", "get", "--ignore-not-found", *jobs]
     assert found["stop"] == ["kubectl", "delete", "--ignore-not-found", *jobs, "configmap/big-run-recipe"]

@@ -95,12 +95,12 @@ def test_a_spot_machine_is_a_managed_job_and_another_a_cluster() -> None:
     assert shlex.split(command) == ["sky", "launch", "--cluster", "smoke", "runs/smoke/launch/task.yaml"]
     (command,) = spot.describe(job(MIRROR)).commands
     assert shlex.split(command) == ["sky", "jobs", "launch", "runs/smoke/launch/task.yaml"]
-    assert cluster.looked_after(job()) == {
+    assert cluster.monitoring_commands(job()) == {
         "status": "sky queue smoke",
         "logs": "sky logs smoke",
         "stop": "sky cancel --all smoke",
     }
-    assert spot.looked_after(job(MIRROR)) == {
+    assert spot.monitoring_commands(job(MIRROR)) == {
         "status": "sky jobs queue",
         "logs": "sky jobs logs --name smoke",
         "stop": "sky jobs cancel --name smoke",

@@ -13,8 +13,7 @@ from bertwright.core.log import SILENT, Silent
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
 from bertwright.launch.kubeflow import INSIDE
-from bertwright.launch.submission import describe, submit, submitted
-from bertwright.launch.target import Scheduler
+from bertwright.launch.target import Scheduler, describe, read_submission, submit
 from bertwright.launch.wheel import WHEEL
 
 
@@ -101,13 +100,13 @@ def test_what_was_submitted_is_found_again_by_its_run_folder_and_target(queue: P
     slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
     azure = load_place("azureml", "", ["compute=cpus"])
     with pytest.raises(RecipeError, match=r"runs/smoke has no job"):
-        submitted(slurm, job)
+        read_submission(slurm, job)
     sent = submit(slurm, job, SILENT)
-    assert submitted(slurm, job) == sent and list(sent.jobs) == ["prepare", "train", "finish"]
+    assert read_submission(slurm, job) == sent and list(sent.jobs) == ["prepare", "train", "finish"]
     with pytest.raises(RecipeError, match=r"runs/smoke was submitted to slurm: .* of azureml"):
-        submitted(azure, job)
+        read_submission(azure, job)
     with pytest.raises(RecipeError, match=r"runs/other has no job"):
-        submitted(slurm, load_job(Path("smoke"), [], Path("runs/other")))
+        read_submission(slurm, load_job(Path("smoke"), [], Path("runs/other")))
 
 
 def test_what_its_user_has_to_do_is_said_before_it_is_submitted(queue: Path) -> None:
@@ -172,4 +171,4 @@ def test_another_target_does_not_ask_the_queue_of_the_first(queue: Path) -> None
     submit(slurm, job, SILENT)
     queue.write_text("7|RUNNING|None|n1\n")
     assert not submit(load_place("skypilot", "", ()), job, SILENT).jobs
-    assert submitted(slurm, job).jobs["train"] == "7"
+    assert read_submission(slurm, job).jobs["train"] == "7"

@@ -7,7 +7,7 @@ from tests.rows import each_row
 from bertwright.launch import container, kubeflow
 from bertwright.launch.config import load_place
 from bertwright.launch.job import load_job
-from bertwright.launch.submission import describe
+from bertwright.launch.target import describe
 
 EVENTS = 'train.observers=[{kind="tensorboard", folder="/home/me/events"}]'
 PLACES = {

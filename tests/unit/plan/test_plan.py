@@ -18,7 +18,7 @@ from bertwright.estimate.disk import run_bytes
 from bertwright.estimate.known_data import read_data
 from bertwright.estimate.machine import HardwareConfig, machine_of, read_place, this_machine
 from bertwright.estimate.memory import memory_of, teacher_bytes
-from bertwright.estimate.step_time import all_reduce_seconds, straggling
+from bertwright.estimate.step_time import all_reduce_seconds, straggler_share
 from bertwright.estimate.work import phase_work
 from bertwright.forecast_shapes import PLAN
 from bertwright.pipeline.lineage import standing_artifacts
@@ -125,7 +125,7 @@ def test_a_sum_over_ranks_takes_what_a_ring_sends() -> None:
     seconds = all_reduce_seconds(1e9, 8, 4, 450e9, 25e9)
     assert 0 < seconds - (inside + between) < 1.5e-3, "messages take a while however short"
     assert all_reduce_seconds(1e9, 1, 1, 450e9, 25e9) == 0
-    assert straggling(1) == 0 and straggling(64) == pytest.approx(0.01 * math.sqrt(2 * math.log(64)))
+    assert straggler_share(1) == 0 and straggler_share(64) == pytest.approx(0.01 * math.sqrt(2 * math.log(64)))
 
 
 @each_row("name", PLANS)

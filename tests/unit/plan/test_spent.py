@@ -10,7 +10,7 @@ from tests.rows import each_row
 from bertwright import Recipe
 from bertwright.estimate import measurement_cache
 from bertwright.estimate.machine import HardwareConfig, Machine, machine_of
-from bertwright.estimate.measurement_cache import Measured, keep, kept_measurement, key_of
+from bertwright.estimate.measurement_cache import Measured, key_of, read_measurement, store_measurements
 from bertwright.estimate.work import PhaseWork
 from bertwright.examples.sequences import Sequences
 from bertwright.plan import plan
@@ -79,9 +79,9 @@ def cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("cache")
 def test_only_the_newest_measurements_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurement_cache, "_MOST", 3)
-    keep({"a": DAY, "b": DAY, "c": DAY})
-    keep({"a": NEXT, "d": DAY})
-    assert [kept_measurement(key) for key in "abcd"] == [NEXT, None, DAY, DAY], "what is measured again is new"
+    store_measurements({"a": DAY, "b": DAY, "c": DAY})
+    store_measurements({"a": NEXT, "d": DAY})
+    assert [read_measurement(key) for key in "abcd"] == [NEXT, None, DAY, DAY], "what is measured again is new"
 
 
 def test_a_measurement_on_processors_is_of_a_number_of_threads(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.rows import each_row
 from tests.unit.report.conftest import written
 
-from bertwright.core.numbers import duration, large
+from bertwright.core.numbers import duration, short_count
 from bertwright.page.chart import Chart, Series, figure, thinned, ticks
 from bertwright.page.table import number, percent
 
@@ -54,6 +54,6 @@ def test_one_point_and_none_can_be_drawn() -> None:
 
 def test_numbers_are_written_for_people() -> None:
     assert [percent(x).replace("\u00a0", " ") for x in (0.1234, 0.5, 0.0004)] == ["12.3 %", "50 %", "0 %"]
-    assert [large(x) for x in (812, 51_028, 7_300_000, 2.5e9)] == ["812", "51 k", "7.3 M", "2.5 G"]
+    assert [short_count(x) for x in (812, 51_028, 7_300_000, 2.5e9)] == ["812", "51 k", "7.3 M", "2.5 G"]
     assert [duration(x) for x in (8.24, 200, 18_720)] == ["8.2 s", "3 min 20 s", "5 h 12 min"]
     assert [number(x) for x in (1234567, 0.1, 1.6848, 51234.5)] == ["1,234,567", "0.1", "1.685", "51,234"]

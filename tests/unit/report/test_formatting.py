@@ -4,7 +4,7 @@ import pytest
 from tests.rows import each_row
 from tests.unit.report.conftest import written
 
-from bertwright.core.numbers import duration, large
+from bertwright.core.numbers import duration, short_count
 from bertwright.page.markup import b
 from bertwright.page.table import bar, definitions, number, operations, percent, table
 
@@ -47,7 +47,7 @@ def test_a_duration_has_no_sixtieth_second_or_minute(seconds: float, text: str) 
     ],
 )
 def test_large_counts_have_a_unit(value: float, text: str) -> None:
-    assert large(value) == text
+    assert short_count(value) == text
 
 
 @each_row(

@@ -8,9 +8,9 @@ from typing import Any
 
 from bertwright.check.verdict import Verdict, warning
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.config import fingerprinted
+from bertwright.core.config import result_settings
 from bertwright.core.errors import BertwrightError
-from bertwright.core.numbers import amount, large
+from bertwright.core.numbers import amount, short_count
 from bertwright.estimate.known_data import Data, examples_of, sequences_seen
 from bertwright.recipe import Recipe
 from bertwright.train.settings.identity import checkpoints_in
@@ -96,8 +96,8 @@ def _repetitions(recipe: Recipe, data: Data) -> Iterator[Verdict]:
             tokens, epochs = tokens + seen * examples.mean_length, epochs + read * (high - low)
     if epochs > READINGS and data.tokens:
         said = (
-            f"about {large(tokens)} tokens are trained on, {amount(epochs)} epochs of the {large(data.tokens)} of the "
-            "corpus"
+            f"about {short_count(tokens)} tokens are trained on, {amount(epochs)} epochs of the "
+            f"{short_count(data.tokens)} of the corpus"
         )
         text = (
             f"{said}; the original BERT training read its text {READINGS} times, and repeated text is worth less "
@@ -110,7 +110,7 @@ _ORDER = ("length", "document_range", "data")
 """Keys of a phase that decide which sequences it reads, and in which order; the batch only cuts them into steps."""
 
 
-def repeated(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
+def repeated_reading(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Verdict]:
     """Yield a warning if the recipe's training, if it is among `stages` and has not begun in the run folder `out`,
     starts from a training with the same seed and data, and with the same first phase in what decides its order.
 
@@ -142,7 +142,7 @@ def _same_order(recipe: Recipe, donor: Artifact) -> bool:
     if donor.manifest["stage"] not in ("checkpoint", "train"):
         return False
     theirs = donor.manifest["config"].get("train", {})
-    ours: dict[str, Any] = fingerprinted(recipe.train.phases[0])
+    ours: dict[str, Any] = result_settings(recipe.train.phases[0])
     same = [
         _shown(ours.get(name)) == _shown(phase.get(name)) for phase in theirs.get("phases", [])[:1] for name in _ORDER
     ]
@@ -181,4 +181,4 @@ def _texts(recipe: Recipe) -> tuple[Any, ...]:
     corpus = recipe.corpus
     sources = [str(source.path) for source in corpus.source] if corpus else []
     sections = {"corpus": corpus, "examples": recipe.examples}
-    return fingerprinted(sections), sources, recipe.train.phases[0].data
+    return result_settings(sections), sources, recipe.train.phases[0].data

@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertwright.check.verdict import Verdict, error, ok, raised, warning
+from bertwright.check.verdict import Verdict, error, from_exception, ok, warning
 from bertwright.core.addresses import redact_credentials
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
-from bertwright.core.config import fingerprinted
+from bertwright.core.config import result_settings
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.wikis import wikis
@@ -67,14 +67,14 @@ def _contradicted(corpus: CorpusConfig) -> Iterator[Verdict]:
     except NoCopyError:
         return  # checked when the stage has opened it
     except BertwrightError as cause:
-        yield raised("corpus", cause)
+        yield from_exception("corpus", cause)
 
 
 def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
     try:
         size, what = source_text(source, corpus.cache_dir)
     except BertwrightError as cause:
-        return None, raised(key, cause)
+        return None, from_exception(key, cause)
     if size is None:
         return None, ok(
             key, f"{redact_credentials(source.path)} is on another machine: it is opened when the stage starts"
@@ -126,7 +126,7 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending:
             # With a corpus, its held-out documents are the test set; imported data must bring its own.
             tests = () if recipe.corpus else find_tests(phase, data)
         except BertwrightError as cause:
-            yield raised(key, cause)
+            yield from_exception(key, cause)
             continue
         what = f"{'documents of ' if data.documents else ''}{data.kind}"
         number = "" if data.examples is None else f", {data.examples:,} examples"
@@ -159,7 +159,7 @@ def _contents(
         fault = "" if data.documents else misfit(data, entries)
     except ShardError as cause:
         if not phase.quarantine:
-            yield raised(key, damaged(phase, cause))
+            yield from_exception(key, damaged(phase, cause))
         return
     if fault:
         remedy = "The examples were made with another vocabulary: set vocab.file to theirs."
@@ -186,7 +186,7 @@ def examples_of_another_run(recipe: Recipe, out: Path, stages: Sequence[str]) ->
         try:
             examples, ours = open_artifact(phase.data, "examples"), trained_vocabulary(recipe, out)
         except BertwrightError as cause:
-            yield raised(key, cause)
+            yield from_exception(key, cause)
             continue
         file = phase.data.parent / "vocab" / "vocab.txt"
         theirs = file if file.is_file() else "its vocab.txt"
@@ -207,7 +207,7 @@ def trained_vocabulary(recipe: Recipe, out: Path) -> Artifact | None:
     if not (out / "vocab" / MANIFEST).is_file():
         return None
     vocab = open_artifact(out / "vocab", "vocab")
-    return vocab if vocab.manifest["config"]["vocab"] == fingerprinted(recipe.vocab) else None
+    return vocab if vocab.manifest["config"]["vocab"] == result_settings(recipe.vocab) else None
 
 
 def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
@@ -238,7 +238,7 @@ def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
                 if counts[file] > _RECORDS
             ]
     except BertwrightError as cause:
-        return raised(key, cause)
+        return from_exception(key, cause)
     held = ", ".join(file.name for file in files.heldout) or f"examples.heldout={recipe.examples.heldout:g} of them"
     names = ", ".join(file.name for file in files.train)
     return ok(key, f"labelled texts in {names}; held out: {held}{''.join(parts)}")
@@ -256,5 +256,5 @@ def given_vocabulary(config: VocabConfig, pending: Sequence[str]) -> tuple[list[
         entries = read_vocabulary(config.file)
         check_reachable(entries, config)
     except BertwrightError as cause:
-        return None, [raised("vocab.file", cause)]
+        return None, [from_exception("vocab.file", cause)]
     return entries, [ok("vocab.file", f"{config.file} has {len(entries):,} entries")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertwright.check.verdict import Verdict, error, warning
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError, DataError
-from bertwright.core.numbers import counted
+from bertwright.core.numbers import pluralize
 from bertwright.examples.config import ImportedData
 from bertwright.recipe import Recipe
 from bertwright.train.settings.phase_config import PhaseConfig
@@ -44,7 +44,7 @@ def _rates(recipe: Recipe) -> Iterator[Verdict]:
     verdict = error if len(idle) == len(recipe.train.phases) else warning
     for i in idle:
         steps = _steps(recipe.train.phases[i])
-        text = f"the learning rate is 0 throughout the phase ({counted(steps, 'step')})."
+        text = f"the learning rate is 0 throughout the phase ({pluralize(steps, 'step')})."
         yield verdict(f"train.phases.{i}", text, "Give it more steps, a longer warm-up or another schedule.")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertwright.check.recipe.data import trained_vocabulary
-from bertwright.check.verdict import Verdict, error, ok, raised, warning
+from bertwright.check.verdict import Verdict, error, from_exception, ok, warning
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.model.pretrained_config import Pretrained, check_vocabulary, own_vocabulary, read_pretrained
@@ -37,7 +37,7 @@ def pretrained(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Ver
     try:
         checkpoint = recipe.train.init_checkpoint()
     except BertwrightError as cause:
-        yield raised(_START, cause)
+        yield from_exception(_START, cause)
         return
     if checkpoint is None:
         yield _verdict(_START, start, recipe, out, stages)
@@ -54,7 +54,7 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
         what = f"{path}: {found.network.title}, {found.network.parameters:,} parameters"
         notes = _notes(recipe, found) if key == _START else []
     except BertwrightError as cause:
-        return raised(key, cause)
+        return from_exception(key, cause)
     if ours is not None or recipe.vocab.file is not None:
         return ok(key, "; ".join([f"{what}, with the vocabulary of this run", *notes]))
     remedy = f"{own_vocabulary(found)}."
@@ -76,7 +76,7 @@ def _of_checkpoint(checkpoint: Artifact, recipe: Recipe, out: Path) -> Verdict:
     try:
         ours = None if recipe.vocab.file is not None else trained_vocabulary(recipe, out)
     except BertwrightError as cause:
-        return raised(_START, cause)
+        return from_exception(_START, cause)
     what = f"{checkpoint.path} is a checkpoint, whose moments are read too"
     if ours is not None and ours.counts["vocabulary"] != checkpoint.manifest["inputs"]["vocabulary"]:
         text = f"{checkpoint.path} was trained with another vocabulary than {ours.path}: its ids belong to other words."

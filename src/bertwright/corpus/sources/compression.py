@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from bertwright.core.errors import of_missing
+from bertwright.core.errors import missing_package_error
 from bertwright.corpus.errors import SourceError
 
 
@@ -22,7 +22,7 @@ def zstandard() -> Any:
     try:
         import zstandard
     except ModuleNotFoundError as error:
-        if (missing := of_missing(error)) is None:
+        if (missing := missing_package_error(error)) is None:
             raise
         raise missing from error
     return zstandard

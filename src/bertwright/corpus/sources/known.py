@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.plugins import find
+from bertwright.core.plugins import load_plugin
 from bertwright.corpus.config import SOURCES
 from bertwright.corpus.sources import datasets, jsonl, parquet, text, wiki, wikiextractor
 from bertwright.corpus.sources.file import ExtractJob
@@ -33,7 +33,7 @@ def format_of(kind: str) -> SourceFormat:
     """The format with this name, built in or of another package; `RecipeError` if that is something else."""
     if kind in _FORMATS:
         return _FORMATS[kind]
-    found = find(SOURCES, kind)
+    found = load_plugin(SOURCES, kind)
     if not isinstance(found, SourceFormat):
         raise RecipeError(
             f"corpus.source: format = {kind!r} is {found!r:.60}, not a bertwright.plugins.SourceFormat. Correct its "

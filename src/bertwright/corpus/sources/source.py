@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.addresses import is_redacted, is_url, is_web, redact_credentials, shown
+from bertwright.core.addresses import is_redacted, is_url, is_web, redact, redact_credentials
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, read_json, sha256, sha256_of, write_json
 from bertwright.core.log import Log
@@ -173,7 +173,7 @@ def copy_remote(url: str, downloads: Path, log: Log) -> list[Path]:
     if is_web(url):
         if is_redacted(url):
             raise SourceError(
-                f"{shown(url)} has no copy in {downloads}, and the stored recipe holds its address without the "
+                f"{redact(url)} has no copy in {downloads}, and the stored recipe holds its address without the "
                 "query. Give the complete address in corpus.source."
             )
         return [fetch(url, copy, log)]
@@ -195,7 +195,7 @@ def existing_copies(url: str, downloads: Path) -> list[Path]:
     copies = [_copy_path(address, downloads) for address in urls]
     if not copies or not all(path.is_file() for path in copies):
         raise NoCopyError(
-            f"{shown(url)} has no complete copy in {downloads}. Make one first: bertwright corpus RECIPE --out DIR."
+            f"{redact(url)} has no complete copy in {downloads}. Make one first: bertwright corpus RECIPE --out DIR."
         )
     return copies if glob.has_magic(url) or urls == [url] else [copy]
 
@@ -217,11 +217,11 @@ def _list_remote(url: str) -> list[str]:
         names = _list_names(system, path, pattern=glob.has_magic(path))
     except Exception as error:  # each storage has its own exceptions
         raise SourceError(
-            f"cannot list {shown(url)}: {shown(str(error))}. Check the address, and that the credentials in the "
+            f"cannot list {redact(url)}: {redact(str(error))}. Check the address, and that the credentials in the "
             "environment have permission to list it."
         ) from None
     if not names:
-        raise SourceError(f"there is no file at {shown(url)}. Correct the address in corpus.source.")
+        raise SourceError(f"there is no file at {redact(url)}. Correct the address in corpus.source.")
     if names == [path]:
         return [url]
     place = "/".join(url.split("/")[:3])

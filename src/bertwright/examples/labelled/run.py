@@ -13,7 +13,7 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, sha256, sha256_of, write_json
 from bertwright.core.stage_context import StageContext
-from bertwright.core.task_records import libraries
+from bertwright.core.task_records import record_libraries
 from bertwright.core.work_split import SINGLE, StageIncomplete
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.information import FEW_TEXTS, TELLING, absent_classes, unknown_words
@@ -46,7 +46,7 @@ def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, conte
     known |= {each.input: sha256_of([sha256(file) for file in (*files.train, *files.heldout)]) for each in imported}
 
     def make(draft: Path) -> dict[str, Any]:
-        used = libraries(draft, ("tokenizers",), log)
+        used = record_libraries(draft, ("tokenizers",), log)
         facts = vocabulary_facts(inputs.vocab)
         write_json(draft / "vocabulary.json", facts)
         splits = read_splits(files, texts, config.heldout, tokenizer_of(inputs.vocab), log)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, sha256_of
-from bertwright.core.numbers import counted
+from bertwright.core.numbers import pluralize
 from bertwright.corpus.sources.file import sampled_hash
 from bertwright.examples.config import ImportedData, MaskingConfig
 from bertwright.formats.detect import FileSet, detect, detect_tests, is_for_training
@@ -100,7 +100,7 @@ def listed(data: ImportedData, sets: Sequence[FileSet], unreadable: Sequence[Sha
     files += [error.file for error in (*(error for file_set in sets for error in file_set.damaged), *unreadable)]
     names = [os.path.relpath(file, folder) for file in files]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{counted(len(names), 'file')} for testing ({', '.join(names[:_NAMED])}{more})"
+    return f"{pluralize(len(names), 'file')} for testing ({', '.join(names[:_NAMED])}{more})"
 
 
 def known_by(data: ImportedData, training: FileSet, tests: Sequence[FileSet] = ()) -> dict[str, str]:

@@ -20,7 +20,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_json, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
-from bertwright.core.task_records import libraries
+from bertwright.core.task_records import record_libraries
 from bertwright.core.tasks import Executor, Pool
 from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.examples.config import ExamplesConfig, PlanSet, distinct
@@ -83,7 +83,7 @@ def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, conte
 
 def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSplit) -> dict[str, Any]:
     """Write the training and held-out examples of all phases into `draft`; returns the counts of the stage."""
-    used = libraries(draft, ("tokenizers",), log, share.world)
+    used = record_libraries(draft, ("tokenizers",), log, share.world)
     facts = vocabulary_facts(stage.vocab)
     write_json(draft / "vocabulary.json", facts)
     vocabulary, entries = Vocabulary(**facts), tokenizer_of(stage.vocab).vocabulary

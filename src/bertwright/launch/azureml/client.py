@@ -10,7 +10,7 @@ from typing import Any
 
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.core.log import Log
-from bertwright.launch.azureml.refusals import CHANGE, asking
+from bertwright.launch.azureml.refusals import CHANGE, explain_errors
 from bertwright.launch.azureml.workspace import JobId, Workspace
 
 Client = Any
@@ -24,9 +24,9 @@ def submit(
 
     `clusters` must exist when the job is created.
     """
-    where = workspace.whole()
+    where = workspace.complete()
     client = connect(where, f"or run, on a machine with az: {'; '.join(commands(creations, str(folder), workspace))}")
-    with asking(f"the workspace {where.name}", where):
+    with explain_errors(f"the workspace {where.name}", where):
         client.workspaces.get(where.name)
     *assets, (_, file) = creations
     for noun, asset in assets:
@@ -36,7 +36,7 @@ def submit(
         _check_cluster(client, where, cluster)
     from azure.ai.ml import load_job
 
-    with asking(f"submitting {file}", where, CHANGE):
+    with explain_errors(f"submitting {file}", where, CHANGE):
         job = client.jobs.create_or_update(load_job(folder / file))
     name = file.removesuffix(".yml")
     log.say(f"{name}: job {job.name}, {job.studio_url}")
@@ -60,7 +60,7 @@ def connect(workspace: Workspace, otherwise: str) -> Client:
         raise MissingExtraError(
             f"Azure's package azure-ai-ml is not installed: pip install 'bertwright[azureml]'; {otherwise}"
         ) from error
-    with asking("signing in", workspace):
+    with explain_errors("signing in", workspace):
         return MLClient(
             DefaultAzureCredential(),
             workspace.subscription,
@@ -82,7 +82,7 @@ def _create(client: Client, workspace: Workspace, noun: str, file: Path) -> str:
     """Create what a file describes, and return its name."""
     from azure.ai.ml import load_compute, load_data, load_datastore
 
-    with asking(f"creating {file.name}", workspace, CHANGE):
+    with explain_errors(f"creating {file.name}", workspace, CHANGE):
         match noun:
             case "datastore":
                 return str(client.datastores.create_or_update(load_datastore(file)).name)
@@ -95,7 +95,7 @@ def _create(client: Client, workspace: Workspace, noun: str, file: Path) -> str:
 def _check_cluster(client: Client, workspace: Workspace, cluster: str) -> None:
     from azure.core.exceptions import ResourceNotFoundError
 
-    with asking(f"the cluster {cluster}", workspace):
+    with explain_errors(f"the cluster {cluster}", workspace):
         try:
             client.compute.get(cluster)
         except ResourceNotFoundError:
@@ -138,7 +138,7 @@ def stop(jobs: Mapping[str, str]) -> None:
     """Cancel the jobs that have not ended; a pipeline together with its steps."""
     for job in map(JobId.of, jobs.values()):
         if _state(job) not in _ENDED:
-            with asking(f"stopping {job.name}", job.workspace):
+            with explain_errors(f"stopping {job.name}", job.workspace):
                 connect_to(job).jobs.begin_cancel(job.name).wait(_SECONDS)
 
 
@@ -152,7 +152,7 @@ def _found(client: Client, job: JobId) -> Any:
     """Return the job, or None if no job of this name exists any more."""
     from azure.core.exceptions import ResourceNotFoundError
 
-    with asking(f"the job {job.name}", job.workspace):
+    with explain_errors(f"the job {job.name}", job.workspace):
         try:
             return client.jobs.get(job.name)
         except ResourceNotFoundError:
@@ -172,7 +172,7 @@ def _status(name: str, job: JobId) -> Iterator[dict[str, str]]:
         return
     yield {"job": name, "id": job.name, "state": _word(found.status), "why": str(found.studio_url)}
     for step, run in _steps(client, job, found):
-        with asking(f"the job {run.name}", job.workspace):
+        with explain_errors(f"the job {run.name}", job.workspace):
             why = _reason(client, run)
         yield {"job": step, "id": run.name, "state": _word(run.status), "why": why}
 
@@ -181,7 +181,7 @@ def _steps(client: Client, job: JobId, found: Any) -> list[tuple[str, Any]]:
     """Return the started runs of a pipeline with the names of their steps, in order; an empty list for other jobs."""
     if found.type != "pipeline":
         return []
-    with asking(f"the steps of {job.name}", job.workspace):
+    with explain_errors(f"the steps of {job.name}", job.workspace):
         runs = {str(run.display_name): run for run in client.jobs.list(parent_job_name=job.name) if run}
     return sorted(runs.items(), key=lambda step: _ORDER.index(step[0]) if step[0] in _ORDER else len(_ORDER))
 
@@ -205,12 +205,12 @@ def _logs(name: str, job: JobId) -> Iterator[tuple[str, str]]:
     if found is None:
         raise RecipeError(f"the job {job.name} and its logs no longer exist: {_DELETED}. Submit it again.")
     for step, run in _steps(client, job, found) or [(name, found)]:
-        with asking(f"the logs of {run.name}", job.workspace):
+        with explain_errors(f"the logs of {run.name}", job.workspace):
             files = _details(client, run.name).log_files or {}
             printed = {f"{step}/{file}": files[file] for file in sorted(files) if file.startswith("user_logs/")}
         for file, address in printed.items():
             try:
-                with asking(file, job.workspace):
+                with explain_errors(file, job.workspace):
                     tail = _tail(address)
             except RecipeError as error:  # an unreadable log must not hide the others
                 tail = str(error)

@@ -24,7 +24,7 @@ from bertwright.launch.azureml.assets import (
     JobEnvironment,
     Name,
 )
-from bertwright.launch.azureml.sizes import between_machines, checked_size, has_infiniband, ranks_of
+from bertwright.launch.azureml.sizes import between_machines, check_size, has_infiniband, ranks_of
 from bertwright.launch.azureml.steps import (
     IGNORE,
     RUN,
@@ -32,15 +32,15 @@ from bertwright.launch.azureml.steps import (
     Shared,
     Step,
     events_folder,
+    files_no_job_sees,
     job,
     pipeline,
     services,
-    unseen,
-    unseen_files,
+    upload_note,
     with_inputs,
 )
 from bertwright.launch.azureml.workspace import Workspace
-from bertwright.launch.job import RECIPE, Job, of_this_machine, unpersisted_outputs
+from bertwright.launch.job import RECIPE, Job, local_paths, unpersisted_outputs
 from bertwright.launch.options import Environment, SharedMemory
 from bertwright.launch.target import Description, Submitted
 from bertwright.launch.wheel import WHEEL
@@ -116,10 +116,10 @@ class AzuremlPlace(Section):
             files[f"{IMAGE}/{DOCKERFILE}"] = self.image.dockerfile(job.extras)
         files |= {file: yaml_text(document) for file, document in made.items()}
         lines = client.commands(self._creations(), str(job.folder), self.workspace)
-        missing = unseen_files(job, self.inputs)
-        note = " ".join(filter(None, (unseen(missing), unpersisted_outputs(job, RUN))))
+        missing = files_no_job_sees(job, self.inputs)
+        note = " ".join(filter(None, (upload_note(missing), unpersisted_outputs(job, RUN))))
         packed = f"{IMAGE}/{WHEEL}" if self.image.built else ""
-        return Description(files, lines, note, unseen(of_this_machine(missing)), packed)
+        return Description(files, lines, note, upload_note(local_paths(missing)), packed)
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`; job identifiers include the workspace."""
@@ -251,7 +251,7 @@ def _compute(name: str) -> str:
     return name
 
 
-VmSize = Annotated[str, AfterValidator(checked_size)]
+VmSize = Annotated[str, AfterValidator(check_size)]
 ComputeName = Annotated[str, AfterValidator(_compute)]
 
 

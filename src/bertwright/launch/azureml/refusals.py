@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.launch.azureml.workspace import Workspace
 
@@ -28,22 +28,22 @@ _ENTRA = re.compile(r"AADSTS\d+:[^\n.]*")
 
 
 @contextlib.contextmanager
-def asking(what: str, workspace: Workspace, remedy: str = AGAIN) -> Iterator[None]:
+def explain_errors(what: str, workspace: Workspace, remedy: str = AGAIN) -> Iterator[None]:
     """Silence the package during the call that does `what`, and turn its errors into `RecipeError`s, with `remedy` for
     those that name none."""
-    with _quiet(), _without_git():
+    with _silence(), _hide_git():
         try:
             yield
         except BertwrightError:
             raise
         except Exception as error:
-            found = _said(error, what, workspace, remedy)
+            found = _sentence(error, what, workspace, remedy)
             if found is None:
                 raise
             raise RecipeError(found) from None
 
 
-def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str | None:
+def _sentence(error: Exception, what: str, workspace: Workspace, remedy: str) -> str | None:
     """Return the sentence, or None if the error is not one of Azure's."""
     from azure.ai.ml.exceptions import MlException
     from azure.core.exceptions import (
@@ -56,27 +56,27 @@ def _said(error: Exception, what: str, workspace: Workspace, remedy: str) -> str
 
     refusal = _ENTRA.search(str(error)) if isinstance(error, ClientAuthenticationError) else None
     if refusal:
-        return f"{what}: Azure rejects the sign-in: {shown(refusal[0]).strip()}. {_SIGN_IN}"
+        return f"{what}: Azure rejects the sign-in: {redact(refusal[0]).strip()}. {_SIGN_IN}"
     if isinstance(error, ClientAuthenticationError) and error.response is None:
         return f"{what}: nobody is signed in to Azure here. {_SIGN_IN}"
     if isinstance(error, HttpResponseError):
-        return f"{what}: {_refused(error, workspace, remedy)}"
+        return f"{what}: {_explain_refusal(error, workspace, remedy)}"
     unreached = [each for each in _chain(error) if isinstance(each, ServiceRequestError | ServiceResponseError)]
     if unreached:
         # The error's text may contain a signed URL.
         return (
-            f"{what}: Azure cannot be reached ({shown(_line(unreached[0]))}). Check the network connection. Then "
+            f"{what}: Azure cannot be reached ({redact(_line(unreached[0]))}). Check the network connection. Then "
             "look in the studio, or run az ml job list, to see whether the job exists already; if not, run the "
             "command again."
         )
     if isinstance(error, AzureError | MlException | ValueError | OSError):
-        return f"{what}: Azure's package rejects it: {shown(_line(error))}. {remedy}"
+        return f"{what}: Azure's package rejects it: {redact(_line(error))}. {remedy}"
     return None
 
 
-def _refused(error: Any, workspace: Workspace, remedy: str) -> str:
+def _explain_refusal(error: Any, workspace: Workspace, remedy: str) -> str:
     """Return what the service's answer means, and what to do."""
-    status, said = error.status_code, shown(_line(error))
+    status, said = error.status_code, redact(_line(error))
     code = str(getattr(error.error, "code", "") or "")
     if "quota" in f"{code} {said}".lower():
         return (
@@ -119,7 +119,7 @@ def _line(error: Any) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Suppress the package's warnings for its developers, and its empty lines."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -131,7 +131,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_git() -> Iterator[None]:
+def _hide_git() -> Iterator[None]:
     """Hide the Git checkout of the current folder: the package would add its URL to the job without being asked, and a
     description must state everything that is submitted."""
     before = os.environ.get("GIT_DIR")

@@ -52,7 +52,7 @@ _OLD = re.compile(r"Standard_(NC\d+r?|NC\d+r?s_v2|ND\d+r?s|NV\d+)(_Promo)?")
 _FORM = re.compile(r"Standard_[A-Z]{1,3}\d+[a-z0-9-]*(_[A-Za-z0-9]+)*")
 
 
-def checked_size(name: str) -> str:
+def check_size(name: str) -> str:
     """Return the size's name as Azure writes it; raise `ValueError` for a retired or malformed one."""
     known = {size.lower(): size for size in (*GPU_SIZES, *RETIRED)}
     size = known.get(name.lower(), name)

@@ -14,7 +14,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.overrides import set_key
 from bertwright.core.toml import validate
 from bertwright.launch.azureml.assets import SCHEMAS, Document, Input
-from bertwright.launch.job import RECIPE, Job, listed
+from bertwright.launch.job import RECIPE, Job, list_files
 from bertwright.recipe import Recipe
 
 RUN = "run"
@@ -179,18 +179,19 @@ def with_inputs(job: Job, inputs: Mapping[str, Input]) -> Job:
     return replace(job, written=replace(job.written, values=values))
 
 
-def unseen_files(job: Job, inputs: Mapping[str, Input]) -> dict[str, str]:
+def files_no_job_sees(job: Job, inputs: Mapping[str, Input]) -> dict[str, str]:
     """Return the recipe's files that no job sees, as in `Job.files`."""
     given = tuple(data.key for data in inputs.values())
     return {key: path for key, path in job.files.items() if not any(overlap(key, each) for each in given)}
 
 
-def unseen(files: Mapping[str, str]) -> str:
+def upload_note(files: Mapping[str, str]) -> str:
     """Return what to do about files that no job sees; "" if there are none."""
     if not files:
         return ""
     return (
-        f"The jobs do not see {listed(files)}: upload what is missing, and add a section [inputs.NAME] to the place "
+        f"The jobs do not see {list_files(files)}: upload what is missing, and add a section [inputs.NAME] to the "
+        "place "
         f'for each, with key = "{next(iter(files))}" and its path in the workspace.'
     )
 

@@ -39,7 +39,7 @@ class Workspace(Section):
         named = {"subscription": self.subscription, "resource-group": self.resource_group, "workspace-name": self.name}
         return [word for option, value in named.items() if value for word in (f"--{option}", value)]
 
-    def whole(self) -> Workspace:
+    def complete(self) -> Workspace:
         """Return the workspace completed from the environment; raise `RecipeError` if a key is still missing, or if an
         environment variable is not a valid name."""
         said = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}

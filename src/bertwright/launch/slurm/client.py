@@ -25,7 +25,7 @@ _LINES = 20
 """Number of lines shown from the end of each log."""
 
 
-def lines(steps: Sequence[Step], folder: str) -> list[str]:
+def submit_commands(steps: Sequence[Step], folder: str) -> list[str]:
     """Return the commands that submit the scripts in `folder`, quoted for a shell."""
     before = [None, *(f"${step.name}" for step in steps)]
     words = [_sbatch(shlex.quote(f"{folder}/{step.file}"), after) for step, after in zip(steps, before, strict=False)]
@@ -56,13 +56,13 @@ def status(jobs: Mapping[str, str]) -> list[dict[str, str]]:
     return [
         {"job": name, "id": job, **row}
         for name, job in jobs.items()
-        for row in list(_queued(job)) or list(_accounted(job)) or [gone]
+        for row in list(_query_queue(job)) or list(_query_accounting(job)) or [gone]
     ]
 
 
 def alive(jobs: Mapping[str, str]) -> list[str]:
     """Return the jobs that are in the queue and have not ended."""
-    return [name for name, job in jobs.items() if any(row["state"] not in _ENDED for row in _queued(job))]
+    return [name for name, job in jobs.items() if any(row["state"] not in _ENDED for row in _query_queue(job))]
 
 
 def logs(submitted: Submitted) -> dict[str, str]:
@@ -81,13 +81,13 @@ def stop(jobs: Mapping[str, str]) -> None:
     _output(["scancel", *reversed([*jobs.values()])])
 
 
-def _queued(job: str) -> Iterator[dict[str, str]]:
+def _query_queue(job: str) -> Iterator[dict[str, str]]:
     """Query the queue, which remembers ended jobs for some minutes; raise `RecipeError` if the query fails."""
     # --array: one line for each element; --states=all: also those that have just ended.
     done = _run(["squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N", f"--jobs={job}"])
     if done.returncode and _GONE not in done.stderr:
         raise RecipeError(
-            f"squeue: {_said(done)}. It is therefore unknown whether job {job} waits or runs. Try again later, or "
+            f"squeue: {_message(done)}. It is therefore unknown whether job {job} waits or runs. Try again later, or "
             "ask the administrator of the cluster."
         )
     for line in done.stdout.splitlines():
@@ -96,7 +96,7 @@ def _queued(job: str) -> Iterator[dict[str, str]]:
         yield {"id": number, "state": state, "why": nodes if why == "None" else why}
 
 
-def _accounted(job: str) -> Iterator[dict[str, str]]:
+def _query_accounting(job: str) -> Iterator[dict[str, str]]:
     """Query the accounting, if the cluster has one."""
     # Without --allocations, every srun in a job would be a row of its own.
     command = ["sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,ExitCode", f"--jobs={job}"]
@@ -124,13 +124,13 @@ def _output(command: Sequence[str]) -> str:
     done = _run(command)
     if done.returncode:
         raise RecipeError(
-            f"{shlex.join(command)}: {_said(done)}. Change the place (--place, --set), or ask the administrator "
+            f"{shlex.join(command)}: {_message(done)}. Change the place (--place, --set), or ask the administrator "
             "of the cluster."
         )
     return done.stdout.strip()
 
 
-def _said(failed: subprocess.CompletedProcess[str]) -> str:
+def _message(failed: subprocess.CompletedProcess[str]) -> str:
     """Return the command's own error message."""
     return " ".join(failed.stderr.split()) or f"exit code {failed.returncode}"
 

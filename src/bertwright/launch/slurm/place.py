@@ -71,7 +71,7 @@ def seconds_of(time: str) -> int:
     return sum(amount * unit for amount, unit in zip([int(days or 0), *hours], (86400, 3600, 60, 1), strict=False))
 
 
-def alone(given: Prepare | Finish, partition: str) -> list[str]:
+def single_process_options(given: Prepare | Finish, partition: str) -> list[str]:
     """Return the options of sbatch for one process; `partition` "": the cluster's default."""
     where = [f"--partition={partition}"] if partition else []
     return [f"--time={given.time}", f"--cpus-per-task={given.cpus}", f"--mem={given.memory}", *where]
@@ -134,7 +134,7 @@ class SlurmPlace(Section):
         steps = self._steps(job)
         before = [*self.setup, *exports(self.environment)]
         scripts = {step.file: script(step, before, self.restarts) for step in steps}
-        return Description({RECIPE: job.recipe, **scripts}, client.lines(steps, str(job.folder)))
+        return Description({RECIPE: job.recipe, **scripts}, client.submit_commands(steps, str(job.folder)))
 
     def submit(self, job: Job, folder: Path, log: Log) -> Mapping[str, str]:
         """As `Submitter.submit`."""
@@ -209,7 +209,7 @@ class SlurmPlace(Section):
     def _finish(self, job: Job) -> Step:
         """Return the job for scores, export and report, on the machines that train."""
         gpu = ["--gpus-per-node=1"] if self.gpus else []
-        options = self._options(job, "finish", *alone(self.finish, self.partition), *gpu)
+        options = self._options(job, "finish", *single_process_options(self.finish, self.partition), *gpu)
         # It does not go on where it stopped, so a time limit that is too short must not restart it forever.
         return Step("finish", job.line("run"), options, self._srun(self.finish.cpus))
 
@@ -223,7 +223,7 @@ class SlurmPlace(Section):
         return tuple(words)
 
     def _preparing(self) -> list[str]:
-        return alone(self.prepare, self.prepare.partition or self.partition)
+        return single_process_options(self.prepare, self.prepare.partition or self.partition)
 
     def _options(self, job: Job, name: str, *own: str, log: str = "%j") -> tuple[str, ...]:
         """Return the options of sbatch: the common ones, then the job's own."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from bertwright.core.numbers import large
+from bertwright.core.numbers import short_count
 from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.page.chart import Chart, Series, histogram
 from bertwright.page.markup import Content, Element, code, div, p
@@ -238,5 +238,5 @@ def _examples(counts: Mapping[str, Any]) -> Content:
         table(("part", "texts", "tokens", *classes), rows),
         definitions([("held out", where)]),
         div(lengths, class_="charts"),
-        p(f"Of the held-out texts, {large(repeated)} also occur word for word among the training texts."),
+        p(f"Of the held-out texts, {short_count(repeated)} also occur word for word among the training texts."),
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from bertwright.core.numbers import large
+from bertwright.core.numbers import short_count
 from bertwright.page.chart import Chart, Series, histogram
 from bertwright.page.markup import Content, Element, div, p
 from bertwright.page.table import NAN, definitions, number, percent, plain_table, table
@@ -332,11 +332,11 @@ def _examples(run: Run) -> Content:
         for split in ("train", "heldout")
     ]
     plans = [
-        (f"sequences of set {name}", f"{large(sum(per_pass))} in {len(per_pass)} passes")
+        (f"sequences of set {name}", f"{short_count(sum(per_pass))} in {len(per_pass)} passes")
         for name, per_pass in counts["train"]["rows"].items()
     ]
     imported = [
-        (f"{key}.data", f"{large(data['examples'])} examples made elsewhere ({data['kind']})")
+        (f"{key}.data", f"{short_count(data['examples'])} examples made elsewhere ({data['kind']})")
         for key, data in counts.get("imported", {}).items()
     ]
     # Imported data has segments that need not be sentences.
@@ -369,4 +369,4 @@ def _held_out(heldout: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, held in heldout.get("phases", {}).items():
         unit = "documents" if "documents" in held else "examples"
         where = f"a share of {held['share']:g}" if held["share"] else f"{len(held['files']):,} files for testing"
-        yield f"{key}.data, held out", f"{large(held[unit])} {unit}, {where}"
+        yield f"{key}.data, held out", f"{short_count(held[unit])} {unit}, {where}"

@@ -22,13 +22,13 @@ from pathlib import Path
 def pulse(sockets: Sequence[int], seconds: float) -> Iterator[None]:
     """Run it for this process inside the block, with a pulse every so many seconds. Does nothing where the system does
     not tell whether a process is stopped: a stopped rank must not seem to run."""
-    from bertwright.core.signals import unheard
+    from bertwright.core.signals import block_signals
 
     if _state(os.getpid()) is None:
         yield
         return
     command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(seconds), *map(str, sockets)]
-    with unheard():
+    with block_signals():
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=sockets)
     try:
         yield

@@ -24,7 +24,7 @@ from typing import Literal, get_args
 
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 
-from bertwright.core.errors import RankError, RecipeError, of_memory
+from bertwright.core.errors import RankError, RecipeError, memory_error
 
 _KEY = "the first rank listens at"
 _LONGEST = 512
@@ -71,7 +71,7 @@ def _open_store(rank: int, until: float) -> Store:
     try:
         return TCPStore(host, port, None, rank == 0 and not torchruns, _left(until), wait_for_workers=False)
     except (RuntimeError, TypeError) as error:  # TypeError: a port beyond 65535
-        if lack := of_memory(error):  # the store needs threads
+        if lack := memory_error(error):  # the store needs threads
             raise lack from error
         raise RankError(
             f"rank {rank} cannot connect to the others at {host}:{port} (MASTER_ADDR, MASTER_PORT): "
@@ -128,7 +128,7 @@ def _go_to_first(rank: int, world: int, until: float) -> tuple[str, Store, list[
             # The store may hold the address of a dead rank 0: it counts only once something answers there.
             connection = socket.create_connection((host, int(port)), _left(until).total_seconds())
         except (RuntimeError, OSError) as error:
-            if lack := of_memory(error):
+            if lack := memory_error(error):
                 raise lack from error
             fault = _first_line(error)
             time.sleep(_PAUSE)

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from bertwright.core.errors import RankError, of_memory
+from bertwright.core.errors import RankError, memory_error
 from bertwright.train.ranks.rendezvous import RankConnection, State
 
 GRACE = 5.0
@@ -206,6 +206,6 @@ def interval(timeout: float) -> float:
 def failure(name: str, error: BaseException) -> str:
     """Return what a failing rank reports to the others; a lack of memory or threads is named, because libraries tell of
     it in words of their own."""
-    if isinstance(error, Exception) and (lack := of_memory(error)):
+    if isinstance(error, Exception) and (lack := memory_error(error)):
         return f"{name} has failed: {lack}"
     return str(error) if isinstance(error, RankError) else f"{name} has failed and prints the reason itself. {_AGAIN}"

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from importlib.util import find_spec
 from typing import assert_never
 
-from bertwright.core.addresses import shown
+from bertwright.core.addresses import redact
 from bertwright.core.errors import BertwrightError, MissingExtraError, RecipeError
 from bertwright.core.log import Log
 from bertwright.train.monitor.observers.config import (
@@ -101,7 +101,7 @@ def watched(
 
 def _told(error: Exception) -> str:
     """Return a package's error as text, with names, passwords and queries removed from addresses."""
-    return f"{type(error).__name__}: {shown(str(error))}"
+    return f"{type(error).__name__}: {redact(str(error))}"
 
 
 def _give_up(observer: Observer) -> None:
