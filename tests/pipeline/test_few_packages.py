@@ -87,7 +87,6 @@ def test_a_prepared_run_is_trained_with_few_packages(
         "train.engine.ddp",
         "train.engine.fsdp",
         "transfer.mirror",
-        "train.averaging.ema",
     }
     assert not {f"bertwright.{name}" for name in others} & of_stage
     # Additionally the recipe, its checks, the forecast, and the page at each checkpoint.

@@ -123,7 +123,7 @@ FILES_WITHOUT_TORCH = {
     "partition",
     "units",
     "packages",
-    "notices",
+    "spot_notices",
     "tensor_shapes",
     "by_name",
     "flops",

@@ -18,7 +18,7 @@ from bertwright.optim.config import OptimConfig, ScheduleConfig
 from bertwright.train.averaging.config import AveragingConfig
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.graph.config import GraphConfig
-from bertwright.train.machine.spot.config import SpotNoticeConfig
+from bertwright.train.machine.config import SpotNoticeConfig
 from bertwright.train.monitor.observers.config import ObserverConfig
 from bertwright.train.precision.config import PrecisionConfig
 

@@ -25,8 +25,7 @@ from bertwright.model.pretrained_config import read_pretrained
 from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.network import build_network
-from bertwright.train.setup.trainee import Trainee
+from bertwright.train.setup.trainee import Trainee, build_network
 from bertwright.train.setup.training_environment import torch_set_for, training_device
 from bertwright.train.step import StepSettings, train_step
 

@@ -9,9 +9,16 @@ from bertwright.estimate.known_data import Data, examples_of, sequences_seen, st
 from bertwright.examples.sequences import Sequences
 from bertwright.model.config import NetworkConfig
 from bertwright.recipe import Recipe
-from bertwright.train.memory.forward_passes import expected_maximum, largest_pass, micro_batches, micro_sequences
 from bertwright.train.memory.kept_numbers import Pass
-from bertwright.train.memory.rank_memory import Computing, computing_of, fitting_sequences
+from bertwright.train.memory.rank_memory import (
+    Computing,
+    computing_of,
+    expected_maximum,
+    fitting_sequences,
+    largest_pass,
+    micro_batches,
+    micro_sequences,
+)
 from bertwright.train.settings.phase_config import PhaseConfig
 
 UNKNOWN_MEMORY = 16e9

@@ -16,7 +16,7 @@ from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
-from bertwright.train.machine.spot.config import NoNoticeConfig, SpotNoticeConfig
+from bertwright.train.machine.config import NoNoticeConfig, SpotNoticeConfig
 from bertwright.train.monitor.observers.config import Observers
 from bertwright.train.precision.config import Fp32Config, PrecisionConfig
 from bertwright.train.settings.phase_config import PhaseConfig

@@ -1,7 +1,8 @@
 """A rank's share of each step, in micro-batches of the size found at the start, or smaller.
 
-If the recipe leaves the size open (`micro_batch = "auto"`), `found_size` finds one. On a CPU, running out of memory
-kills the process, so the size found by rule is final. A GPU reports the error instead: the step is then trained again
+If the recipe leaves the size open (`micro_batch = "auto"`), `size_phases` takes the largest one that fits by the rules
+of `train.memory`, the smallest over all ranks. On a CPU, running out of memory kills the process, so that size is
+final. A GPU reports the error instead: the step is then trained again
 from its beginning in micro-batches of half the size, and so are all later steps. The global batch, its masks and its
 counts do not change. The size changes the order of summation, and which elements dropout drops, because dropout is
 drawn per micro-batch.
@@ -10,22 +11,63 @@ drawn per micro-batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
+from bertwright.core.distributed import ranks_here
 from bertwright.core.log import Log
+from bertwright.core.numbers import size_of
+from bertwright.core.resources import memory_size
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.example_set import StepCounts
 from bertwright.examples.loader import Loader
 from bertwright.model.batch import PackedBatch
+from bertwright.train.memory.rank_memory import computing_of, fitting_sequences, over_limit
 from bertwright.train.monitor.session_record import micro_batching_of
+from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phases import Phase
+from bertwright.train.setup.job import TrainJob
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.state import State
+
+
+def size_phases(job: TrainJob, state: State, device: torch.device, ranks: Ranks, log: Log) -> list[Phase]:
+    """Return the phases with their micro-batch sizes resolved, the same on all ranks.
+
+    A resumed run keeps its earlier sizes, so that it gives the same bits as one that was not stopped, or uses smaller
+    ones if less memory is available.
+    """
+    before = state.sessions[-1].get("micro_batches", []) if state.sessions else []
+    limit = job.config.memory_limit_gb * 1e9 or _device_memory(device)
+    computing = computing_of(job.config, job.optim, ranks.world, device.type == "cuda")
+    phases = []
+    for phase, config in zip(job.phases, job.config.phases, strict=True):
+        if phase.finds_micro_batch:
+            size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
+            size = min(size, _found(before, phase.index) or size)
+            log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({size_of(limit)} for each rank)")
+            phase = phase.with_micro_batch(size)
+        phases.append(phase)
+    for over in over_limit(job.config, job.network, computing):
+        log.say(f"warning: {over.text} {over.remedy}")
+    return phases
+
+
+def _found(before: Sequence[Mapping[str, Any]], index: int) -> int:
+    """Return the size that an earlier start found for a phase; 0 if none did."""
+    recorded = before[index] if index < len(before) else {}
+    return int(recorded["micro_batch"]) if recorded.get("found") else 0
+
+
+def _device_memory(device: torch.device) -> float:
+    """Return the bytes that a rank may use if the recipe does not say."""
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    return memory_size() / ranks_here()
 
 
 class Drawn(NamedTuple):
@@ -34,7 +76,7 @@ class Drawn(NamedTuple):
     loader: Loader
     micro_batches: list[MicroBatch]
     prepared: list[PackedBatch]
-    """The micro-batches that need a forward pass, in host memory in the network's input format (`Trained.prepare`)."""
+    """The micro-batches that need a forward pass, in host memory in the network's input format (`Trainee.prepare`)."""
 
 
 class BatchSource:

@@ -31,12 +31,11 @@ from bertwright.train.monitor.step_stats import StepStats
 from bertwright.train.precision.loss_scale import is_lower, scale_after
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.scoring import choose_weights
-from bertwright.train.session import Session
+from bertwright.train.session import Session, mirror_checkpoints, open_session
 from bertwright.train.settings.identity import Inputs, Settings, finished
 from bertwright.train.settings.phases import Phase
 from bertwright.train.setup.build import build, say_baseline
 from bertwright.train.setup.job import job_of
-from bertwright.train.setup.open_session import mirror_checkpoints, open_session
 from bertwright.train.setup.training_environment import training_environment
 from bertwright.train.state import State
 from bertwright.train.step import MicroBatchTooLargeError, StepResult, StepSettings, train_step

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+import torch
+
+from bertwright.core.errors import DivergedError, Interrupted
+from bertwright.core.files import sha256_of
+from bertwright.core.log import Log
+from bertwright.model.model import Model
 from bertwright.train.checkpoints.store import CheckpointStore
+from bertwright.train.checkpoints.writers import ShardedWriter, Writer
 from bertwright.train.config import GuardConfig
+from bertwright.train.engine.ds_config import write_ds_config
 from bertwright.train.machine.stop_requests import StopRequests
+from bertwright.train.monitor.expected import ExpectedTime
+from bertwright.train.monitor.metrics import Metrics, read_rows
 from bertwright.train.monitor.monitor import Monitor
+from bertwright.train.monitor.throughput import measure_throughput
 from bertwright.train.ranks.agreement import check_same_weights
+from bertwright.train.ranks.ranks import Ranks
+from bertwright.train.settings.forecast import Forecast
+from bertwright.train.settings.phases import Phase
+from bertwright.train.setup.job import TrainJob
 from bertwright.train.setup.trainee import Trainee
+from bertwright.train.state import State
+from bertwright.transfer.parts import CHECKPOINTS
 
-if TYPE_CHECKING:
-    from bertwright.train.settings.phases import Phase
+if TYPE_CHECKING:  # imported only if requested
+    from bertwright.train.monitor.observers.watch import Watch
+    from bertwright.train.monitor.profiler import StepProfiler
 
 
 @dataclass(frozen=True)
@@ -49,3 +69,100 @@ class Session:
             return
         batch = trainee.read(trainee.to_compute(phase.loader.step(0, 0, world))[0], phase.shape(world))
         trainee.exported.write(self.checkpoints.folder.parent / f"phase-{phase.index}.onnx", batch)
+
+
+OBSERVERS = "observers"
+PROFILE = "profile"
+
+
+@contextmanager
+def mirror_checkpoints(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
+    """Yield the job, with each checkpoint and, at the end of the block, the finished model copied to the recipe's
+    mirror, if any. If training is stopped, all ranks wait for the last copy."""
+    try:
+        with _with_mirror(job, ranks, log) if job.config.mirror and ranks.first else nullcontext(job) as with_mirror:
+            yield with_mirror
+    except (Interrupted, DivergedError):
+        # All ranks stop together. If one exited early, the launcher would kill rank 0 while it still writes or copies.
+        ranks.barrier()
+        raise
+
+
+@contextmanager
+def _with_mirror(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
+    from bertwright.transfer.mirror import Mirror
+
+    with Mirror(job.mirrored(prune=True), log, ranks.finishing) as mirror:
+
+        def saved(checkpoint: Path) -> None:
+            job.saved(checkpoint)
+            mirror.request_copy()
+
+        yield replace(job, saved=saved)
+        mirror.request_final_copy()
+
+
+@contextmanager
+def open_session(job: TrainJob, trainee: Trainee, state: State, requests: StopRequests, log: Log) -> Iterator[Session]:
+    """Yield the session of this start, which continues from `state`; at the end of the block everything it wrote is on
+    disk."""
+    ranks, device = trainee.ranks, trainee.precision.device
+    first, profile = ranks.first, ranks.first and job.config.profile
+    sharded = ranks.world > 1 and _writes_shards(job, ranks.world)
+    if first:
+        write_ds_config(job.out, job.config, job.optim, ranks.world)
+    settings = job.phases[state.phase].loader.settings
+    throughput = measure_throughput(cast(Model, trainee.model), trainee.precision, settings, ranks)
+    with (
+        Metrics(job.out / "metrics.jsonl", state.total_steps) if first else nullcontext() as metrics,
+        _watched(job, ranks, log) if first and job.config.observers else nullcontext() as watch,
+        _profiler(job, device, log) if profile else nullcontext() as profiler,
+        Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
+    ):
+        monitor = Monitor(
+            log=log,
+            metrics=metrics,
+            throughput=throughput,
+            forecast=Forecast(job.phases, job.scored_after),
+            expected=job.config.expected,
+            expected_time=ExpectedTime(job.step_bands),
+            watch=watch,
+            profiler=profiler,
+        )
+        checkpoints = CheckpointStore(
+            folder=job.out / CHECKPOINTS,
+            identity=job.checkpoint,
+            keep=job.config.keep_checkpoints,
+            trainee=trainee,
+            writer=writer,
+            sharded=ShardedWriter(ranks, writer) if sharded and writer else None,
+            saved=job.saved,
+            sync_rows=monitor.sync,
+        )
+        every = job.config.compare_ranks_every
+        yield Session(trainee, job.phases, monitor, checkpoints, requests, job.config.guard, every)
+
+
+def _writes_shards(job: TrainJob, world: int) -> bool:
+    from bertwright.train.memory.rank_memory import writes_shards
+
+    return writes_shards(job.config, job.network, job.optim, world)
+
+
+def _profiler(job: TrainJob, device: torch.device, log: Log) -> AbstractContextManager[StepProfiler]:
+    """Return the profiler of some steps of this start, which writes its results at the end of the block."""
+    from bertwright.train.monitor.profiler import StepProfiler
+
+    return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
+
+
+def _watched(job: TrainJob, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
+    """Return the observers of this start, which first receive the rows already in metrics.jsonl."""
+    from bertwright.train.monitor.observers.observer import Observed
+    from bertwright.train.monitor.observers.watch import watched
+
+    # Includes the folder: the same recipe may be trained in two of them. To an observer, a moved folder is a new
+    # training.
+    key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
+    observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
+    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log, ranks.busy)

@@ -16,8 +16,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.train.averaging.ema import Ema
-from bertwright.train.averaging.last import Last
+from bertwright.train.averaging.averaging import Ema, Last
 from bertwright.train.config import TrainConfig
 
 pytestmark = pytest.mark.heavy

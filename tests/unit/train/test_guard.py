@@ -21,7 +21,7 @@ from bertwright.core import rng
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import DataError, DivergedError, Interrupted, RecipeError
 from bertwright.train import run as loop
-from bertwright.train.averaging.ema import Ema
+from bertwright.train.averaging.averaging import Ema
 from bertwright.train.config import GuardConfig
 from bertwright.train.guard import loss_limit, norm_limit, record_update
 from bertwright.train.state import State, state_of

@@ -29,8 +29,7 @@ from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.precision import precision as precisions
 from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp16Config, Fp32Config, Tf32Config
 from bertwright.train.precision.loss_scale import LossScale, scale_after, scale_from
-from bertwright.train.precision.low_copy import LowCopy
-from bertwright.train.precision.precision import build_precision
+from bertwright.train.precision.precision import LowCopy, build_precision
 
 pytestmark = pytest.mark.heavy
 

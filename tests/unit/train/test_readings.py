@@ -28,8 +28,7 @@ from bertwright.tasks.distillation.objective import Distillation
 from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
-from bertwright.train.precision.low_copy import LowCopy
-from bertwright.train.precision.precision import Precision
+from bertwright.train.precision.precision import LowCopy, Precision
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.step import StepSettings, train_step

@@ -19,9 +19,9 @@ from tests.unit.train.test_saving import Notes, tensors_of
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.train.config import TrainConfig
-from bertwright.train.machine.spot import notices as spot
-from bertwright.train.machine.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
-from bertwright.train.machine.spot.notices import notices, seconds_left, watched_for_notices
+from bertwright.train.machine import spot_notices as spot
+from bertwright.train.machine.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
+from bertwright.train.machine.spot_notices import notices, seconds_left, watched_for_notices
 from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
 
 pytestmark = pytest.mark.heavy
@@ -59,7 +59,7 @@ def test_each_cloud_is_asked_in_its_own_way(cloud: Any, metadata: Metadata) -> N
 def test_the_seconds_left_are_those_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     monkeypatch.setattr(
-        "bertwright.train.machine.spot.notices.datetime", SimpleNamespace(now=lambda zone: now.astimezone(zone))
+        "bertwright.train.machine.spot_notices.datetime", SimpleNamespace(now=lambda zone: now.astimezone(zone))
     )
     assert seconds_left(now + timedelta(seconds=30)) == 30
     assert seconds_left((now + timedelta(seconds=30)).replace(tzinfo=None)) == 30

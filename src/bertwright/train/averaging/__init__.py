@@ -1,2 +1,1 @@
-"""Averages of the weights over training, which are scored and exported instead of the last weights; one file per
-kind."""
+"""Averages of the weights over training, which are scored and exported instead of the last weights."""

@@ -6,16 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bertwright.core.config import Identity
 from bertwright.train.checkpoints import checkpoint as checkpoints
-from bertwright.train.checkpoints.writers import Snapshot, Writer
+from bertwright.train.checkpoints.writers import ShardedWriter, Snapshot, Writer
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.state import State
-
-if TYPE_CHECKING:  # imported only if requested
-    from bertwright.train.checkpoints.writers import ShardedWriter
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bertwright.core.log import Log
 from bertwright.core.signals import stop_on_signals
-from bertwright.train.machine.spot.config import NoNoticeConfig, SpotNoticeConfig
+from bertwright.train.machine.config import NoNoticeConfig, SpotNoticeConfig
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def watch_stop_requests(config: SpotNoticeConfig, log: Log) -> Iterator[StopRequ
             yield StopRequests(signalled)
             return
         # Without a notice source, no module that could send requests is imported.
-        from bertwright.train.machine.spot.notices import watched_for_notices
+        from bertwright.train.machine.spot_notices import watched_for_notices
 
         with watched_for_notices(config, log) as notice:
             yield StopRequests(signalled, notice.came, notice.asks_to_end)

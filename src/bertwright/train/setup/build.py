@@ -21,9 +21,8 @@ from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phase_changes import check_phase_lengths, growth_of_rate
 from bertwright.train.settings.unreachable_settings import known_ends, never_due
 from bertwright.train.setup.job import TrainJob
-from bertwright.train.setup.network import Network, build_network
 from bertwright.train.setup.resume import where_to_start
-from bertwright.train.setup.trainee import Trainee
+from bertwright.train.setup.trainee import Network, Trainee, build_network
 from bertwright.train.setup.training_environment import is_deterministic, training_device
 from bertwright.train.state import State
 
@@ -55,7 +54,7 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
     engine.load(start.moments)
     trainee = network.trainee(engine, ranks, job.pair_task, averaging)
     if any(phase.finds_micro_batch for phase in job.phases):
-        from bertwright.train.setup.auto_micro_batch import size_phases
+        from bertwright.train.micro_batch import size_phases
 
         job = replace(job, phases=size_phases(job, state, device, ranks, log))
     record = session_record(state, device, network.kernel, ranks, job.config, job.phases)

@@ -21,7 +21,7 @@ from typing import Any
 from bertwright.core.distributed import rank_here
 from bertwright.core.json_values import parse_json
 from bertwright.core.log import Log
-from bertwright.train.machine.spot.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig
+from bertwright.train.machine.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig
 
 PATIENCE = 10.0
 """Timeout of a request, in seconds."""
