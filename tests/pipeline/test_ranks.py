@@ -67,9 +67,9 @@ def test_two_ranks_train_as_one(
 
 def small_batches() -> None:
     """Make the held-out batches small enough that each rank has some."""
-    from bertwright.train.settings import phase_data
+    from bertwright.train.settings import phases
 
-    phase_data.HELDOUT_MICRO_BATCH = 3
+    phases.HELDOUT_MICRO_BATCH = 3
 
 
 def test_ranks_share_the_batches_that_are_scored_and_the_scores_are_those_of_one(

@@ -12,44 +12,71 @@ from bertwright.corpus.shapes import Overlap
 
 
 class Counts(TypedDict, total=False):
-    """The held-out scores with their baselines; losses in nats, accuracies and shares from 0 to 1."""
+    """The held-out scores of the finished model with their baselines, on the same tokens, pairs or texts: those of
+    pre-training, of classes, or of numbers. `scores.json` has the same.
 
+    Losses are in nats, accuracies and shares from 0 to 1; None means not a number (NaN), or without such pairs.
+    """
+
+    sequences: Count
+    """Held-out sequences scored."""
+    predictions: Count
+    """Masked tokens scored."""
     mlm_loss: Score
+    """Cross-entropy of the masked tokens."""
     mlm_accuracy: Score
+    """Share of masked tokens whose best guess is correct."""
+    perplexity: Score
+    """e to the power of `mlm_loss`."""
+    bits_per_character: Score
+    """The loss in bits per character of the masked tokens, white space not counted."""
+    unigram_loss: Number
+    """`mlm_loss` of predicting the training tokens' frequencies."""
+    most_common_token: Text
+    most_common_token_accuracy: Score
+    """`mlm_accuracy` of always guessing the most common token."""
     nsp_loss: Score
     nsp_accuracy: Score
+    """Share of pairs labelled correctly."""
     nsp_majority: Score
+    """Share of pairs with the more common label."""
     nsp_label_share: Score
     sop_loss: Score
     sop_accuracy: Score
+    """Share of sentence-order pairs labelled correctly."""
     sop_majority: Score
+    """Share of those pairs with the more common label."""
     sop_label_share: Score
-    untrained: Flag
-    unfinished: Unfinished
-    perplexity: Score
-    bits_per_character: Score
-    unigram_loss: Number
-    most_common_token_accuracy: Score
-    most_common_token: Text
     overlap: Overlap
-    predictions: Count
-    sequences: Count
+    """Held-out sentences that the training text has too."""
     classification_loss: Score
+    """Cross-entropy of the classes of texts."""
     accuracy: Score
+    """Share of texts whose class is predicted correctly."""
     f1: Score
+    """F1 of class 1 if there are two classes, else the mean over all."""
     matthews: Score
+    """Matthews' correlation of classes, from -1 to 1."""
     majority: Score
+    """`accuracy` of always guessing the most common class of the training texts."""
     majority_label: Text
+    """That class."""
     majority_f1: Score
     frequency_loss: Score
     answered: dict[Text, Count]
     repeated: Count
     regression_loss: Score
+    """Mean squared error of predicted numbers."""
+    pearson: Score
+    """Pearson's correlation, from -1 to 1."""
+    spearman: Score
+    """Spearman's correlation of ranks, from -1 to 1."""
     constant_loss: Score
+    """`regression_loss` of always predicting the mean of the training labels."""
     lowest: Score
     highest: Score
-    pearson: Score
-    spearman: Score
+    untrained: Flag
+    unfinished: Unfinished
 
 
 class _Evaluate(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""The folder of a run and its readable contents: metrics, scores and summary, with types from `shapes.py`."""
+"""The folder of a run and its readable contents: metrics, scores and summary."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from bertwright.train.monitor.metrics import read_rows
 from bertwright.train.settings.identity import checkpoints_in
 
 if TYPE_CHECKING:  # needed only by readers of a run's files
+    from bertwright.evaluate.shapes import Counts as Scores
     from bertwright.examples.batch import MicroBatch
-    from bertwright.pipeline.shapes import MetricsRow, Scores, Summary
     from bertwright.recipe import Recipe
+    from bertwright.report.shapes import Summary
     from bertwright.train.settings.phases import Phase
+    from bertwright.train.shapes import MetricsRow
 
 
 @dataclass(frozen=True)

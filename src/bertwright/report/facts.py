@@ -110,7 +110,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
 
 
 def _forecast(path: Path) -> Plan | None:
-    """The forecast saved before training began; None in folders that predate it. Raises `ArtifactError` if damaged."""
+    """The forecast saved before training began; None if there is none. Raises `ArtifactError` if it is damaged."""
     if not path.is_file():
         return None
     kept = read_json(path)

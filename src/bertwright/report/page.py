@@ -8,9 +8,8 @@ from typing import Any
 
 from bertwright.page.chart import figure
 from bertwright.page.markup import Content, Element, b, div, element, html, p
-from bertwright.report.corpus import corpus
+from bertwright.report.corpus import corpus, vocabulary
 from bertwright.report.curves import curves, machine_curves
-from bertwright.report.data import vocabulary
 from bertwright.report.facts import Facts
 from bertwright.report.forecast import forecast
 from bertwright.report.provenance import machine, model, stages

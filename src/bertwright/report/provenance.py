@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertwright.core.numbers import duration, size_of
@@ -122,7 +122,8 @@ def machine(facts: Facts) -> Content:
         ("threads", number(train["threads"])),
         ("torch", train["torch"]),
         ("time in training steps", duration(train["train_seconds"])),
-        *_ledger(train),
+        ("with scoring and saving, all starts", duration(train["hours"] * 3600)),
+        ("operations of the model", operations(train["tflops_done"])),
     ]
     rows += [(f"plugin {key}", package) for key, package in train["sessions"][-1].get("plugins", {}).items()]
     # Unknown while training is unfinished.
@@ -134,14 +135,6 @@ def machine(facts: Facts) -> Content:
         largest = max(float(export[name]) for name in export if name.endswith("_difference"))
         rows.append(("its logits differ by at most", f"{largest:.1e}"))
     return definitions(rows), _starts(train["sessions"])
-
-
-def _ledger(train: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Time and operations of training over all starts; empty for trainings that predate these counts."""
-    if (hours := train.get("hours")) is not None:
-        yield "with scoring and saving, all starts", duration(hours * 3600)
-    if (done := train.get("tflops_done")) is not None:
-        yield "operations of the model", operations(done)
 
 
 def _starts(sessions: Sequence[Mapping[str, Any]]) -> Content:

@@ -66,18 +66,7 @@ def _write(path: Path, text: str) -> bool:
 
 
 def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
-    """The content of summary.json: losses in nats, accuracies and shares from 0 to 1, `seconds` over all stages.
-
-    `model` is what the model is, `verdict` how good it is, in sentences. `heldout_overlap` is the share of the longer
-    held-out sentences that share a run of words with the training text.
-    The training ledger covers all starts: tokens, 10^12 operations of the model, hours including scoring and saving.
-    `nsp_accuracy` and `nsp_majority` are null if next-sentence prediction was not trained; `sop_accuracy` and
-    `sop_majority` exist if sentence order was. A classifier has its classes, `labels`, and its own scores instead.
-    `forecast` exists if one was saved: the forecast, the measurement, and the relative error as a share.
-    `outside_band` exists if the loss left the range that the recipe expects, `averaging` if an average of the weights
-    was compared with the last weights. The report is listed among the stages
-    without seconds, which would differ every time. `unfinished` exists if training has not ended.
-    """
+    """The content of summary.json (`report.shapes.Summary`)."""
     train = facts.counts("train")
     stages = {
         name: {
@@ -103,9 +92,8 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "tokens_per_second": train["tokens_per_second"],
         "train_seconds": (seconds := train["train_seconds"]),
         "sequences_per_second": round(train["sequences_seen"] / max(seconds, 1e-9), 2),
-        # Older trainings did not count them.
-        "tflops_done": train.get("tflops_done"),
-        "hours": train.get("hours"),
+        "tflops_done": train["tflops_done"],
+        "hours": train["hours"],
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
         **({"forecast": graded} if (graded := _graded(facts)) else {}),
         **({"outside_band": left} if left else {}),

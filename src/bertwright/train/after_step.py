@@ -43,7 +43,7 @@ def after_step(
     session.compare_ranks(state.total_steps, save)
     if save or row_is_due(phase, step):  # on all ranks, because the hash is an all-reduce
         flops, batch = whole_sum(ranks, stats.flops), digits_of(ranks, micro_batches)
-        state = replace(state, flops=None if state.flops is None else state.flops + flops)
+        state = replace(state, flops=state.flops + flops)
         row = stats.row(phase, state, scores) | session.monitor.throughput.row(flops, stats.seconds)
         _record(session, phase, state, stats, row | {"batch": batch, "saved": save})
         stats = StepStats()

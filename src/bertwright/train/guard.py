@@ -122,13 +122,12 @@ def refuse_no_update(session: Session, phase: Phase, state: State) -> None:
 def _since(before: State, state: State) -> list[dict[str, int]]:
     """Return the batches drawn since `before`: for each phase its index, the first step, and the step after the last.
 
-    The phase before the current one ends where the current one began. For phases in between, their recorded ends are
-    used, or their planned ones if an older version wrote no record.
+    The phase before the current one ends where the current one began, and phases in between at their recorded ends.
     """
     ranges, first = list[dict[str, int]](), before.data_step
     earlier = state.total_steps - state.data_step - before.total_steps
     for index in range(before.phase, state.phase):
-        end = first + earlier if index == state.phase - 1 else min(state.ends[index], first + earlier)
+        end = first + earlier if index == state.phase - 1 else state.ends[index]
         ranges.append({"phase": index, "from": first, "to": end})
         first, earlier = 0, earlier - (end - first)
     ranges.append({"phase": state.phase, "from": first, "to": state.data_step})

@@ -65,7 +65,7 @@ class Start(TypedDict):
     plugins: NotRequired[dict[Text, Text]]
 
 
-class _Averaging(TypedDict):
+class AveragingCounts(TypedDict):
     """The kind of average, of which weights it consists, its held-out scores and those of the last weights, which of
     the two (average, last) is better, and which of them the model has."""
 
@@ -102,7 +102,7 @@ class _Counts(TypedDict, total=False):
     train_seconds: Number
     tokens_per_second: Number
     heldout: dict[Text, Score]
-    averaging: _Averaging
+    averaging: AveragingCounts
     extensions: list[_Extension]
     left_out: list[_Range]
     sessions: list[Start]
@@ -167,64 +167,106 @@ class Settings(TypedDict, total=False):
     optim: _Optim
 
 
-class _Row(TypedDict, total=False):
-    """A row of metrics.jsonl."""
+class MetricsRow(TypedDict, total=False):
+    """A row of metrics.jsonl: one logged step of training, or the reason why training stopped.
+
+    Losses are in nats, accuracies and shares from 0 to 1; losses and norms are means over the updates since the
+    previous row. None means not a number (NaN), as for losses when no update was applied. A term of the loss has no
+    keys in a training without it, and accuracies none in a row of a step in which they were not counted.
+    """
 
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
 
-    phase: Count
-    step: Count
-    steps: Count
-    total_steps: Required[Count]
     time: Text
+    """When the row was written (ISO, UTC)."""
+    phase: Count
+    """Index of the phase, from 0."""
+    step: Count
+    """Steps completed in the phase."""
+    steps: Count
+    """Total steps of the phase."""
+    total_steps: Required[Count]
+    """Steps completed over all phases."""
     optimizer_step: Count
+    """Updates applied in the phase."""
     skipped: Count
+    """Updates dropped since the previous row."""
     batch: Text
-    grad_norm: Score
+    """Hash of the last global batch."""
+    mlm_loss: Score
+    """Training loss of the masked tokens."""
+    mlm_accuracy: Score
+    """Share of the masked tokens of the last step that were predicted correctly, with dropout."""
+    nsp_loss: Score
+    """Training loss of next-sentence prediction."""
     nsp_accuracy: Score
+    """Share of the pairs of the last step whose label was predicted correctly, with dropout."""
     sop_loss: Score
+    """Training loss of sentence-order prediction."""
     sop_accuracy: Score
-    remaining_seconds: Number
+    """The same share for sentence-order prediction."""
     classification_loss: Score
+    """Training loss of the classes."""
     classification_accuracy: Score
+    """Share of the texts of the last step whose class was predicted correctly, with dropout."""
     regression_loss: Score
+    """Mean squared error of predicted numbers in training."""
     soft_loss: Score
+    """Cross-entropy with a teacher's softened probabilities."""
     soft_accuracy: Score
+    """Share of the masked tokens of the last step for which the best guess equals the teacher's."""
     hidden_loss: Score
+    """1 - cosine similarity with a teacher's hidden states, from 0 to 2."""
+    grad_norm: Score
+    """Norm of the gradient before clipping."""
+    learning_rate: Number
+    """Learning rate of the step."""
+    loss_scale: Number
+    """Loss scale; present if float16 needs one."""
+    tokens_seen: Count
+    """Real (not padding) tokens since the start of training."""
+    tokens_per_second: Number
+    """Real tokens trained on per second."""
+    tflops_per_second: Score
+    """10^12 floating-point operations of the model per second, over all ranks (`model.flops`)."""
+    floor_ratio: Score
+    """Step time over the time of its operations at the speed of the matrix products alone, measured at the start."""
+    memory_bytes: Count
+    """Peak memory of rank 0 so far, in bytes: allocated for tensors on a GPU, else resident memory."""
+    data_wait_share: Number
+    """Share of the time that the model waited for data."""
+    seconds: Number
+    """Seconds of training so far."""
+    remaining_seconds: Number
+    """Estimated seconds to the end of the last phase, including the score after it."""
+    remaining_low_seconds: Number
+    """The same if all remaining steps are as fast as the fastest tenth of the last 200."""
+    remaining_high_seconds: Number
+    """The same for the slowest tenth."""
+    heldout_sequences: Count
+    """Number of held-out sequences scored; this and the next keys exist if the model was scored at the step."""
+    heldout_mlm_loss: Score
+    heldout_mlm_accuracy: Score
     heldout_nsp_loss: Score
+    heldout_nsp_accuracy: Score
     heldout_sop_loss: Score
+    heldout_sop_accuracy: Score
     heldout_classification_loss: Score
     heldout_classification_accuracy: Score
     heldout_regression_loss: Score
     heldout_soft_loss: Score
     heldout_soft_accuracy: Score
     heldout_hidden_loss: Score
-    heldout_sequences: Count
     saved: Flag
-    mlm_loss: Score
-    mlm_accuracy: Score
-    nsp_loss: Score
-    learning_rate: Number
-    loss_scale: Number
-    tokens_seen: Count
-    seconds: Number
-    tokens_per_second: Number
-    tflops_per_second: Score
-    floor_ratio: Score
-    data_wait_share: Number
-    memory_bytes: Count
-    remaining_low_seconds: Number
-    remaining_high_seconds: Number
-    heldout_mlm_loss: Score
-    heldout_mlm_accuracy: Score
-    heldout_nsp_accuracy: Score
-    heldout_sop_accuracy: Score
-    stopped: Text
+    """Whether a checkpoint was saved after the step."""
     outside_band: Text
+    """How the loss or the time of a step is outside its expected band."""
+    stopped: Text
+    """Why training stopped, in a row of its own, which describes no step."""
 
 
 @cache
-def row_type() -> TypeAdapter[_Row]:
+def row_type() -> TypeAdapter[MetricsRow]:
     """Return the validator of a row; built on first use, because that takes longer than loading everything else
     here."""
-    return TypeAdapter(_Row)
+    return TypeAdapter(MetricsRow)

@@ -49,9 +49,8 @@ class State:
     """Sequences trained on, over all ranks and phases."""
     tokens_seen: int = 0
     """Real (not padding) tokens trained on, over all ranks and phases."""
-    flops: float | None = 0.0
-    """Floating-point operations of the model (`model.flops`), over all ranks and phases; None if training began before
-    they were counted."""
+    flops: float = 0.0
+    """Floating-point operations of the model (`model.flops`), over all ranks and phases."""
     seconds: float = 0.0
     """Seconds spent in training steps, and before them in making embeddings from the text (`train.init_embeddings`),
     over all phases and starts."""
@@ -64,7 +63,7 @@ class State:
     phase_ends: tuple[int, ...] = ()
     """The step after which each phase is planned to end: earlier than its length if `end_after` says so."""
     ended: tuple[PhaseEnd, ...] = ()
-    """How each phase before this one ended; checkpoints of older versions have no record of those that had ended."""
+    """How each phase before this one ended."""
     extensions: tuple[Mapping[str, int], ...] = ()
     """Phases that grew after they had begun: phase, step, old and new length."""
     sessions: tuple[Mapping[str, Any], ...] = ()
@@ -100,7 +99,7 @@ class State:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The step after which each phase has ended, if that is known; for the others the planned one."""
+        """The step after which each phase has ended; for phases that have not, the planned one."""
         known = {end.phase: end.step for end in self.ended}
         if self.phase_end:
             known[self.phase] = self.data_step
@@ -154,28 +153,24 @@ class State:
 
 _STATE = TypeAdapter(State)
 _STARTS = TypeAdapter(list[Start])
-_ADDED: Mapping[str, Any] = {"flops": None, "losses": (), "ended": (), "unscored": False}
-"""Fields that older checkpoints lack, and their default values; such checkpoints can still be resumed."""
 
 
 def state_of(checkpoint: Artifact) -> State:
     """Return the state of a checkpoint; raise `ArtifactError` if no training can have been in that state."""
     path = checkpoint.file("state.json")
-    state, told = read_typed(path, _STATE), read_json(path)
+    state, written = read_typed(path, _STATE), read_json(path)
     try:
-        _STARTS.validate_python(told.get("sessions", []))
+        _STARTS.validate_python(written.get("sessions", []))
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise ArtifactError(
             f"{path} is not valid: sessions.{where}: {error.errors()[0]['msg']}. Restore it, or take an older "
             "checkpoint."
         ) from error
-    added = {name: value for name, value in _ADDED.items() if name not in told}
-    state, told = replace(state, **added), {**told, **added}
     # The seal proves that the file is the one that was written, not that its content is a possible state.
     numbers = [value for name, value in vars(state).items() if isinstance(value, int | float) and name != "flops"]
     # A dataclass would fill missing fields with defaults, and training would restart from step 0.
-    missing = [field.name for field in fields(State) if field.name not in told]
+    missing = [field.name for field in fields(State) if field.name not in written]
     if missing or not all(0 <= number < 2**62 for number in numbers) or not _possible(state):
         what = f"it lacks {', '.join(missing)}" if missing else "no training can be in this state"
         raise ArtifactError(f"{path} is not valid: {what}. Restore it, or take an older checkpoint.")
@@ -193,9 +188,10 @@ def _possible(state: State) -> bool:
     steps = state.phase_steps
     return (
         # A large training takes 10^23 operations, more than any other number here may be.
-        0 <= (state.flops or 0) < 1e30
+        0 <= state.flops < 1e30
         and (not steps or state.phase < len(steps))
         and len(steps) == len(state.phase_ends)
+        and [end.phase for end in state.ended] == list(range(state.phase))
         and all(0 < length < 2**62 for length in steps)
         and state.optimizer_step <= state.data_step <= min((state.total_steps, *steps[state.phase : state.phase + 1]))
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.rows import each_row
 
-from bertwright.core.artifact import MANIFEST, build, open_artifact, seal
+from bertwright.core.artifact import MANIFEST, build, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import make_folder, read_json, write_json
@@ -105,18 +105,6 @@ def test_two_checkpoints_of_one_donor_are_two_starts(tmp_path: Path) -> None:
     refuse_other_settings(out, of_checkpoints(out, init_from=early))
     with pytest.raises(ArtifactError, match=r"its input train\.init_from changed"):
         refuse_other_settings(out, of_checkpoints(out, init_from=late))
-
-
-def test_a_branch_that_recorded_only_the_settings_of_its_donor_resumes(tmp_path: Path) -> None:
-    """So did every training until the tensors of the checkpoint counted, too."""
-    donor, out = donor_checkpoint(tmp_path / "donor", 4), tmp_path / "train"
-    now = of_checkpoints(out, init_from=donor)
-    before = replace(now, inputs={**now.inputs, "train.init_from": open_artifact(donor).fingerprint})
-    assert before.fingerprint != now.fingerprint
-    checkpoint(out, 5, before)
-    refuse_other_settings(out, of_checkpoints(out, init_from=donor))
-    assert of_checkpoints(out, init_from=donor).fingerprint == before.fingerprint
-    assert of_checkpoints(tmp_path / "another", init_from=donor).fingerprint == now.fingerprint
 
 
 def test_a_donor_that_is_gone_counts_by_what_the_checkpoints_say(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bertwright.core.errors import Interrupted
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import MaskingConfig
 from bertwright.train import run as loop
-from bertwright.train.settings import phase_data
+from bertwright.train.settings import phases
 
 Train = Callable[..., Artifact]
 PHASE: dict[str, Any] = {**PHASES[0], "length": 32, "masking": {"rate": [[0, 0.3], [6, 0.15]]}}
@@ -49,7 +49,7 @@ def test_each_step_has_the_rate_that_holds_then_also_after_a_stop(train: Train, 
 
 def test_scores_of_all_steps_are_of_the_same_masks(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    real = phase_data.heldout_batches
+    real = phases.heldout_batches
 
     def noting(*arguments: Any) -> list[MicroBatch]:
         batches = list(real(*arguments))
@@ -57,7 +57,7 @@ def test_scores_of_all_steps_are_of_the_same_masks(train: Train, monkeypatch: py
         assert arguments[2:4] == (MaskingConfig.model_validate(PHASE["masking"]).most(32), 0.3)
         return batches
 
-    monkeypatch.setattr(phase_data, "heldout_batches", noting)
+    monkeypatch.setattr(phases, "heldout_batches", noting)
     done = train(phases=[PHASE], evaluate_every=3)
     assert len([row for row in metric_lines(done.path) if "heldout_mlm_loss" in row]) == 4
     assert len(drawn) == 1, "drawn once for a phase"

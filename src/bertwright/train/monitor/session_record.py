@@ -83,7 +83,7 @@ def counts(
         "steps": state.total_steps,
         "sequences_seen": state.sequences_seen,
         "tokens_seen": state.tokens_seen,
-        **({"tflops_done": round(state.flops / 1e12, 6)} if state.flops is not None else {}),
+        "tflops_done": round(state.flops / 1e12, 6),
         "hours": round(state.hours, 6),
         "train_seconds": round(state.seconds, 3),
         "tokens_per_second": round(state.tokens_seen / max(state.seconds, 1e-9), 1),

@@ -155,7 +155,7 @@ def extended(identity: Identity, extensions: Sequence[Extension], weights: str) 
 def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     if (path / MANIFEST).is_file():
         given = open_artifact(path)
-        return _of_checkpoint(given, key, out) if given.manifest["stage"] == "checkpoint" else given.fingerprint
+        return _of_checkpoint(given) if given.manifest["stage"] == "checkpoint" else given.fingerprint
     if key in ("train.objective.teacher", "train.init_from"):
         # Most trainings start from random weights and need no code that reads model folders.
         from bertwright.model.pretrained_config import content_of, missing_of
@@ -166,13 +166,8 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
     return next(_recorded(key, out), None)
 
 
-def _of_checkpoint(given: Artifact, key: str, out: Path) -> str:
-    """Return the fingerprint of a checkpoint that training starts from: of its settings, weights and moments.
-
-    If the training in `out` began when only the settings counted, it keeps the fingerprint that it recorded then.
-    """
-    if next(_recorded(key, out), None) == given.fingerprint:
-        return given.fingerprint
+def _of_checkpoint(given: Artifact) -> str:
+    """Return the fingerprint of a checkpoint that training starts from: of its settings, weights and moments."""
     # All checkpoints of a training are sealed with the same settings; only their tensors differ.
     tensors = [name for part in ("model", "optimizer") for name in given.names(part)]
     return sha256_of([given.fingerprint, {name: given.manifest["files"][name]["sha256"] for name in tensors}])

@@ -1,4 +1,4 @@
-"""Which changes to the lengths and ends of the recipe's phases a training may continue with. Does not import torch."""
+"""Checks whether training may continue after phase lengths or ends changed. Does not import torch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
     is the phase that the same recipe gives undisturbed; a phase that grows is not, and the growth is recorded. Raises
     `ArtifactError`, naming the phase, for any other change.
     """
-    before = zip(state.phase_steps, state.phase_ends, strict=True)
-    recorded = {end.phase: end for end in state.ended}
+    ends = {end.phase: end for end in state.ended}
     # A state at step 0 has no lengths yet, and one with fewer phases than the recipe has none for the new ones.
-    for phase, (length, planned) in zip(phases, before, strict=False):
+    for phase, length in zip(phases, state.phase_steps, strict=False):
         index, wanted = phase.index, phase.schedule_steps
         ended = index < state.phase
         begun = index == state.phase and state.data_step > 0
@@ -34,7 +33,7 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
                 f"back{'' if ended else ', or say where it ends (end_after)'}, or train in another folder (--out DIR)."
             )
         if ended:
-            _refuse_other_end(phase, recorded.get(index), planned, length)
+            _refuse_other_end(phase, ends[index], length)
         if begun and phase.steps < state.data_step:
             raise ArtifactError(
                 f"train.phases.{index}.end_after={phase.steps}: step {state.data_step:,} is already done. To end the "
@@ -45,8 +44,11 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
             # recipe.
             extension = {"phase": index, "step": state.data_step, "from": length, "to": wanted}
             state = replace(state, extensions=(*state.extensions, extension))
-    lengths, ends = (tuple(phase.schedule_steps for phase in phases), tuple(phase.steps for phase in phases))
-    return replace(state, phase_steps=lengths, phase_ends=ends)
+    return replace(
+        state,
+        phase_steps=tuple(phase.schedule_steps for phase in phases),
+        phase_ends=tuple(phase.steps for phase in phases),
+    )
 
 
 def growth_of_rate(extension: Mapping[str, int], phase: Phase, config: PhaseConfig, state: State) -> str:
@@ -62,25 +64,21 @@ def growth_of_rate(extension: Mapping[str, int], phase: Phase, config: PhaseConf
     return f"{grown}, and its learning rate goes from {last:.2g} to {following:.2g}{risen}"
 
 
-def _refuse_other_end(phase: Phase, recorded: PhaseEnd | None, planned: int, length: int) -> None:
-    """Raise `ArtifactError` if a phase of `length` steps would not have ended where it has with the recipe's values.
-
-    Without a record, as in checkpoints of older versions, its `planned` end is all that is known.
-    """
+def _refuse_other_end(phase: Phase, end: PhaseEnd, length: int) -> None:
+    """Raise `ArtifactError` if a phase of `length` steps would not have ended at `end` with the recipe's values."""
     key = f"train.phases.{phase.index}"
-    if recorded is not None and phase.target_accuracy != recorded.target_accuracy:
-        was, now = (_target(value) for value in (recorded.target_accuracy, phase.target_accuracy))
-        value = "" if recorded.target_accuracy is None else f"{recorded.target_accuracy:g}"
+    if phase.target_accuracy != end.target_accuracy:
+        was, now = (_target(value) for value in (end.target_accuracy, phase.target_accuracy))
+        value = "" if end.target_accuracy is None else f"{end.target_accuracy:g}"
         raise ArtifactError(
-            f"{key} has ended after step {recorded.step:,} with {was}, but the recipe now has {now}. It has ended and "
+            f"{key} has ended after step {end.step:,} with {was}, but the recipe now has {now}. It has ended and "
             f"cannot change: set {key}.target_accuracy={value}, or train in another folder (--out DIR)."
         )
-    end = planned if recorded is None else recorded.step
     # What ended it before its planned end would have done so before any later one.
-    if phase.steps != end and not (recorded is not None and recorded.early and phase.steps > end):
+    if phase.steps != end.step and not (end.early and phase.steps > end.step):
         raise ArtifactError(
-            f"{key} has ended after step {end:,} and cannot end after {phase.steps:,} now. Set "
-            f"{_end_key(phase.index, end, length)}, or train in another folder (--out DIR)."
+            f"{key} has ended after step {end.step:,} and cannot end after {phase.steps:,} now. Set "
+            f"{_end_key(phase.index, end.step, length)}, or train in another folder (--out DIR)."
         )
 
 
