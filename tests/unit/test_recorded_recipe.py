@@ -15,7 +15,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Silent
 from bertwright.formats.target import Target
-from bertwright.pipeline.recorded_recipe import is_trained, sealed_recipe
+from bertwright.pipeline.run_folder import is_trained, recorded_recipe
 
 
 class Heard(Silent):
@@ -44,7 +44,7 @@ DIFFERENT = [
 
 
 def test_a_recipe_that_was_not_touched_is_what_was_sealed(trained: Path) -> None:
-    recipe, different = sealed_recipe(trained)
+    recipe, different = recorded_recipe(trained)
     assert different == [] and recipe.train.seed == 42
     assert not {"recipe.toml", "recipe.toml differs"} & describe(trained).keys()
 
@@ -54,7 +54,7 @@ def test_of_checkpoints_the_newest_whole_one_is_asked(trained: Path) -> None:
     newest = max((trained / "train" / "checkpoints").glob("step-*"))
     shutil.copytree(newest, newest.with_name("step-999999999"))
     (newest.with_name("step-999999999") / "manifest.json").write_text("{")
-    assert is_trained(trained) and sealed_recipe(trained)[1] == []
+    assert is_trained(trained) and recorded_recipe(trained)[1] == []
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -63,7 +63,7 @@ def test_an_edited_recipe_changes_nothing_and_is_named(trained: Path, finished: 
         (trained / "train" / "manifest.json").unlink()
     before = describe_batch(trained, 0, 2)
     edit(trained, seed="43", rate="0.16", batch="4", passes="3")
-    recipe, different = sealed_recipe(trained)
+    recipe, different = recorded_recipe(trained)
     assert [line for line in different if not re.match(r"(corpus|vocab|examples)\.seed", line)] == DIFFERENT
     assert (recipe.train.seed, recipe.train.phases[0].masking.rate, recipe.examples.passes) == (42, 0.15, 2)
     after = describe_batch(trained, 0, 2)
@@ -79,7 +79,7 @@ def test_sealed_settings_of_another_version_are_refused(trained: Path) -> None:
     del other["sha256"]
     manifest.write_text(json.dumps({**other, "sha256": sha256_of(other)}))
     with pytest.raises(ArtifactError, match=r"train\.phases\.0\.masking\.frozen: Extra inputs .* make a new run"):
-        sealed_recipe(trained)
+        recorded_recipe(trained)
 
 
 def test_convert_writes_the_examples_that_were_trained_on(trained: Path, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_before_training_convert_says_whose_masks_they_are(trained: Path, tmp_pa
 def test_data_of_its_own_is_no_matter_of_the_recipe(trained: Path) -> None:
     text = (trained / "recipe.toml").read_text().replace("[[train.phases]]", '[[train.phases]]\ndata = "/nowhere"')
     (trained / "recipe.toml").write_text(text)
-    recipe, different = sealed_recipe(trained)
+    recipe, different = recorded_recipe(trained)
     assert recipe.train.phases[0].data is None
     assert different == ["train.phases.0.data: None -> '/nowhere'"]
 
@@ -136,7 +136,7 @@ def test_a_run_is_looked_at_where_the_files_that_it_was_made_of_are_gone(trained
     written = trained / "recipe.toml"
     before, hash_before = written.read_text(), describe_batch(trained, 0, 1)["hash"]
     written.write_text(re.sub(r'(?m)^config = ".*"$', 'config = "/nowhere/bert.json"', before))
-    assert "nowhere" in written.read_text() and sealed_recipe(trained)[1] == []
+    assert "nowhere" in written.read_text() and recorded_recipe(trained)[1] == []
     assert describe_batch(trained, 0, 1)["hash"] == hash_before
     assert compare(trained, trained)["settings"] == "the same"
 

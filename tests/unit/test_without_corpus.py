@@ -34,8 +34,7 @@ from bertwright.formats.imported import examples as imported_examples
 from bertwright.formats.known import FORMATS, format_of
 from bertwright.formats.repetitions import row_hashes
 from bertwright.formats.target import Target
-from bertwright.pipeline.recorded_recipe import sealed_recipe
-from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.train.settings.phases import resolve_phases
 from bertwright.vocab.load import read_vocabulary
@@ -431,7 +430,7 @@ def test_a_run_is_looked_at_as_any_other(
 ) -> None:
     folder = run(Recipe.load(recipe(*converted("hdf5"))), tmp_path / "run", ["corpus", "vocab", "examples", "train"])
     assert not (folder.path / "corpus").exists() and "corpus" not in describe(folder.path)
-    sealed, different = sealed_recipe(folder.path)
+    sealed, different = recorded_recipe(folder.path)
     assert sealed.corpus is None and not different
     with pytest.raises(RecipeError, match="has no corpus: every phase has its own data. Convert those"):
         convert(folder.path, tmp_path / "out", Target("lddl"))

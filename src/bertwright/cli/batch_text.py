@@ -9,8 +9,7 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
-from bertwright.pipeline.recorded_recipe import sealed_recipe
-from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
 from bertwright.vocab.tokenizer import load_tokenizer
 
 SHOWN_SEQUENCES = 4
@@ -24,7 +23,7 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     `step` counts from 1, as in the training log. The returned `hash` equals `batch` in the step's row of metrics.jsonl,
     for any number of ranks and any split into micro-batches.
     """
-    (recipe, different), run = sealed_recipe(folder), RunFolder(folder)
+    (recipe, different), run = recorded_recipe(folder), RunFolder(folder)
     phases = run.phases(recipe)
     if not 0 <= phase < len(phases) or not 1 <= step <= phases[phase].steps:
         spans = ", ".join(f"phase {p.index}: 1 to {p.steps}" for p in phases)

@@ -18,8 +18,7 @@ from bertwright.formats.export import ExportSet, export, export_documents
 from bertwright.formats.format import Provenance
 from bertwright.formats.known import document_format_of, holds_examples
 from bertwright.formats.target import Target
-from bertwright.pipeline.recorded_recipe import is_trained, sealed_recipe
-from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.run_folder import RunFolder, is_trained, recorded_recipe
 from bertwright.recipe import Recipe
 from bertwright.vocab.load import read_vocabulary
 
@@ -81,7 +80,7 @@ def _check(source: Path, target: Target) -> None:
 
 
 def _run(source: Path, destination: Path, target: Target, files: int, heldout: int | None, log: Log) -> dict[str, Any]:
-    (recipe, different), run = sealed_recipe(source), RunFolder(source)
+    (recipe, different), run = recorded_recipe(source), RunFolder(source)
     examples, vocab = run.artifact("examples"), run.artifact("vocab")
     if recipe.corpus is None:
         raise RecipeError(f"{source} has no corpus: every phase has its own data. Convert those folders instead.")

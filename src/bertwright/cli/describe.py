@@ -17,7 +17,7 @@ from bertwright.formats.detect import detect, file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of
 from bertwright.formats.statistics import statistics
-from bertwright.pipeline.recorded_recipe import sealed_recipe
+from bertwright.pipeline.run_folder import recorded_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.shipped import is_run_folder
 from bertwright.vocab.load import read_vocabulary
@@ -68,7 +68,7 @@ def _is_ours(path: Path) -> bool:
 def _of_recipe(path: Path) -> dict[str, str]:
     """How recipe.toml differs from the settings that the run was made with; empty if it does not."""
     try:
-        different = sealed_recipe(path)[1]
+        different = recorded_recipe(path)[1]
     except (RecipeError, ArtifactError) as error:
         return {"recipe.toml": f"cannot be compared: {error}"}
     if different:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError
+from bertwright.core.files import read_typed
 from bertwright.core.log import Log
 from bertwright.core.stage_context import STAGE_NAMES, StageContext
 from bertwright.core.tasks import Executor
@@ -15,7 +18,6 @@ from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.evaluate.config import Inputs as EvaluateInputs
 from bertwright.examples.run_tasks import Inputs as ExamplesInputs
 from bertwright.export.config import Inputs as ExportInputs
-from bertwright.pipeline.forecast_file import step_bands
 from bertwright.recipe import Recipe
 from bertwright.train.settings.identity import Inputs as TrainInputs
 from bertwright.train.settings.identity import Settings
@@ -112,3 +114,20 @@ def report(work: Work) -> dict[str, Any]:
     """The arguments of `report.run.run`; its page is written next to the folders of the stages, not into its own."""
     artifacts = {name: work.made[name] for name in STAGE_NAMES if name in work.made}
     return {"config": work.recipe.report, "folder": work.folder, "artifacts": artifacts, "log": work.log}
+
+
+FORECAST = "forecast.json"
+
+
+def step_bands(folder: Path) -> tuple[tuple[float, float], ...]:
+    """The bounds of the seconds of a step of each phase, by the forecast in a run folder; empty if it has none, or one
+    without hours, or if it is damaged, which the report says."""
+    from bertwright.forecast_shapes import PLAN
+
+    with suppress(ArtifactError, FileNotFoundError):
+        plan = read_typed(folder / FORECAST, PLAN)
+        total, low, high = plan["total_hours"], plan["low_hours"], plan["high_hours"]
+        if total and low is not None and high is not None:
+            seconds = [phase["step_seconds"] for phase in plan["phases"]]
+            return tuple((each * low / total, each * high / total) for each in seconds)
+    return ()

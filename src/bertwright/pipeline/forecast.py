@@ -10,7 +10,7 @@ from bertwright.core.distributed import rank_and_world, ranks_here
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256_of, write_json
 from bertwright.core.numbers import duration, size_of
-from bertwright.pipeline.forecast_file import FORECAST
+from bertwright.pipeline.arguments import FORECAST
 from bertwright.pipeline.lineage import standing_artifacts
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe

@@ -1,4 +1,4 @@
-"""Look at a run whose training is unfinished: `evaluate`, `export` and `report` on its newest valid checkpoint.
+"""Previews a run whose training is unfinished: `evaluate`, `export` and `report` on its newest valid checkpoint.
 
 The run is not modified and its lock is not taken, so a running training can be inspected. The results are written to a
 separate folder, `unfinished/after-step-N/`, with the same parts as a run folder, and are marked as unfinished
@@ -26,7 +26,7 @@ from bertwright.train.settings.identity import checkpoints_in
 if TYPE_CHECKING:
     from bertwright.train.checkpoints.unfinished import Standing
 
-LOOKS = ("evaluate", "export", "report")
+PREVIEWED = ("evaluate", "export", "report")
 """The stages that can run on the newest checkpoint of an unfinished training."""
 
 
@@ -36,8 +36,9 @@ def is_unfinished(folder: Path) -> bool:
     return not (train / MANIFEST).is_file() and bool(checkpoints_in(train))
 
 
-def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
-    """Run `stages`, a subset of `LOOKS`, on the newest valid checkpoint in the run `folder`; returns the output folder.
+def preview(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
+    """Run `stages`, a subset of `PREVIEWED`, on the newest valid checkpoint in the run `folder`; return the output
+    folder.
 
     `export` needs scores and example texts, so it also evaluates. Raises `ArtifactError` if the run was made with other
     settings than the recipe's.
@@ -51,7 +52,7 @@ def look(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Path:
     out = make_folder(folder / "unfinished" / f"after-{newest.checkpoint.path.name}")
     of = f"{state['step']:,} of {state['steps']:,} steps"
     log.say(f"{', '.join(stages)}: training is not finished, so the newest checkpoint ({of}) is used, in {out}")
-    # Locks the output folder, not the run, which may be training: two looks at one checkpoint exclude each other.
+    # Locks the output folder, not the run, which may be training: two previews of one checkpoint exclude each other.
     with FolderLock(out):
         recipe.write(out / "recipe.toml")
         artifacts["train"] = newest.snapshot(out / "train", log)

@@ -20,7 +20,7 @@ from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
 from bertwright.pipeline.lineage import inputs_of, refuse_other_training, standing_artifacts
-from bertwright.pipeline.preview import LOOKS, is_unfinished, look, page_while_training
+from bertwright.pipeline.preview import PREVIEWED, is_unfinished, page_while_training, preview
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES
 from bertwright.recipe import Recipe
@@ -49,8 +49,8 @@ def run(
     # Ranks of torchrun share one folder: only rank 0 locks it, writes the recipe and logs findings.
     first_rank = rank_and_world()[0] == 0
     _refuse_unready(recipe, Path(out), stages, log if first_rank else SILENT)
-    if stages and set(stages) <= set(LOOKS) and is_unfinished(Path(out)):
-        return RunFolder(look(recipe, Path(out).absolute(), stages, log))
+    if stages and set(stages) <= set(PREVIEWED) and is_unfinished(Path(out)):
+        return RunFolder(preview(recipe, Path(out).absolute(), stages, log))
     folder = RunFolder(make_folder(Path(out).absolute()))  # workers may have another working directory
     with FolderLock(folder.path, share.world > 1, log) if first_rank else nullcontext() as lock:
         if first_rank and share.world == 1:

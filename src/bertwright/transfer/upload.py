@@ -33,14 +33,14 @@ def upload(parts: RunParts, url: str, log: Log, verify: bool = False) -> Sent:
         check_address(url, "the URL")
     except ValueError as error:
         raise RecipeError(f"{error}.") from None
-    sending = Sending(parts, url, log, verify)
+    session = UploadSession(parts, url, log, verify)
     try:
-        sending.send_all()
+        session.send_all()
     except BertwrightError:
         raise
     except Exception as error:  # each storage has its own exceptions
-        raise sending.interruption(error) from None
-    return sending.sent
+        raise session.interruption(error) from None
+    return session.sent
 
 
 _BEFORE = (RECIPE, "forecast.json")
@@ -63,7 +63,7 @@ class Sent:
     """Bytes that were already there and not sent again."""
 
 
-class Sending:
+class UploadSession:
     """An upload in progress."""
 
     def __init__(self, parts: RunParts, url: str, log: Log, verify: bool) -> None:

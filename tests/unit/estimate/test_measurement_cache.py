@@ -10,8 +10,8 @@ from tests.rows import each_row
 from bertwright import Recipe, RunFolder, run
 from bertwright.core.files import read_json, sha256_of
 from bertwright.forecast_shapes import PLAN
+from bertwright.pipeline.arguments import step_bands
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
-from bertwright.pipeline.forecast_file import step_bands
 
 Load = Callable[..., Recipe]
 

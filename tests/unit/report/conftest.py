@@ -134,6 +134,8 @@ TRAIN = {
     "tokens_seen": 7_300_000,
     "tokens_per_second": 51_234.5,
     "train_seconds": 142.4,
+    "tflops_done": 45_600.0,
+    "hours": 0.04,
     "peak_memory_bytes": 700_000_000,
     "device": "cpu",
     "ranks": 1,

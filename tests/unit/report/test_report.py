@@ -11,12 +11,11 @@ import pytest
 from tests.unit.report.conftest import written
 from tests.unit.report.test_facts import classifying
 
-from bertwright.core.artifact import Artifact, open_artifact, seal
+from bertwright.core.artifact import open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.files import read_json
 from bertwright.report.config import VERSION, ReportConfig
 from bertwright.report.facts import read_facts
-from bertwright.report.provenance import machine
 from bertwright.report.run import run, summary
 from bertwright.report.scores import predictions
 
@@ -199,16 +198,11 @@ def test_summary_has_the_numbers_and_the_stages(run_folder: Make) -> None:
     assert summary["seconds"] == pytest.approx(sum(stage["seconds"] for stage in summary["stages"].values()))
 
 
-def test_the_ledger_of_training_is_told_where_it_was_kept(run_folder: Make) -> None:
+def test_operations_and_hours_of_all_starts_are_shown(run_folder: Make) -> None:
     folder = run_folder()
-    assert "operations of the model" not in report(folder).text and read_json(folder / "summary.json")["hours"] is None
-    made = read_facts(folder, {name: open_artifact(folder / name) for name in STAGES}, "")
-    train = made.stages["train"]
-    kept = {**train.manifest, "counts": {**train.counts, "tflops_done": 45_600.0, "hours": 1.5}}
-    told = replace(made, stages={**made.stages, "train": Artifact(train.path, kept)})
-    numbers = summary(told, ReportConfig())
-    assert (numbers["tflops_done"], numbers["hours"]) == (45_600.0, 1.5)
-    assert "45.6 PFLOP" in written(machine(told)) and "1 h 30 min" in written(machine(told))
+    page, numbers = report(folder), read_json(folder / "summary.json")
+    assert (numbers["tflops_done"], numbers["hours"]) == (45_600.0, 0.04)
+    assert "45.6 PFLOP" in page.text and "2 min 24 s" in page.text
 
 
 def test_without_next_sentences_the_page_does_not_speak_of_them(run_folder: Make) -> None:
