@@ -244,7 +244,11 @@ class MetricsRow(TypedDict, total=False):
     remaining_high_seconds: Number
     """The same for the slowest tenth."""
     heldout_sequences: Count
-    """Number of held-out sequences scored; this and the next keys exist if the model was scored at the step."""
+    """Number of held-out texts scored; this and the next keys exist if the model was scored at the step."""
+    heldout_predictions: Count
+    """Number of held-out masked tokens scored."""
+    heldout_pairs: Count
+    """Number of held-out pairs scored."""
     heldout_mlm_loss: Score
     heldout_mlm_accuracy: Score
     heldout_nsp_loss: Score
