@@ -52,19 +52,19 @@ def originals() -> dict[str, tuple[Original, ...]]:
     return by_name
 
 
-def explain(model: type[BaseModel], asked: str) -> dict[str, Any]:
+def explain(model: type[BaseModel], query: str) -> dict[str, Any]:
     """Type, default and meaning of a key, and what other programs call by that name.
 
-    `asked` is a dotted key, the last part of one ("weight_decay"), or another program's parameter. Any other name is a
+    `query` is a dotted key, the last part of one ("weight_decay"), or another program's parameter. Any other name is a
     `RecipeError` that suggests the nearest one.
     """
-    name = asked.lstrip("-")
+    name = query.lstrip("-")
     elsewhere = originals().get(_plain(name), ())
     # Our own keys take precedence over other programs' parameters: the user asks for the meaning here.
     keys = [name] if _exists(model, name) else _keys_for(model, name)
     keys = keys or ([] if elsewhere else _abbreviated(model, _plain(name)))
     if not keys and not elsewhere:
-        raise RecipeError(f"--explain {asked}: {_unknown(model, name)}")
+        raise RecipeError(f"--explain {query}: {_unknown(model, name)}")
     facts = _facts(model, keys[0]) if len(keys) == 1 else {key: _facts(model, key)["meaning"] for key in keys}
     if elsewhere:
         facts["elsewhere"] = {original.program: _difference(original, keys) for original in elsewhere}
@@ -179,8 +179,8 @@ def type_words(annotation: Any, constraints: Sequence[Any] = ()) -> str:
     if origin is Annotated:
         return type_words(inside[0], inside[1:])
     if origin in (Union, UnionType):
-        said = [type_words(each) for each in inside if each is not type(None) and each is not ...]
-        return " or ".join(dict.fromkeys(said)) + _limits(constraints)
+        words = [type_words(each) for each in inside if each is not type(None) and each is not ...]
+        return " or ".join(dict.fromkeys(words)) + _limits(constraints)
     if origin is Literal:
         return f"one of {', '.join(map(str, inside))}" if len(inside) > 1 else str(inside[0])
     if origin is tuple:
@@ -210,15 +210,15 @@ _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 def _limits(constraints: Sequence[Any]) -> str:
     """What limits a value, as the end of its type; the constraints are those of a field of pydantic."""
     found = [metadata for each in constraints for metadata in getattr(each, "metadata", [each])]
-    said = ["not empty" for each in found if getattr(each, "min_length", 0)]
+    limits = ["not empty" for each in found if getattr(each, "min_length", 0)]
     for each in found:
         bounds = {words: getattr(each, name, None) for name, words in _BOUNDS.items()}
-        said += [
+        limits += [
             f"{words} {int(bound) if bound == int(bound) else bound:,}"
             for words, bound in bounds.items()
             if bound is not None
         ]
-    return "".join(f", {each}" for each in said)
+    return "".join(f", {each}" for each in limits)
 
 
 def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[type[BaseModel]]]:

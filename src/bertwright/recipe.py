@@ -125,7 +125,7 @@ class Recipe(Section):
 
     @property
     def source(self) -> Literal["corpus", "examples"]:
-        """The stage whose artifact says where texts come from: a classifier takes only its vocabulary from a corpus."""
+        """The stage whose artifact records where texts come from: a classifier uses only the vocabulary of a corpus."""
         return "examples" if self.corpus is None or self.task.texts else "corpus"
 
     def described_texts(self) -> TextsConfig:

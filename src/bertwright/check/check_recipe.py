@@ -69,7 +69,7 @@ def _verdicts(
     data = known_before(recipe, out, size) if "train" in pending else NOTHING_KNOWN
     yield from memory(recipe, pending, ranks, data, at)
     yield from disk(recipe, out, pending, size, at is not None)
-    # A source on another machine tells nothing, and then nothing is said of the epochs.
+    # The size of a source on another machine is unknown, and so are the epochs.
     known = recipe.corpus is not None and (size is not None or (out / "corpus" / MANIFEST).is_file())
     yield from advice(recipe, pending, data if known else None)
     yield from information(recipe, out, pending)

@@ -14,8 +14,8 @@ from typing import NoReturn
 
 def program() -> None:
     """Entry point of a process, which ends after it. Worker processes import this module and need nothing it calls."""
-    # First of all: a signal during the imports, which take most of a start, is to be heard too. Those of the handlers
-    # take longer than Python itself needs to start; a signal waits for them.
+    # First, so that a signal during the imports, which take most of a start, is not lost: those of the handlers alone
+    # take longer than Python itself needs to start. A blocked signal waits for them.
     requests = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, requests)
     from bertwright.core.signals import end_on_signals
@@ -29,8 +29,9 @@ def program() -> None:
 
 
 def main() -> None:
-    """Parse `sys.argv`, run the verb, and exit; a notebook or a test may go on after it."""
-    # For plugins of pydantic the metadata of every installed package is read: a twentieth of a start, for none at all.
+    """Parse `sys.argv`, run the verb, and exit; a notebook or a test may continue after it."""
+    # To find plugins of pydantic, of which there are none, it reads the metadata of every installed package: a
+    # twentieth of a start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from bertwright.cli.app import main as parse_and_call
@@ -46,7 +47,7 @@ def _leave_for_lack(error: Exception) -> NoReturn:
     """Exit with a sentence if the error says that memory or a package is missing; else raise it again."""
     from bertwright.core.errors import memory_error, missing_package_error
 
-    if (told := memory_error(error) or missing_package_error(error)) is None:
+    if (known := memory_error(error) or missing_package_error(error)) is None:
         raise error
-    print(f"bertwright: {told}", file=sys.stderr)
-    sys.exit(told.exit_code)
+    print(f"bertwright: {known}", file=sys.stderr)
+    sys.exit(known.exit_code)

@@ -187,8 +187,8 @@ def main() -> None:
 
 @contextmanager
 def _stop_at_output() -> Iterator[None]:
-    """Make writing to standard output a safe point for signals: whoever stops a command gets no result of it, and a
-    signal after the last line of the result no longer stops anything."""
+    """Make writing to standard output a safe point for signals: a stopped command prints no result, and a signal after
+    the last line of the result no longer stops anything."""
     stream, write = sys.stdout, sys.stdout.write
 
     def write_unless_stopped(text: str) -> int:
@@ -196,7 +196,7 @@ def _stop_at_output() -> Iterator[None]:
             check_stop()
         return write(text)
 
-    with suppress(AttributeError):  # a stream of somebody else's, which takes no attributes
+    with suppress(AttributeError):  # a stream of another program, which takes no attributes
         setattr(stream, "write", write_unless_stopped)  # noqa: B010 (a method cannot be assigned to)
     try:
         yield
@@ -228,27 +228,27 @@ def _call() -> None:
         _leave(str(error), error.exit_code)
     # A full disk, a folder without permission: the user can fix it, so print a sentence and no traceback.
     except OSError as error:
-        if (told := system_error(error)) is None:
+        if (known := system_error(error)) is None:
             raise
-        _leave(str(told), told.exit_code)
+        _leave(str(known), known.exit_code)
     # torch reports a lack of memory as a RuntimeError; a library that cannot be mapped raises ImportError.
     except (MemoryError, RuntimeError, ImportError) as error:
         _leave_for_lack(error)
 
 
 def _write_out() -> None:
-    """Write what was printed: Python does so after the last line of code, when a full disk can no longer be told."""
+    """Flush standard output: Python would do so at interpreter exit, when a full disk could no longer be reported."""
     leaving = sys.exc_info()[1]
     try:
         print(end="", flush=True)
     except OSError as error:
         # Nothing more can be printed there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # A reader that has seen enough, such as `head`, is no fault; and one error is told, the first.
+        # A reader that stops early, such as `head`, is no fault; and only the first error is reported.
         failed = isinstance(leaving, SystemExit) and leaving.code
-        if not failed and not isinstance(error, BrokenPipeError) and (told := system_error(error)):
-            print(f"bertwright: {told}", file=sys.stderr)
-            sys.exit(told.exit_code)
+        if not failed and not isinstance(error, BrokenPipeError) and (known := system_error(error)):
+            print(f"bertwright: {known}", file=sys.stderr)
+            sys.exit(known.exit_code)
 
 
 def _as_json() -> bool:
@@ -258,9 +258,9 @@ def _as_json() -> bool:
 
 def _leave_for_lack(error: Exception) -> NoReturn:
     """Exit with a sentence if the error says that memory or a package is missing; else raise it again."""
-    if (told := memory_error(error) or missing_package_error(error)) is None:
+    if (known := memory_error(error) or missing_package_error(error)) is None:
         raise error
-    _leave(str(told), told.exit_code)
+    _leave(str(known), known.exit_code)
 
 
 def _leave(message: str, code: int) -> NoReturn:

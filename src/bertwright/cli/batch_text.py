@@ -28,19 +28,19 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     if not 0 <= phase < len(phases) or not 1 <= step <= phases[phase].steps:
         spans = ", ".join(f"phase {p.index}: 1 to {p.steps}" for p in phases)
         raise RecipeError(f"there is no step {step} in phase {phase}; the steps are {spans}.")
-    (whole,) = phases[phase].loader.step(step - 1)
+    (batch,) = phases[phase].loader.step(step - 1)
     facts: dict[str, Any] = {
         "what": f"training batch of phase {phase}, step {step}",
-        "sequences": whole.counts.sequences,
-        "tokens": whole.counts.tokens,
-        "masked": whole.counts.predictions,
-        "hash": hash_digits(batch_hash(whole)),
+        "sequences": batch.counts.sequences,
+        "tokens": batch.counts.tokens,
+        "masked": batch.counts.predictions,
+        "hash": hash_digits(batch_hash(batch)),
     }
     if different:
         facts["recipe.toml differs"] = "\n".join(different)
     texts = recipe.task.texts
     labels = texts.labels if texts else _LABELS[recipe.examples.plan == "sentence-order"]
-    return {**facts, **_sequences(whole, load_tokenizer(run.artifact("vocab")).vocabulary, labels)}
+    return {**facts, **_sequences(batch, load_tokenizer(run.artifact("vocab")).vocabulary, labels)}
 
 
 def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) -> dict[str, str]:
@@ -50,8 +50,8 @@ def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) 
     for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
         words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
         label = batch.sequence_labels[number]
-        said = f" ({labels[int(label)] if len(labels) > 1 else f'{label:g}'})"
-        shown[f"sequence {number}{said if batch.sequence_weights[number] else ''}"] = " ".join(words)
+        suffix = f" ({labels[int(label)] if len(labels) > 1 else f'{label:g}'})"
+        shown[f"sequence {number}{suffix if batch.sequence_weights[number] else ''}"] = " ".join(words)
     return shown
 
 

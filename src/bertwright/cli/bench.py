@@ -251,6 +251,6 @@ def _trial_row(trial: Trial, batch: int, fastest: bool) -> tuple[str, ...]:
     if trial.outcome == "trained":
         speed, memory = f"{batch / trial.seconds:,.1f}", f"{trial.memory_bytes / 1e9:.2f}"
         numbers = (f"{trial.passes}", f"{trial.seconds:.3f}", speed, memory)
-    said = "fastest" if fastest else trial.outcome + (f": {trial.why}" if trial.why else "")
+    outcome = "fastest" if fastest else trial.outcome + (f": {trial.why}" if trial.why else "")
     again = "yes" if candidate.checkpoint_activations else "no"
-    return (candidate.engine, again, f"{candidate.micro_batch:,}", *numbers, said)
+    return (candidate.engine, again, f"{candidate.micro_batch:,}", *numbers, outcome)

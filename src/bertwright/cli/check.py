@@ -130,8 +130,8 @@ def check(
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
-        machine, asked = _machine(at, overrides or [])
-        loaded, folder, replaced = load_at_scale(recipe, asked, out, at.scale)
+        machine, overridden = _machine(at, overrides or [])
+        loaded, folder, replaced = load_at_scale(recipe, overridden, out, at.scale)
         scaled = {"scaled": replaced if as_json else "\n".join(replaced)} if replaced else {}
         facts = {"recipe": str(recipe), **_summary(loaded), **scaled}
         ranks = machine.ranks if machine else 1
@@ -177,11 +177,11 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
     from bertwright.core.secrets import hide_in_values
     from bertwright.explain import explain
 
-    told = explain_argument(name)
-    facts = told or explain(Recipe, name)
+    versions = explain_argument(name)
+    facts = versions or explain(Recipe, name)
     if recipe is not None:
         values = hide_in_values(recipe.shown())
-        named = [key for version in told.values() for key in version] if told else list(facts)
+        named = [key for version in versions.values() for key in version] if versions else list(facts)
         several = {key: value_at(values, key) for key in named if "." in key}
         facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
     if not as_json:

@@ -82,7 +82,7 @@ def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
         return Vocabulary(entries, artifact.counts["lower_case"], artifact.counts["strip_accents"])
     entries = read_vocabulary(path)
     most = MOST_UNREACHABLE * len(entries)
-    # A vocab.txt does not record how text is normalised; the entries that could not occur in the text tell it.
+    # A vocab.txt does not record how text is normalised; the entries that could not occur in the text show it.
     fitting = (pair for pair in STRONGEST_FIRST if len(unreachable(entries, *pair)) <= most)
     return Vocabulary(entries, *next(fitting, (False, False)))
 

@@ -60,7 +60,7 @@ def complete_override(ctx: typer.Context, incomplete: str) -> Found:
     recipe = str(ctx.params.get("recipe") or "")
     args = list(map(str, ctx.params.get("overrides") or ctx.params.get("others") or ()))
     # bash parts words at "=": `engine=d` arrives as three words, and what follows the sign is completed alone. A sign
-    # at the end is no word for click, so it is looked for where bash put it.
+    # at the end is no word for click, so read it where bash put it.
     at_sign = not incomplete and os.environ.get("COMP_WORDS", "").rstrip().endswith(" =")
     before = args[-1:] if at_sign else args[-2:-1] if args[-1:] == ["="] else []
     if before:

@@ -1,4 +1,4 @@
-"""Implements `bertwright convert`: writes examples or documents of a run, or anyone's examples, in a common format."""
+"""Implements `bertwright convert`: writes examples of a run or of another program, or documents, in a common format."""
 
 from __future__ import annotations
 

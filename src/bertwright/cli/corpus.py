@@ -50,26 +50,26 @@ class Dump:
 def corpus(
     of: MaybeRun,
     workers: Workers,
-    asked: Dropped,
+    request: Dropped,
     dump: Dump,
     as_json: Json = False,
 ) -> None:
     """Only this stage: dump to sentence-per-line shards."""
     if not dump.download:
         refuse_useless("without --download", {"--date": dump.date != "latest", "--mirror": bool(dump.mirror)})
-    if not asked.dropped:
-        refuse_useless("without --dropped", {"--limit": asked.limit is not None})
+    if not request.dropped:
+        refuse_useless("without --dropped", {"--limit": request.limit is not None})
     if dump.download:
         refuse_useless(
-            "with --download", {"RECIPE": of.recipe is not None, "--dropped": asked.dropped, **workers.given()}
+            "with --download", {"RECIPE": of.recipe is not None, "--dropped": request.dropped, **workers.given()}
         )
         _fetch(dump, of.out or DOWNLOADS, as_json)
         return
     if of.recipe is None:
         raise RecipeError("give a recipe, or --download LANGUAGE to download a dump.")
     given = Run(of.recipe, of.overrides, of.out)
-    if asked.dropped:
-        _print_dropped(run_stages(given, ["corpus"], workers), asked.limit)
+    if request.dropped:
+        _print_dropped(run_stages(given, ["corpus"], workers), request.limit)
     else:
         run_and_print(given, ["corpus"], as_json, workers)
 
@@ -82,7 +82,7 @@ def _fetch(dump: Dump, into: Path, as_json: bool) -> None:
 
     with Terminal() as log:
         path = download(dump.download, dump.date, into, dump.mirror or BASE, log)
-    # For "latest", only the name of the file tells the date.
+    # For "latest", only the name of the file has the date.
     folder = f"{database(dump.download)}/{path.name.split('-')[1]}"
     print_download(path, f"{dump.mirror or BASE}/{folder}/{path.name}", as_json)
 
@@ -101,14 +101,14 @@ def _print_dropped(folder: Path, limit: int | None) -> None:
 
 
 def _page(lines: Iterator[str]) -> None:
-    """Show lines on the terminal a page at a time, with $PAGER or less, which reads only as many as are looked at; all
-    of them if there is no such program."""
+    """Show lines on the terminal page by page, with $PAGER or less, which reads only the lines that are shown; without
+    such a program, all of them."""
     pager = shlex.split(os.environ.get("PAGER") or "less") if sys.stdin.isatty() else []
     if not pager or shutil.which(pager[0]) is None:
         sys.stdout.writelines(lines)
         return
     # -F: less ends by itself if one page is enough; -S: a document is one line, however long it is.
     shown = subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, env={"LESS": "-FSX", **os.environ})
-    with suppress(BrokenPipeError), shown:  # the user has seen enough
+    with suppress(BrokenPipeError), shown:  # the user has closed the pager
         assert shown.stdin is not None
         shown.stdin.writelines(lines)

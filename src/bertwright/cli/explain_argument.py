@@ -27,11 +27,11 @@ class Script(NamedTuple):
     """Why no key holds an argument without an entry."""
 
 
-def explain_argument(asked: str) -> dict[str, Any] | None:
-    """What argument N of "SCRIPT N" is in each version of the script, with the keys that hold it; None if `asked` has
+def explain_argument(query: str) -> dict[str, Any] | None:
+    """What argument N of "SCRIPT N" is in each version of the script, with the keys that hold it; None if `query` has
     another form. `RecipeError` for a script that is not known, or that reads no such argument.
     """
-    match = _ARGUMENT.fullmatch(asked.strip())
+    match = _ARGUMENT.fullmatch(query.strip())
     if match is None:
         return None
     script, number = match[1], int(match[2])
@@ -39,7 +39,7 @@ def explain_argument(asked: str) -> dict[str, Any] | None:
     versions = known.get(script.rpartition("/")[2], [])
     if not versions:
         raise RecipeError(
-            f"--explain {asked}: the arguments of {script} are unknown; give an argument of "
+            f"--explain {query}: the arguments of {script} are unknown; give an argument of "
             f"{_enumerate(sorted(known))} instead."
         )
     facts: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def explain_argument(asked: str) -> dict[str, Any] | None:
         facts |= {f"{version.title} {number}, {name}": dict(_keys_and_note(version, name)) for name in names}
     if not facts:
         most = max(len(version.positions) for version in versions)
-        raise RecipeError(f"--explain {asked}: {script} reads {most} arguments. Give a number from 1 to {most}.")
+        raise RecipeError(f"--explain {query}: {script} reads {most} arguments. Give a number from 1 to {most}.")
     return facts
 
 

@@ -179,7 +179,8 @@ def _submit(where: Target, job: Job, as_json: bool) -> None:
 
 @contextmanager
 def _reserve_output() -> Iterator[None]:
-    """Leave standard output to the JSON: commands that run here write to standard error, and that one fails is told."""
+    """Reserve standard output for the JSON: commands that run here write to standard error, and
+    a failure is reported."""
     sys.stdout.flush()
     # The file descriptor, because the commands that run here inherit it, and not sys.stdout.
     kept = os.dup(1)

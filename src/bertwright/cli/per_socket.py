@@ -50,10 +50,10 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
     second signal are killed and named, and this process ends.
     """
     ranks: list[subprocess.Popen[bytes]] = []
-    heard: list[int] = []
+    received: list[int] = []
 
     def hand_on(number: int) -> None:
-        heard.append(number)
+        received.append(number)
         for rank in ranks:
             rank.send_signal(number)  # no effect on a rank that has ended
 
@@ -61,7 +61,7 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
         with forward_signals(hand_on):
             port = _free_port()
             for number, group in enumerate(groups):
-                if not heard:
+                if not received:
                     with STARTING, delay_signals():  # a signal must reach the rank that is starting
                         rank = _start(number, len(groups), group, port, arguments)
                         ranks.append(rank)
@@ -72,13 +72,13 @@ def train_on(groups: Sequence[Processors], arguments: Sequence[str]) -> None:
         for rank in ranks:
             del PROGRAMS[rank]
     # A rank that is still loading is ended by the signal itself, because it has no handler yet.
-    codes = {number: Stopped(-code).exit_code if -code in heard else code for number, code in codes.items()}
+    codes = {number: Stopped(-code).exit_code if -code in received else code for number, code in codes.items()}
     if (failed := _first_failed(codes)) is not None:
         raise _failure(failed, codes[failed], groups)
     if stopped := [code for code in codes.values() if code]:
-        raise SystemExit(stopped[0])  # rank 0 has said why
+        raise SystemExit(stopped[0])  # rank 0 has reported why
     if len(ranks) < len(groups):
-        raise SystemExit(Stopped(heard[0]).exit_code)
+        raise SystemExit(Stopped(received[0]).exit_code)
 
 
 def _failure(rank: int, code: int, groups: Sequence[Processors]) -> RankError:

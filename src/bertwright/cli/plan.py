@@ -49,8 +49,8 @@ def plan(
     from bertwright.plan.plan import make_plan
 
     place = read_place(where.place) if where.place else None
-    asked = [*(place.overrides if place else ()), *(of.overrides or [])]
-    loaded, folder, _ = load_at_scale(of.recipe, asked, of.out, scale)
+    overrides = [*(place.overrides if place else ()), *(of.overrides or [])]
+    loaded, folder, _ = load_at_scale(of.recipe, overrides, of.out, scale)
     machine = place.machine if place else this_machine(loaded)
     if place:
         refuse_other_device(loaded, machine)

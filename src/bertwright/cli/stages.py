@@ -248,7 +248,7 @@ def run_stages(of: Run, stages: Sequence[str], workers: Workers = Workers(), sca
 
 
 def _warn_of_losses(folder: Path, log: Terminal) -> None:
-    """Repeat what training said about losses outside the bands of the recipe."""
+    """Repeat the warnings of training about losses outside the bands of the recipe."""
     # Imported lazily: the other stages need nothing that training imports.
     from bertwright.train.monitor.expected import OUTSIDE
     from bertwright.train.monitor.metrics import read_rows

@@ -46,10 +46,10 @@ class Throughput:
         if now - then < 1:
             return ""
         rates = {name: (value - before.get(name, 0)) / (now - then) for name, value in so_far.items()}
-        said = [f"{rate:,.0f} {name}/s" if rate >= 100 else f"{rate:.1f} {name}/s" for name, rate in rates.items()]
+        parts = [f"{rate:,.0f} {name}/s" if rate >= 100 else f"{rate:.1f} {name}/s" for name, rate in rates.items()]
         if total and rates[unit]:
-            said.insert(0, f"{time_left((total - done) / rates[unit])} left")
-        return ", ".join(said)
+            parts.insert(0, f"{time_left((total - done) / rates[unit])} left")
+        return ", ".join(parts)
 
 
 def _console_with_bars() -> tuple[Console, Progress | None]:
@@ -109,8 +109,8 @@ class Terminal:
             print(text, file=sys.stderr)
             return
         # rich wraps between words, a terminal inside them. A word longer than a line (an address) must stay copyable.
-        whole = self._bars is None or max(map(len, text.split()), default=0) > self._console.width
-        self._console.print(text, markup=False, soft_wrap=whole)
+        unwrapped = self._bars is None or max(map(len, text.split()), default=0) > self._console.width
+        self._console.print(text, markup=False, soft_wrap=unwrapped)
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Update the stage's bar, with its rates and the time left; a finished bar is removed.

@@ -81,15 +81,15 @@ def progress_words(row: dict[str, Any]) -> str:
     """The text of a progress bar, from the last metrics row: time left with its range, loss, accuracy and speed."""
     bounds = [row.get(f"remaining_{end}_seconds") for end in ("low", "high")]
     between = "" if None in bounds else f" ({' to '.join(map(time_left, bounds))})"
-    said = [f"{time_left(row['remaining_seconds'])} left{between}", f"loss {number(losses(row)[0], '{:.3f}')}"]
+    parts = [f"{time_left(row['remaining_seconds'])} left{between}", f"loss {number(losses(row)[0], '{:.3f}')}"]
     first = next(name for name in row if name.endswith("_loss"))
     if (accuracy := row.get(f"{first.removesuffix('_loss')}_accuracy")) is not None:
-        said.append(f"{accuracy:.1%} right")
-    said.append(f"{number(row['tokens_per_second'], '{:,.0f}')} tokens/s")
+        parts.append(f"{accuracy:.1%} right")
+    parts.append(f"{number(row['tokens_per_second'], '{:,.0f}')} tokens/s")
     # For a tiny network the number would be shown as 0.00.
     if (speed := row.get("tflops_per_second")) is not None and speed >= 0.005:
-        said.append(f"{speed:.3g} TFLOP/s")
-    return ", ".join(said)
+        parts.append(f"{speed:.3g} TFLOP/s")
+    return ", ".join(parts)
 
 
 def shorten(words: str, room: int) -> str:

@@ -145,7 +145,7 @@ def unsupported_by_sharding(train: TrainConfig, optim: OptimConfig) -> Iterator[
     low = train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32"
     # DeepSpeed's network in float16 has weights in float16, and shards the float32 ones.
     parts = engine == "fsdp" or getattr(train.engine, "stage", 0) == 3 or train.precision.kind == "fp16"
-    whole = {
+    needs_full_tensors = {
         "train.averaging": parts and train.averaging.kind != "none",
         "train.precision": low,
         "train.graph": train.graph.kind != "eager",
@@ -155,7 +155,7 @@ def unsupported_by_sharding(train: TrainConfig, optim: OptimConfig) -> Iterator[
         "optim.clip_before_reduction": getattr(optim, "clip_before_reduction", False),
         **{f"train.phases.{i}.micro_batch": phase.micro_batch == "auto" for i, phase in enumerate(train.phases)},
     }
-    for key in (key for key, asked in whole.items() if asked):
+    for key in (key for key, requested in needs_full_tensors.items() if requested):
         text = f"its value needs whole tensors, but with train.engine={engine} each rank has only parts of them"
         yield key, f"{text}; set train.engine=zero, or leave it out"
 

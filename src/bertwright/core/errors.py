@@ -104,7 +104,7 @@ _NO_MEMORY = (
 )
 """Phrases for it in errors other than `MemoryError`: torch, the shared-object loader, threads."""
 _NO_THREAD = "resource temporarily unavailable"
-"""All that C++ says where a thread cannot start; of a file, it would be that somebody has locked it."""
+"""The message of C++ if a thread cannot start; about a file, it would mean that another process has locked it."""
 _NO_GPU_MEMORY = re.compile(r"\b(cuda|hip)\b[^\n]*out of memory", re.IGNORECASE)
 """The same of a GPU, in torch's words."""
 
@@ -146,11 +146,11 @@ def memory_error(error: Exception) -> DataError | None:
 
 
 def _gpu_memory_error(text: str) -> DataError:
-    """Return the error for a GPU without memory left, of which torch says `text`."""
-    # Torch goes on with a paragraph on its allocator; its first two sentences say what could not be allocated.
-    said = ". ".join(text.partition("\n")[0].split(". ")[:2]).rstrip(".")
+    """The error for a GPU that is out of memory; `text` is the message of torch."""
+    # A paragraph on torch's allocator follows; the first two sentences say what could not be allocated.
+    beginning = ". ".join(text.partition("\n")[0].split(". ")[:2]).rstrip(".")
     return DataError(
-        f"{said}. What is finished is kept. Run the same command again when no other program uses this GPU "
+        f"{beginning}. What is finished is kept. Run the same command again when no other program uses this GPU "
         "(nvidia-smi), or with train.phases.N.micro_batch=auto or a smaller number, or, if that is auto or 1 already, "
         "with train.checkpoint_activations=true, train.precision=bf16 or (on several GPUs) train.engine=zero, or, if "
         "it was evaluating, with a smaller evaluate.batch."

@@ -44,7 +44,7 @@ def atomic_file(path: Path, sync: bool = True) -> Iterator[Path]:
     Guarantees are those of `write_atomic`. If the body fails, the temporary folder is removed and `path` is unchanged.
     `DataError` if the folder is not writable.
     """
-    # A folder, because a library may use temporary files of its own, with names that nobody would remove after a kill.
+    # A folder, because a library may use temporary files of its own, which would stay after a kill.
     folder = _temporary(path)
     try:
         try:
@@ -92,7 +92,7 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp") -> None:
     writing."""
     for leftover in list(folder.glob(pattern)):
         if leftover.is_dir():
-            # NFS keeps a file that somebody has open, and so its folder.
+            # NFS keeps a file that a process has open, and so its folder.
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)

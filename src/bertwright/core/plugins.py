@@ -130,7 +130,7 @@ def packages_of(sections: Mapping[str, Any]) -> dict[str, str]:
 
 
 class _Union:
-    """Annotates a union of sections, told apart by their `kind`, that also has a base class of plugins."""
+    """Annotates a union of sections, distinguished by their `kind`, that also has a base class of plugins."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """The schema of the built-in members, with plugins validated before it and saved as what they are."""

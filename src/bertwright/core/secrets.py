@@ -59,7 +59,7 @@ _SHAPES = {
     "a token, known by its form": _TOKEN,
     _OF_A_COMMAND: _PASSWORD,
 }
-"""Secrets that no name tells, by their description; the first group of each is what stands before the secret."""
+"""Secrets without a telling name, by their description; the first group of each is what precedes the secret."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://[^\s'\"]+", re.IGNORECASE)
 _WITHOUT_SCHEME = re.compile(
     r"(?:(?<=^)|(?<=[\s=\"']))(?!mailto:)[^\s:/@=\"']+:[^\s/@]+@"
@@ -109,8 +109,8 @@ def secret_in(text: str) -> str:
 
 
 def secrets_in_words(words: Sequence[str]) -> dict[int, str]:
-    """As `secret_in`, of each word of a command by its position, also where words before it tell what it is."""
-    found = {position: said for position, word in enumerate(words) if (said := secret_in(word))}
+    """As `secret_in`, of each word of a command by its position, also where the words before it show what it is."""
+    found = {position: what for position, word in enumerate(words) if (what := secret_in(word))}
     line = _line(words)
     for pattern, form in _BY_NAME:
         for match in pattern.finditer(line):
@@ -121,18 +121,18 @@ def secrets_in_words(words: Sequence[str]) -> dict[int, str]:
 
 def hide_in_words(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a command with `HIDDEN` for each secret, and addresses without user name, password and query."""
-    told = _passwords(_line(words))
+    passwords = _passwords(_line(words))
     return tuple(
         HIDDEN
         if _sets(option, before) or (_asks(before) and not word.startswith("-"))
-        else _hide(word, told.get(position))
+        else _hide(word, passwords.get(position))
         for position, (option, before, word) in enumerate(zip(("", "", *words), ("", *words), words, strict=False))
     )
 
 
 def hide_secrets(text: str) -> str:
-    """A text for people, such as an error, with `HIDDEN` in place of every secret that a name, an address or its form
-    tells of, however the text cites it."""
+    """A text for people, such as an error, with `HIDDEN` in place of every secret known by a name, an address or its
+    form, however the text cites it."""
     text = _ADDRESS.sub(_plain_address, _USER.sub("", _COLLAPSED.sub(r"\1/", text)))
     for cited in _CITED:
         text = _without_cited(text, cited)
@@ -203,12 +203,12 @@ def _sets(option: str, name: str) -> bool:
 
 
 def _hide(word: str, password: int | None = None) -> str:
-    """A word without secrets; `password`: where one begins that the words before it tell of."""
+    """A word without secrets; `password`: where a password begins, if the words before it show that there is one."""
     if password is not None:
         return f"{word[:password]}{HIDDEN}"
-    whole = _ASSIGNMENT.fullmatch(word)
-    if whole:  # in `--env=TOKEN=...` the second name is the one of the secret
-        return whole[1] + (HIDDEN if is_secret(whole[2]) else _hide(whole[3]))
+    assignment = _ASSIGNMENT.fullmatch(word)
+    if assignment:  # in `--env=TOKEN=...` the second name is the one of the secret
+        return assignment[1] + (HIDDEN if is_secret(assignment[2]) else _hide(assignment[3]))
     for shape in _SHAPES.values():
         word = shape.sub(rf"\g<1>{HIDDEN}", word)
     return _ADDRESS.sub(lambda found: redact_credentials(found[0]), _WITHOUT_SCHEME.sub("", word))

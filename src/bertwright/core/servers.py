@@ -95,15 +95,15 @@ def _ask_web(url: str, start: int) -> Answer:
         raise _unusable(url, error) from None
     except http.client.HTTPException as error:  # not a valid HTTP response
         raise OSError(repr(error)) from None
-    told = answer.headers
-    length = told["Content-Length"] or ""
+    received = answer.headers
+    length = received["Content-Length"] or ""
     size = int(length) if length.isdecimal() else None
     # A server may ignore Range and send the entire file: appending that would corrupt the partial copy.
     if answer.status != 206:
         start = 0
     elif size is not None:
         size += start
-    return Answer(Version(redact(url), size, told["ETag"] or told["Last-Modified"] or ""), start, answer)
+    return Answer(Version(redact(url), size, received["ETag"] or received["Last-Modified"] or ""), start, answer)
 
 
 def _ask_storage(url: str, start: int) -> Answer:

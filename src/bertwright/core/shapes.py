@@ -53,7 +53,7 @@ def settings_of(stage: str) -> TypeAdapter[Any] | None:
 
 
 def _type_of(stage: str, name: str) -> TypeAdapter[Any] | None:
-    # By name, because core imports no stage; a manifest is read by whoever opens a folder, and each has to check it.
+    # By name, because core imports no stage; every reader of a folder reads its manifest, and has to check it.
     # The name comes from a manifest, which is untrusted: nothing but a shapes.py of this package is imported.
     if not stage.isidentifier() or not files(_PACKAGE).joinpath(stage, "shapes.py").is_file():
         return None

@@ -268,8 +268,8 @@ def _install(handler: Handler, last: signal.Handlers | None = None) -> Iterator[
     """Install `handler` for all signals that are not ignored, and `last` after the block, by default what was there;
     only the main thread can do that."""
     # nohup and background jobs ignore signals on purpose.
-    heard = [number for number in ALL if _in_main_thread() and signal.getsignal(number) != signal.SIG_IGN]
-    before: dict[signal.Signals, Any] = {number: signal.signal(number, handler) for number in heard}
+    handled = [number for number in ALL if _in_main_thread() and signal.getsignal(number) != signal.SIG_IGN]
+    before: dict[signal.Signals, Any] = {number: signal.signal(number, handler) for number in handled}
     try:
         yield
     finally:
@@ -324,7 +324,7 @@ def _watch(reading: int) -> None:
                     _end_with(f"ended at once by a second signal, {signal.Signals(number).name}", number)
                 second_at, last = second_at or now, number
             first_at, since = first_at or now, since or now
-            _request.number = _request.number or number  # the main thread may hear of it much later
+            _request.number = _request.number or number  # the main thread may handle it much later
         if _request.forwarding and second_at and now - second_at > PATIENCE:
             running = ", ".join(name for process, name in PROGRAMS.items() if process.poll() is None)
             _end_with(

@@ -33,7 +33,7 @@ def subprocess_group(
     """
     process = None
     try:
-        # Outside the command line, Ctrl-C raised between the two lines would leave a program that nobody ends.
+        # Outside the command line, Ctrl-C raised between the two lines would leave a program running.
         with STARTING, delay_signals():
             process = subprocess.Popen(command, process_group=0, **settings)
             PROGRAMS[process] = f"{name or os.path.basename(command[0])} (process {process.pid})"

@@ -59,8 +59,8 @@ class Executor(Protocol):
 class Pool:
     """An executor with `workers` processes on this machine (1: this process; 0: one per processor it may use).
 
-    The processes start once there are two tasks to do, and are gone at the end, whatever ends it. `log` is told of a
-    process that somebody has stopped (SIGSTOP), because its task is waited for until it continues.
+    The processes start once there are two tasks to do, and are gone at the end, whatever ends it. `log` reports a
+    process that has been stopped (SIGSTOP), because the pool waits for its task until it continues.
     """
 
     def __init__(self, workers: int, log: Log = SILENT) -> None:
@@ -113,9 +113,9 @@ class Pool:
             ) from error
 
     def _report_stopped(self) -> None:
-        """Say once of each worker process that it is stopped, and how it continues."""
+        """Report once for each worker process that it is stopped, and how to continue it."""
         stopped = {worker.pid or 0 for worker in _workers() if _is_stopped(worker)}
-        # At the second look: a job that a shell suspends and continues (Ctrl-Z, fg) has this process awake first.
+        # At the second poll: a job that a shell suspends and continues (Ctrl-Z, fg) has this process awake first.
         for pid in sorted((stopped & self._stopped) - self._reported):
             self._log.say(
                 f"{self._stage}: worker process {pid} is stopped, and is waited for; to continue it: kill -CONT {pid}"

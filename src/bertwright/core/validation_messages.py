@@ -181,9 +181,9 @@ def _or_those(word: str, choices: Sequence[str]) -> str:
 def _section(keys: Sequence[str], value: Any, field: FieldInfo | None) -> str:
     models = [c for c in members(field.annotation) if is_model(c)] if field else []
     inside = list(dict.fromkeys(name for m in models for name in m.model_fields))
-    said = f"is a section with its own keys ({', '.join(inside[:4])}{', ...' if len(inside) > 4 else ''})"
+    sentence = f"is a section with its own keys ({', '.join(inside[:4])}{', ...' if len(inside) > 4 else ''})"
     example = f"{'.'.join(keys)}.{inside[0]}={value}" if inside else f"{'.'.join(keys)}.KEY={value}"
-    return f"{said}, not a single value; write for example {example}"
+    return f"{sentence}, not a single value; write for example {example}"
 
 
 def _share(value: Any, context: Mapping[str, Any]) -> str:

@@ -61,13 +61,13 @@ class Data:
 
 
 NOTHING_KNOWN = Data("nothing", None, None, {}, {}, {}, {})
-"""Of a recipe whose texts cannot be read; whoever reads them reports that."""
+"""For a recipe whose texts cannot be read; what reads them reports that."""
 
 
 def read_data(recipe: Recipe, made: Mapping[str, Artifact], found: float | None = None) -> Data:
     """What is known from the finished artifacts `made`, by stage, and from source sizes; reads only labelled texts.
 
-    `found`: bytes of text in the sources, if they were looked at already.
+    `found`: bytes of text in the sources, if they are known already.
     """
     prepared = [name for name in ("corpus", "vocab", "examples") if name in made]
     disk = {name: int(made[name].manifest["disk"]["bytes"]) for name in prepared}
@@ -158,7 +158,7 @@ def _from_examples(recipe: Recipe, examples: Artifact, text: float | None, disk:
 
 
 def finished_artifacts(out: Path) -> dict[str, Artifact]:
-    """The artifacts that tell the amount of data, as far as they are finished in the run folder `out`, by stage."""
+    """The artifacts that show the amount of data, as far as they are finished in the run folder `out`, by stage."""
     made = {}
     for stage in ("corpus", "vocab", "examples"):
         if (out / stage / MANIFEST).is_file():

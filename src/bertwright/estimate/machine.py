@@ -64,22 +64,22 @@ def hardware_in(values: Mapping[str, Any], lines: Mapping[str, int], file: str) 
         return None
     if not isinstance(given, dict):
         raise RecipeError(f"{file}: hardware is a section, not {given!r}. Write [hardware] and its keys below it.")
-    asked = {
+    defaults = {
         key: value for key in ("gpus", "ranks", "nodes") if isinstance(value := values.get(key), int) and value > 0
     }
     if values.get("kind") == "torchrun":
-        asked.setdefault("ranks", TORCHRUN_RANKS)
-    if "ranks" in asked:
-        asked["gpus"] = asked["ranks"]
+        defaults.setdefault("ranks", TORCHRUN_RANKS)
+    if "ranks" in defaults:
+        defaults["gpus"] = defaults["ranks"]
     sized = next((key for key in _SIZES if isinstance(values.get(key), str) and values[key]), "")
-    if given.get("gpu") and sized and "gpus" not in {**asked, **given}:
+    if given.get("gpu") and sized and "gpus" not in {**defaults, **given}:
         raise RecipeError(
             f"{file}: [hardware] does not say how many GPUs a machine with {sized} = {values[sized]!r} has, so the "
             "forecast would be for one. Add for example gpus = 8 to [hardware]."
         )
     # The section is validated alone, so its keys have to be found without its name.
     own = {key.removeprefix("hardware."): line for key, line in lines.items() if key.startswith("hardware.")}
-    return cast(HardwareConfig, validate(HardwareConfig, {**asked, **given}, file, {**lines, **own}))
+    return cast(HardwareConfig, validate(HardwareConfig, {**defaults, **given}, file, {**lines, **own}))
 
 
 NETWORK = 25.0

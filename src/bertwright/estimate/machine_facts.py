@@ -30,7 +30,7 @@ class TorchBuild:
 
 @dataclass(frozen=True)
 class OtherMachine:
-    """What is known of the machines of a place, in place of this one: what a file can say of them."""
+    """What is known of the machines of a place, instead of this one: what a file can state about them."""
 
     title: str
     """Human-readable name, such as "8 x a100"."""

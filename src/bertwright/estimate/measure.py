@@ -132,8 +132,8 @@ def lengths_like(mean: float, longest: int, sequences: int) -> NDArray[np.int64]
     if shorter:
         steps = np.arange(1, shorter + 1)
         lengths[-shorter:] = (sequences * mean - (sequences - shorter) * longest) * steps / steps.sum()
-    whole: NDArray[np.int64] = np.clip(np.rint(lengths), 4, longest).astype(np.int64)
-    return whole
+    rounded: NDArray[np.int64] = np.clip(np.rint(lengths), 4, longest).astype(np.int64)
+    return rounded
 
 
 def _ranges(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

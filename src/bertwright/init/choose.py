@@ -106,7 +106,7 @@ class _FittingNetwork:
 def _impossible(request: Request) -> RecipeError:
     """Return the error that says why not even the smallest network can be trained."""
     answers = request.answers
-    # Without a least share only the memory can be too small, which tells the two reasons apart.
+    # Without a least share only the memory can be too small, which distinguishes the two reasons.
     smallest = _fitting(request, SIZES[0], least=-math.inf)
     if smallest is None:
         return RecipeError(

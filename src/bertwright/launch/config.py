@@ -47,8 +47,8 @@ def load_place(target: str, place: str = "", settings: Sequence[str] = ()) -> Ta
     kind = values.get("kind")
     if kind != target:
         other = isinstance(kind, str) and kind in TARGETS
-        said = f"is a place of {kind}; use launch {kind}" if other else f'needs kind = "{target}"'
-        raise RecipeError(f"{place or target}: {said}, or give another place.")
+        mismatch = f"is a place of {kind}; use launch {kind}" if other else f'needs kind = "{target}"'
+        raise RecipeError(f"{place or target}: {mismatch}, or give another place.")
     own = {key: value for key, value in values.items() if key != "hardware"}
     # `plan` uses the section [hardware] of the file; here only its mistakes matter.
     _, validated = _all_of(

@@ -83,11 +83,11 @@ class ContainerPlace(Section):
         """Return a note naming the recipe's files that the container does not see; "" if it sees all."""
         seen = [PurePosixPath(folder) for folder in (INSIDE, *self.mounts)]
         # As the container sees them: "~" is not the home folder of this machine, so it is never below a mount.
-        whole = {
+        absolute = {
             key: PurePosixPath(os.path.normpath(f"{INSIDE}/{path}" if path[:1] not in "/~" else path))
             for key, path in job.files.items()
         }
-        unseen = {key: job.files[key] for key, path in whole.items() if not any(map(path.is_relative_to, seen))}
+        unseen = {key: job.files[key] for key, path in absolute.items() if not any(map(path.is_relative_to, seen))}
         if not unseen:
             return ""
         return (

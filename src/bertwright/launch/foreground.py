@@ -30,43 +30,43 @@ def run_in_order(commands: Sequence[str], environment: Mapping[str, str]) -> Non
     After a signal no further command starts. The code is then 75, or 130 after SIGINT, unless a command has reported
     an error of its own. A command that does not end after a second signal is killed and named, and this process ends.
     """
-    heard: list[int] = []
+    received: list[int] = []
     started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
-    def tell(number: int) -> None:
+    def send(number: int) -> None:
         for program, process in started[-1:]:
             process.send_signal(signal.SIGTERM if program == _TORCHRUN and number in _UNHEARD else number)
 
     def hand_on(number: int) -> None:
-        heard.append(number)
-        tell(number)
+        received.append(number)
+        send(number)
 
     # Around all commands: a signal between two of them, or while one starts, must not leave a process behind.
     with forward_signals(hand_on):
         for line in commands:
-            if heard:
-                raise SystemExit(Stopped(heard[0]).exit_code)
+            if received:
+                raise SystemExit(Stopped(received[0]).exit_code)
             program, *arguments = shlex.split(line)
             command = [*_PROGRAMS.get(program, (program,)), *arguments]
             # A separate process group: Ctrl-C reaches only this process, which forwards it once.
             with subprocess_group(command, 0, name=program, env={**os.environ, **environment}) as process:
                 started.append((program, process))
-                for number in tuple(heard):  # it arrived while the command started
-                    tell(number)
+                for number in tuple(received):  # it arrived while the command started
+                    send(number)
                 code = process.wait()
             # Stopped, not failed: ended by the signal before it had a handler, or torchrun, which has only one code.
-            if heard and (-code in heard or (program == _TORCHRUN and code in (_FAILED, -signal.SIGTERM))):
-                code = Stopped(heard[0]).exit_code
+            if received and (-code in received or (program == _TORCHRUN and code in (_FAILED, -signal.SIGTERM))):
+                code = Stopped(received[0]).exit_code
             _leave_if(code)
 
 
 def run_on_terminal(line: str) -> None:
     """Run an interactive command to completion; it receives all keys, Ctrl-C included. Exits as `run_in_order` does."""
-    heard: list[int] = []
+    received: list[int] = []
     process: subprocess.Popen[bytes] | None = None
 
     def hand_on(number: int) -> None:
-        heard.append(number)
+        received.append(number)
         if process:
             process.send_signal(number)
 
@@ -78,7 +78,7 @@ def run_on_terminal(line: str) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = process.wait()
     del PROGRAMS[process]
-    _leave_if(Stopped(heard[0]).exit_code if heard and -code in heard else code)
+    _leave_if(Stopped(received[0]).exit_code if received and -code in received else code)
 
 
 def _leave_if(code: int) -> None:

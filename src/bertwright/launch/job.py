@@ -90,11 +90,11 @@ class Job:
     @property
     def unchecked(self) -> str:
         """A note on the checks of the recipe that were left out, because files are not here; "" if there are none."""
-        said = [
+        notes = [
             f"{key} = {path} is not on this machine, so it was not checked {_READ_FOR[key]}"
             for key, path in files_elsewhere(self.loaded).items()
         ]
-        return f"{'; '.join(said)}. The run checks this first." if said else ""
+        return f"{'; '.join(notes)}. The run checks this first." if notes else ""
 
     def require_relative_out(self, why: str) -> None:
         """Raise `RecipeError`, giving `why` as the reason, unless the run folder is below the place's start folder."""
@@ -214,7 +214,7 @@ def refuse_secrets(values: Any, file: str, lines: Mapping[str, int], remedy: str
 def secrets(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield the dotted key of each string in TOML values that holds a secret, and the kind of secret, not its value."""
     if isinstance(values, list) and all(isinstance(each, str) for each in values):
-        # It may be a command, whose words tell of each other: --token x.
+        # It may be a command, in which one word explains the next: --token x.
         yield from ((child_key(key, position), what) for position, what in sorted(secrets_in_words(values).items()))
     elif isinstance(values, dict | list):
         for name, child in values.items() if isinstance(values, dict) else enumerate(values):

@@ -46,8 +46,8 @@ def _one_word_each(options: tuple[str, ...]) -> tuple[str, ...]:
     for option in options:
         if found := _SPLIT.fullmatch(option.strip()):
             # Leave out the value, which may be a secret.
-            name, whole = found[1], f"{found[1]}=..." if found[1].startswith("--") else f"{found[1]}..."
-            raise ValueError(f'"{name} ..." would be passed as one word, including the space; write "{whole}"')
+            name, joined = found[1], f"{found[1]}=..." if found[1].startswith("--") else f"{found[1]}..."
+            raise ValueError(f'"{name} ..." would be passed as one word, including the space; write "{joined}"')
         if option != option.strip() or not option or "\n" in option:
             raise ValueError(
                 "an option is empty, has spaces around it, or has a line break; write one option per string"

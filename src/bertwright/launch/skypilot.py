@@ -76,18 +76,18 @@ class SkypilotPlace(Section):
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
-        said = list(filter(None, (_missing(job, job.files), unpersisted_outputs(job, "~"))))
+        notes = list(filter(None, (_missing(job, job.files), unpersisted_outputs(job, "~"))))
         if self.spot:
-            said.append(
+            notes.append(
                 "The machine is released when the job ends, and only the files in train.mirror are kept. Then run "
                 "the same recipe here for scores, export and report."
             )
         else:
             fetch = shlex.join(["rsync", "-a", f"{_name(job)}:{job.out}/", f"{job.out}/"])
-            said.append(
+            notes.append(
                 f"When the job has finished, fetch the run and release the machine: {fetch} && sky down {_name(job)}"
             )
-        return " ".join(said)
+        return " ".join(notes)
 
     def monitoring_commands(self, job: Job) -> Mapping[str, str]:
         """As `DescribedOnly.monitoring_commands`."""

@@ -102,7 +102,7 @@ def _spent(seconds: Mapping[str, float | None], measured: Sequence[Measured | No
     dates = [found.date for found in measured if found]
     known = len(dates) == len(measured)
     low, high = MEASURED_BAND if known else BAND
-    # Unknown stages are left out of the total, unless training is unknown: the training alone is often what is asked.
+    # Unknown stages are left out of the total, unless training is unknown: often only the training matters.
     total = None if seconds.get("train", 0.0) is None else sum(filter(None, seconds.values())) / 3600
     spent = None if total is None else _machine_hours(seconds, machine.nodes)
     return {

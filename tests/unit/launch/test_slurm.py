@@ -72,11 +72,13 @@ def test_a_time_limit_is_as_long_as_slurm_reads_it(time: str, seconds: int) -> N
 
 
 @each_row("key", ["time", "prepare.time", "finish.time"])
-def test_a_job_that_would_be_told_to_stop_when_it_starts_is_refused(key: str) -> None:
+def test_a_job_stopped_as_soon_as_it_starts_is_refused(key: str) -> None:
     """It would be started again for ever: "2:00" is two minutes, though hours may be meant."""
     with pytest.raises(RecipeError) as caught:
         text_of("train", f'{key}="2:00"')
-    assert f'{key} = "2:00" is 120 seconds, but jobs are told to stop 120 seconds (warning) before' in str(caught.value)
+    assert f'{key} = "2:00" is 120 seconds, but jobs receive the stop signal 120 seconds (warning) before' in str(
+        caught.value
+    )
     assert '"2" and "2:00" as minutes, "2:00:00" as hours' in str(caught.value)
     for other in ("warning=60", f'{key}="2:01"', f'{key}="0"', f'{key}="2:00:00"'):
         assert text_of("train", f'{key}="2:00"', other)

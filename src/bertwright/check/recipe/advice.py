@@ -95,12 +95,12 @@ def _repetitions(recipe: Recipe, data: Data) -> Iterator[Verdict]:
             low, high = phase.document_range
             tokens, epochs = tokens + seen * examples.mean_length, epochs + read * (high - low)
     if epochs > READINGS and data.tokens:
-        said = (
+        amounts = (
             f"about {short_count(tokens)} tokens are trained on, {amount(epochs)} epochs of the "
             f"{short_count(data.tokens)} of the corpus"
         )
         text = (
-            f"{said}; the original BERT training read its text {READINGS} times, and repeated text is worth less "
+            f"{amounts}; the original BERT training read its text {READINGS} times, and repeated text is worth less "
             "each time."
         )
         yield warning("train.phases", text, "Use more text (corpus.source), or fewer steps.")

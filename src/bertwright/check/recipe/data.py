@@ -165,9 +165,9 @@ def _contents(
         remedy = "The examples were made with another vocabulary: set vocab.file to theirs."
         yield error(key, f"{fault}.", remedy, DataError)
         return
-    read, said = doubts(data, entries, examples.pairs)
+    read, sentences = doubts(data, entries, examples.pairs)
     unit = "documents" if data.documents else "examples"
-    for sentence in said:
+    for sentence in sentences:
         yield warning(
             key, f"in {read:,} {unit} that were read, {sentence}.", "Make the files again if this is not intended."
         )

@@ -31,7 +31,7 @@ def submit(
     *assets, (_, file) = creations
     for noun, asset in assets:
         log.say(f"{noun}: {_create(client, where, noun, folder / asset)}")
-    # Before the job, because the package would upload its files and only then say that a cluster is missing.
+    # Before the job, because the package would upload its files and only then report that a cluster is missing.
     for cluster in clusters:
         _check_cluster(client, where, cluster)
     from azure.ai.ml import load_job

@@ -217,8 +217,8 @@ class AzuremlPlace(Section):
     def _train(self, run: Job) -> Step:
         machine = self._machine(self.compute, self.vm_size, self.nodes)
         # A recipe that sets spot_notice, even to none, takes precedence.
-        asks = self.spot and "spot_notice" not in run.values.get("train", {})
-        words = ("train", "train.spot_notice=azure") if asks else ("train",)
+        notices = self.spot and "spot_notice" not in run.values.get("train", {})
+        words = ("train", "train.spot_notice=azure") if notices else ("train",)
         shown = services(self.services, events_folder(run), self.service_nodes == "all")
         return Step("train", words, machine, self._ranks(), shown, self._between_machines())
 

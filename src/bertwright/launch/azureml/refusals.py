@@ -76,32 +76,32 @@ def _sentence(error: Exception, what: str, workspace: Workspace, remedy: str) ->
 
 def _explain_refusal(error: Any, workspace: Workspace, remedy: str) -> str:
     """Return what the service's answer means, and what to do."""
-    status, said = error.status_code, redact(_line(error))
+    status, answer = error.status_code, redact(_line(error))
     code = str(getattr(error.error, "code", "") or "")
-    if "quota" in f"{code} {said}".lower():
+    if "quota" in f"{code} {answer}".lower():
         return (
-            f"there is no quota for it: {said}. Ask for more (Quotas, in the studio), or choose another vm_size or "
+            f"there is no quota for it: {answer}. Ask for more (Quotas, in the studio), or choose another vm_size or "
             "fewer nodes."
         )
     match status:
         case 401:
-            return f"Azure rejects the signed-in account: {said}. {_SIGN_IN}"
+            return f"Azure rejects the signed-in account: {answer}. {_SIGN_IN}"
         case 403:
             return (
-                f"the signed-in account has no permission to do it: {said}. Ask the owner of the workspace "
+                f"the signed-in account has no permission to do it: {answer}. Ask the owner of the workspace "
                 f"{workspace.name} for the role AzureML Data Scientist and, for a cluster, AzureML Compute Operator."
             )
         case 404:
             return (
-                f"it does not exist: {said}. Searched in the workspace {workspace.name}, resource group "
+                f"it does not exist: {answer}. Searched in the workspace {workspace.name}, resource group "
                 f"{workspace.resource_group}, subscription {workspace.subscription}: set [workspace] of the place."
             )
         case 409:
-            return f"something else with that name already exists: {said}. Give another name, or a new version."
+            return f"something else with that name already exists: {answer}. Give another name, or a new version."
         case 429 | 500 | 502 | 503 | 504:
-            return f"Azure is busy or unavailable ({status}): {said}. Run the command again in a few minutes."
+            return f"Azure is busy or unavailable ({status}): {answer}. Run the command again in a few minutes."
         case _:
-            return f"Azure rejects it ({status}): {said}. {remedy}"
+            return f"Azure rejects it ({status}): {answer}. {remedy}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -132,7 +132,7 @@ def _silence() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hide_git() -> Iterator[None]:
-    """Hide the Git checkout of the current folder: the package would add its URL to the job without being asked, and a
+    """Hide the Git checkout of the current folder: the package would add its URL to the job unrequested, and a
     description must state everything that is submitted."""
     before = os.environ.get("GIT_DIR")
     os.environ["GIT_DIR"] = os.devnull

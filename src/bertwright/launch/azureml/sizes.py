@@ -88,6 +88,6 @@ def between_machines(infiniband: bool) -> dict[str, str]:
     # Ranks rendezvous over Ethernet either way; docker0 would lead nowhere.
     socket = "eth0" if infiniband else "^docker0,lo"
     nccl = {"NCCL_SOCKET_IFNAME": socket, "NCCL_IB_DISABLE": "0" if infiniband else "1"}
-    # In milliseconds. Each machine mounts the run folder, and would otherwise never look again at a file that it has
-    # looked at, so it would not see what another one has written there.
+    # In milliseconds. Each machine mounts the run folder, and would otherwise cache the attributes of a file forever,
+    # and not see what another one has written there.
     return {**nccl, "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1000"}

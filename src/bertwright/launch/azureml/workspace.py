@@ -42,22 +42,22 @@ class Workspace(Section):
     def complete(self) -> Workspace:
         """Return the workspace completed from the environment; raise `RecipeError` if a key is still missing, or if an
         environment variable is not a valid name."""
-        said = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}
-        if missing := [key for key, value in said.items() if not value]:
+        values = {key: getattr(self, key) or os.environ.get(name, "") for key, name in _VARIABLES.items()}
+        if missing := [key for key, value in values.items() if not value]:
             raise RecipeError(
                 f"the workspace is incomplete: missing {', '.join(missing)}. Set [workspace] of the place (--set "
                 f"workspace.{missing[0]}=...), or {', '.join(_VARIABLES[key] for key in missing)} in the "
                 "environment."
             )
-        for key in (key for key in said if not getattr(self, key)):
+        for key in (key for key in values if not getattr(self, key)):
             try:
-                Workspace(**{key: said[key]})
+                Workspace(**{key: values[key]})
             except RecipeError:
                 raise RecipeError(
-                    f"{_VARIABLES[key]} in the environment is {said[key]!r}, which is not a valid "
+                    f"{_VARIABLES[key]} in the environment is {values[key]!r}, which is not a valid "
                     f"{key.replace('_', ' ')}. Correct it, or set workspace.{key} of the place."
                 ) from None
-        return Workspace(**said)
+        return Workspace(**values)
 
 
 @dataclass(frozen=True)

@@ -160,10 +160,10 @@ class SlurmPlace(Section):
         for key, time in (("time", self.time), ("prepare.time", self.prepare.time), ("finish.time", self.finish.time)):
             if 0 < seconds_of(time) <= self.warning:
                 raise RecipeError(
-                    f'{key} = "{time}" is {seconds_of(time)} seconds, but jobs are told to stop {self.warning} seconds '
-                    "(warning) before their limit, so this one would start again and again without working. Slurm "
-                    'reads "2" and "2:00" as minutes, "2:00:00" as hours, "2-0" and "2-00:00:00" as days. Raise '
-                    f"{key}, or lower warning."
+                    f'{key} = "{time}" is {seconds_of(time)} seconds, but jobs receive the stop signal {self.warning} '
+                    "seconds (warning) before their limit, so this one would start again and again without working. "
+                    'Slurm reads "2" and "2:00" as minutes, "2:00:00" as hours, "2-0" and "2-00:00:00" as days. '
+                    f"Raise {key}, or lower warning."
                 )
 
     def _ranks(self) -> int:
@@ -210,7 +210,7 @@ class SlurmPlace(Section):
         """Return the job for scores, export and report, on the machines that train."""
         gpu = ["--gpus-per-node=1"] if self.gpus else []
         options = self._options(job, "finish", *single_process_options(self.finish, self.partition), *gpu)
-        # It does not go on where it stopped, so a time limit that is too short must not restart it forever.
+        # It does not resume, so a time limit that is too short must not restart it forever.
         return Step("finish", job.line("run"), options, self._srun(self.finish.cpus))
 
     def _srun(self, cpus: int) -> tuple[str, ...]:
