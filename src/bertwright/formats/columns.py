@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ MAX_LENGTH = 32_768
 """Maximum number of tokens of an example."""
 
 
-def checked(examples: Instances, file: Path, first_row: int, vocabulary_size: int | None = None) -> Instances:
+def check_instances(examples: Instances, file: Path, first_row: int, vocabulary_size: int | None = None) -> Instances:
     """Return `examples`, the rows of `file` from `first_row` on. The first invalid example raises `ShardError`."""
     # Without a vocabulary no id is too large: `inspect` counts such ids, while training rejects them.
     size = np.iinfo(np.int32).max if vocabulary_size is None else vocabulary_size
@@ -104,17 +104,51 @@ def instances_of(
         # Clip before the cast: 257 would wrap around to the label 1 in 8 bits.
         np.clip(next_sentence_labels, -2, 2).astype(np.int8),
     )
-    checked(examples, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
+    check_instances(examples, place.file, place.first_row, None if place.vocabulary is None else len(place.vocabulary))
     if len(wrong := np.flatnonzero(examples.segment_ids != segment_ids)):
         row = place.first_row + int(np.searchsorted(cu_seqlens, wrong[0], side="right")) - 1
         raise ShardError(place.file, f"example {row:,}: its segment ids are not zeros followed by ones")
     return examples
 
 
-def trimmed(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
+def trim(matrix: NDArray[Any], counts: Ints) -> NDArray[Any]:
     """[T] the first `counts[r]` values of each row r of a matrix [N, width], concatenated; `counts` is [N]."""
     flat: NDArray[Any] = matrix[np.arange(matrix.shape[1]) < counts[:, None]]
     return flat
+
+
+def instances_of_padded(place: Place, columns: Mapping[str, NDArray[Any]], counts: Ints) -> Instances:
+    """Build N checked examples from the padded columns (see `padded_columns`), with `counts` [N] predictions each."""
+    lengths = prefix_lengths(place, columns["input_mask"])
+    return instances_of(
+        place,
+        (trim(columns["input_ids"], lengths), lengths),
+        trim(columns["segment_ids"], lengths),
+        (trim(columns["masked_lm_positions"], counts), counts),
+        trim(columns["masked_lm_ids"], counts),
+        columns["next_sentence_labels"],
+    )
+
+
+def padded_columns(block: Instances, length: int, predictions: int) -> dict[str, NDArray[Any]]:
+    """The columns of NVIDIA's and Google's builders: [N, length] for tokens, [N, predictions] for predictions, [N]."""
+    ones = np.ones(len(block.token_ids), np.int8)
+    return {
+        "input_ids": pad(block.token_ids, block.cu_seqlens, length, "<i4"),
+        "input_mask": pad(ones, block.cu_seqlens, length, "i1"),
+        "segment_ids": pad(block.segment_ids, block.cu_seqlens, length, "i1"),
+        "masked_lm_positions": pad(block.positions, block.cu_predictions, predictions, "<i4"),
+        "masked_lm_ids": pad(block.labels, block.cu_predictions, predictions, "<i4"),
+        "next_sentence_labels": block.next_sentence_labels,
+    }
+
+
+def check_widths(file: Path, length: int, predictions: int) -> None:
+    """Raise `ShardError` unless padded examples may have room for so many tokens and predictions."""
+    if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
+        raise ShardError(
+            file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are supported"
+        )
 
 
 def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any]) -> Ints:
@@ -132,7 +166,7 @@ def before_sentinel(place: Place, positions: NDArray[Any], labels: NDArray[Any])
     return counts
 
 
-def padded(values: NDArray[Any], cu: Ints, width: int, dtype: str) -> NDArray[Any]:
+def pad(values: NDArray[Any], cu: Ints, width: int, dtype: str) -> NDArray[Any]:
     """[N, width] the rows of `values`, whose boundaries are `cu` [N + 1], padded with zeros."""
     matrix = np.zeros((len(cu) - 1, width), dtype)
     matrix[np.arange(width) < np.diff(cu)[:, None]] = values

@@ -41,17 +41,17 @@ def missing_parts(files: Sequence[Path], beside: Iterable[Path]) -> tuple[int, .
     """
     numbers = defaultdict[tuple[Path, str, str], set[int]](set)
     for file in (*files, *beside):
-        series, number = _numbered(file)
+        series, number = _split_number(file)
         numbers[series].add(number)
     missing = set[int]()
-    for series in {_numbered(file)[0] for file in files}:
+    for series in {_split_number(file)[0] for file in files}:
         there = numbers[series]
         if max(there) - min(there) < 2 * len(there):
             missing |= {*range(min(there), max(there))} - there
     return tuple(sorted(missing))
 
 
-def _numbered(file: Path) -> tuple[tuple[Path, str, str], int]:
+def _split_number(file: Path) -> tuple[tuple[Path, str, str], int]:
     """Return what the names of a series have in common, and the number of the file in it; 0 without a number."""
     before, number, after = named.groups() if (named := _NUMBER.fullmatch(file.stem)) else (file.stem, "0", "")
     return (file.parent, before, after + file.suffix), int(number)
@@ -92,9 +92,9 @@ class FileSet:
     """Expected number of files, if names end in `-of-<parts>`."""
     missing: tuple[int, ...]
     """Numbers without a file between those of the files, in order."""
-    aside: tuple[FileSet, ...] = ()
+    tests: tuple[FileSet, ...] = ()
     """Sets found in the same place that are not for training, if this one was chosen for training."""
-    aside_unreadable: tuple[ShardError, ...] = ()
+    unreadable_tests: tuple[ShardError, ...] = ()
     """Files of such sets of which no file can be read."""
 
     @property
@@ -123,7 +123,7 @@ def detect(path: Path, unreadable: list[ShardError] | None = None) -> tuple[File
     what it holds; with `unreadable` they are added to it, unless no other file can be read either.
     """
     damaged: list[ShardError] = [] if unreadable is None else unreadable
-    sets = _detected([path] if path.is_file() else _data(path, folders_below(path)), damaged)
+    sets = _find_sets([path] if path.is_file() else _data(path, folders_below(path)), damaged)
     if damaged and (unreadable is None or not sets):
         raise damaged[0]
     if not sets:
@@ -148,7 +148,7 @@ def detect_tests(path: Path, training: Sequence[Path], unreadable: list[ShardErr
         of_split = folder.name in TRAINING_SPLITS and other.name in OTHER_SPLITS
         if other != folder and (of_split or other.name.startswith(_MLPERF)) and other.is_dir():
             files += _data(other, folders_below(other))
-    return _detected(files, unreadable, training)
+    return _find_sets(files, unreadable, training)
 
 
 def is_for_training(file: Path) -> bool:
@@ -161,15 +161,15 @@ def _is_for_training(folder: Path, split: Split) -> bool:
     return split == "training" and not other
 
 
-def _detected(files: Sequence[Path], unreadable: list[ShardError], like: Sequence[Path] = ()) -> tuple[FileSet, ...]:
+def _find_sets(files: Sequence[Path], unreadable: list[ShardError], like: Sequence[Path] = ()) -> tuple[FileSet, ...]:
     """Return the sets of `files`; those in a place of which no file can be read are added to `unreadable`. They may be
     known by their resemblance to the data files `like`."""
     facts: dict[Path, FileInfo] = {}
     faults: dict[Path, ShardError] = {}
     for file in files:
         try:
-            if said := file_info(file):
-                facts[file] = said
+            if info := file_info(file):
+                facts[file] = info
         except ShardError as error:
             faults[file] = error
     faults |= _of_no_format([file for file in files if file not in facts and file not in faults], [*facts, *like])
@@ -201,8 +201,8 @@ def _of_no_format(others: Sequence[Path], data: Sequence[Path]) -> dict[Path, Sh
 def file_info(file: Path) -> FileInfo | None:
     """Return the facts of `file` from the first format that recognises it; None when none does."""
     for facts in [known.facts for known in FORMATS] + [known.facts for known in DOCUMENT_FORMATS if known.facts]:
-        if said := facts(file):
-            return said
+        if info := facts(file):
+            return info
     return None
 
 
@@ -215,9 +215,9 @@ def open_documents(file: Path, kind: Kind) -> DocumentFile:
 
 def _sets(facts: dict[Path, FileInfo], faults: dict[Path, ShardError]) -> tuple[FileSet, ...]:
     members: dict[tuple[Path, Split, Kind, int | None, int | None], list[Path]] = defaultdict(list)
-    for file, said in facts.items():
+    for file, info in facts.items():
         # A phase trains on one length, so files of two lengths in one folder are two sets.
-        members[file.parent, _split(file), said.kind, said.shape.length, said.shape.predictions].append(file)
+        members[file.parent, _split(file), info.kind, info.shape.length, info.shape.predictions].append(file)
     sets = []
     for (folder, split, kind, _, _), files in members.items():
         damaged = [error for file, error in faults.items() if _place(file) == (folder, split)]

@@ -50,17 +50,17 @@ def reading(file: Path) -> Iterator[None]:
         yield
     # Not every exception: a bug in this project must not be mistaken for a damaged file.
     except _FROM_LIBRARIES as error:
-        if told := _of_the_machine(file, error):
-            raise told from error
+        if found := _machine_error(file, error):
+            raise found from error
         raise ShardError(file, f"cannot be read: {str(error).strip() or type(error).__name__}") from error
 
 
-def _of_the_machine(file: Path, error: Exception) -> DataError | None:
+def _machine_error(file: Path, error: Exception) -> DataError | None:
     """Return the error for a disk or memory failure while reading `file`; None if the file itself is at fault."""
     if full := memory_error(error):
         return DataError(f"{file} cannot be read: {full}")
-    told = _ERRNO.search(str(error))
-    number = error.errno if isinstance(error, OSError) and error.errno else int(told[1]) if told else None
+    found = _ERRNO.search(str(error))
+    number = error.errno if isinstance(error, OSError) and error.errno else int(found[1]) if found else None
     if not number or number in _NOT_THERE:
         return None
     return system_error(OSError(number, os.strerror(number), str(file)))

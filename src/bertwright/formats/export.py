@@ -1,6 +1,6 @@
 """Writes the contents of an examples artifact in an established format.
 
-These are examples drawn from store and plans, with static masks, or the training documents of the token store. The
+These are examples draw from store and plans, with static masks, or the training documents of the token store. The
 examples are those that a phase with `masking.static` trains on: every pass of its plans once, in the order of its
 epochs, and the held-out examples in separate files. They do not depend on the number of files.
 """
@@ -47,7 +47,7 @@ class ExportSet:
         """Training and held-out splits: their sizes, and a function that yields a range of examples in blocks."""
         held = self.heldout
         return [
-            ("training", self.loader.total, partial(drawn, self.loader)),
+            ("training", self.loader.total, partial(draw, self.loader)),
             ("test", len(held), lambda first, stop: map(instances, held.batches(BLOCK, first, stop))),
         ]
 
@@ -91,10 +91,10 @@ def export(
     return note
 
 
-def drawn(loader: Loader, first: int, stop: int) -> Iterator[Instances]:
+def draw(loader: Loader, first: int, stop: int) -> Iterator[Instances]:
     """Yield the examples `first` to `stop` of a phase in order, in blocks as large as possible.
 
-    File formats keep the blocks, so larger ones make smaller files. A block is drawn in one call unless the mask
+    File formats keep the blocks, so larger ones make smaller files. A block is draw in one call unless the mask
     schedule changes its rate within the block.
     """
     settings = loader.settings

@@ -1,13 +1,12 @@
-"""All known formats. To add one: a folder next to this file, an entry in one of these tuples, and a name in `Kind`."""
+"""All known formats. To add one: a module or folder beside this file, an entry in a tuple here, a name in `Kind`."""
 
 from __future__ import annotations
 
+from bertwright.formats import lddl, megatron
 from bertwright.formats.datasets import documents as rows
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.format import DocumentFormat, Format, Kind
 from bertwright.formats.hdf5 import padded, varlen
-from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.megatron import documents as megatron
 from bertwright.formats.tfrecord import examples as tfrecord
 
 # LDDL comes before datasets, which claims every other Parquet file.

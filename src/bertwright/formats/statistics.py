@@ -1,4 +1,4 @@
-"""Statistics of a folder of examples, and the faults that they reveal.
+"""Statistics of a folder of examples or tokenised documents, and the faults that they reveal.
 
 The faults are those that public pipelines have produced: shards written twice (in the MLPerf training results, one
 shuffle script never advanced its index), one random stream for all shards (create_pretraining_data.py gives every shard
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from bertwright.examples.information import TELLING, one_label, unknown_words
-from bertwright.examples.instances import Instances
+from bertwright.examples.instances import Instances, ends
 from bertwright.formats.columns import MAX_LENGTH
-from bertwright.formats.detect import FileSet, detect
+from bertwright.formats.detect import FileSet, detect, open_documents
 from bertwright.formats.errors import ShardError
+from bertwright.formats.format import TokenDocuments
 from bertwright.formats.known import format_of
-from bertwright.formats.repetitions import Repetitions
-from bertwright.formats.token_statistics import token_statistics
+from bertwright.formats.repetitions import BottomK, Repetitions, row_hashes
 from bertwright.formats.vocabulary_fit import ENTRIES, Misplaced, SpecialIds, describe_misplaced
 
 SAMPLE = 10_000
@@ -31,6 +31,11 @@ SAMPLE = 10_000
 _SAMPLED_FILES = 8
 """Number of files, evenly spread over the set, that `doubts` reads from."""
 _BINS = 8
+_LENGTHS = (8, 16, 32, 64, 128, 256, 512)
+_AT_ONCE = 1 << 20
+"""Approximate number of tokens read at a time."""
+_SHARED = 0.001
+"""Share of documents in several files above which a fault is reported."""
 
 
 def statistics(
@@ -43,8 +48,10 @@ def statistics(
     the files. `vocabulary` adds the unknown rate and the count of ids beyond it; LDDL files require it. Memory use is
     bounded. Damaged files are reported among the faults.
     """
-    unreadable = list[ShardError]()
-    sets = [_of_set(file_set, vocabulary, limit, world) for file_set in detect(path, unreadable)]
+    unreadable, sets = list[ShardError](), []
+    for file_set in detect(path, unreadable):
+        tally = _read(file_set, vocabulary, limit)
+        sets.append(tally.numbers() | {"faults": tally.faults(world) + tally.doubts()})
     return {"path": str(path), "sets": sets, "unreadable": [str(error) for error in unreadable]}
 
 
@@ -54,47 +61,48 @@ def doubts(file_set: FileSet, vocabulary: Sequence[str], pairs: bool) -> tuple[i
     labels of one value, or none. Damaged files are skipped.
     """
     chosen = file_set.files[:: -(-len(file_set.files) // _SAMPLED_FILES)]
-    some, limit = replace(file_set, files=chosen), max(1, SAMPLE // len(chosen))
-    if file_set.documents:
-        numbers = token_statistics(some, vocabulary, limit)
-        return numbers["documents"], numbers["doubts"]
-    tally = _read(some, vocabulary, limit)
-    return int(tally.lengths.sum()), tally.doubts(pairs)
+    tally = _read(replace(file_set, files=chosen), vocabulary, max(1, SAMPLE // len(chosen)))
+    return tally.read, tally.doubts(pairs)
 
 
-def _of_set(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | None, world: int) -> dict[str, Any]:
-    if file_set.documents:
-        numbers = token_statistics(file_set, vocabulary, limit)
-        return numbers | {"faults": numbers["faults"] + numbers.pop("doubts")}
-    tally = _read(file_set, vocabulary, limit)
-    return tally.numbers() | {"faults": tally.faults(world) + tally.doubts()}
+def _read(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | None) -> _ExampleTally | _DocumentTally:
+    most = sys.maxsize if limit is None else limit
+    return (_read_documents if file_set.documents else _read_examples)(file_set, vocabulary, most)
 
 
-def _read(file_set: FileSet, vocabulary: Sequence[str] | None, limit: int | None) -> _Tally:
-    tally = _Tally(file_set, vocabulary)
+def _read_examples(file_set: FileSet, vocabulary: Sequence[str] | None, most: int) -> _ExampleTally:
+    tally = _ExampleTally(file_set, vocabulary)
     for file in file_set.files:
         tally.repetitions.begin_file(file)
         try:
             # Pass no vocabulary unless reading needs it, so that ids beyond it are counted, not rejected.
-            known = format_of(file_set.kind)
+            known, remaining = format_of(file_set.kind), most
             blocks = known.read(file, vocabulary if known.reads_vocabulary else None)
-            for block in _first(blocks, limit):
-                tally.add(block)
+            while remaining > 0 and (block := next(blocks, None)) is not None:
+                # The format determines the block size, so truncate the last block.
+                tally.add(block.take(slice(0, remaining)))
+                remaining -= len(block)
         except ShardError as error:
             tally.leave_out(file, error)
     return tally
 
 
-def _first(blocks: Iterator[Instances], limit: int | None) -> Iterator[Instances]:
-    left = sys.maxsize if limit is None else limit
-    while left > 0 and (block := next(blocks, None)) is not None:
-        # The format determines the block size, so truncate the last block.
-        yield block.take(slice(0, left))
-        left -= len(block)
+def _read_documents(file_set: FileSet, vocabulary: Sequence[str] | None, most: int) -> _DocumentTally:
+    tally = _DocumentTally(file_set, vocabulary)
+    for file in file_set.files:
+        tally.texts.begin_file()
+        try:
+            documents = open_documents(file, file_set.kind)
+            for first, stop in documents.pieces(_AT_ONCE):
+                if first < most:
+                    tally.add(documents.read(first, min(stop, most)))
+        except ShardError as error:
+            tally.damaged.append(str(error))
+    return tally
 
 
-class _Tally:
-    """Accumulates the counts of one set of files."""
+class _ExampleTally:
+    """Accumulates the counts of a set of files of examples."""
 
     def __init__(self, file_set: FileSet, vocabulary: Sequence[str] | None) -> None:
         self.file_set = file_set
@@ -130,8 +138,13 @@ class _Tally:
             self.beyond += sum(int((ids >= len(self.vocabulary)).sum()) for ids in (block.token_ids, block.labels))
         self.repetitions.add(block, originals)
 
+    @property
+    def read(self) -> int:
+        """Number of examples read."""
+        return int(self.lengths.sum())
+
     def numbers(self) -> dict[str, Any]:
-        file_set, examples = self.file_set, int(self.lengths.sum())
+        file_set, examples = self.file_set, self.read
         sizes = np.arange(len(self.lengths))
         tokens, longest = int(self.lengths @ sizes), int(sizes[self.lengths > 0].max(initial=0))
         # Files without padding do not state their length.
@@ -187,27 +200,101 @@ class _Tally:
             faults.append(
                 f"{len(self.repetitions.files):,} files for {world:,} ranks: some ranks would read the same file"
             )
-        if self.beyond and self.vocabulary is not None:
-            size = len(self.vocabulary)
-            faults.append(
-                f"{self.beyond:,} ids are outside the vocabulary of {size:,} entries (the largest is {self.largest:,})"
-            )
+        faults += _beyond(self.beyond, self.vocabulary, self.largest)
         return faults + self.special.faults() + self.repetitions.faults()
 
     def doubts(self, pairs: bool | None = None) -> list[str]:
         """Return a sentence for each thing in the examples that teaches a network nothing, or the wrong thing; `pairs`:
         whether it learns from the labels of pairs, None if that is not known."""
-        said = [] if self.misplaced is None else describe_misplaced(self.misplaced.inside, self.misplaced.labels)
+        sentences = [] if self.misplaced is None else describe_misplaced(self.misplaced.inside, self.misplaced.labels)
         if pairs is not False:
-            said += one_label(self.labels[0] + self.labels[1], self.labels[1])
+            sentences += one_label(self.labels[0] + self.labels[1], self.labels[1])
         if pairs and self.lengths.sum() >= TELLING and not self.labels[0] + self.labels[1]:
-            said.append("no example has a next-sentence label, so only masked words are learned from")
+            sentences.append("no example has a next-sentence label, so only masked words are learned from")
         if self.file_set.shape.static and self.lengths.sum() >= TELLING and not self.predictions:
-            said.append("no example has a prediction, so there is no masked word to learn from")
+            sentences.append("no example has a prediction, so there is no masked word to learn from")
         if self.predictions >= TELLING and self.kept == self.predictions:
-            said.append("every predicted token is shown unmasked, so predicting it teaches nothing")
-        return [*said, *unknown_words(self.unknown, int(self.lengths @ np.arange(len(self.lengths))))]
+            sentences.append("every predicted token is shown unmasked, so predicting it teaches nothing")
+        return [*sentences, *unknown_words(self.unknown, int(self.lengths @ np.arange(len(self.lengths))))]
+
+
+def _beyond(count: int, vocabulary: Sequence[str] | None, largest: int) -> list[str]:
+    if vocabulary is None or not count:
+        return []
+    return [f"{count:,} ids are outside the vocabulary of {len(vocabulary):,} entries (the largest is {largest:,})"]
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+class _DocumentTally:
+    """Accumulates the counts of a set of files of tokenised documents."""
+
+    def __init__(self, file_set: FileSet, vocabulary: Sequence[str] | None) -> None:
+        self.file_set, self.vocabulary = file_set, vocabulary
+        self.damaged = [str(error) for error in file_set.damaged]
+        self.ids = np.zeros(0 if vocabulary is None else len(vocabulary), np.int64)
+        """[V] number of occurrences of each vocabulary entry."""
+        self.documents = self.sentences = self.tokens = self.single = self.empty = self.beyond = self.largest = 0
+        self.lengths = np.zeros(len(_LENGTHS) + 1, np.int64)
+        self.texts = BottomK(len(file_set.files))
+
+    def add(self, block: TokenDocuments) -> None:
+        self.documents += len(block)
+        self.sentences += len(block.lengths)
+        self.tokens += len(block.ids)
+        self.single += int((block.counts == 1).sum())
+        self.empty += int((block.sizes == 0).sum())
+        self.lengths += np.bincount(np.searchsorted(_LENGTHS, block.lengths), minlength=len(self.lengths))
+        self.largest = max(self.largest, int(block.ids.max(initial=0)))
+        if self.vocabulary is not None:
+            # Count larger ids separately: a single huge id would make `bincount` allocate a huge array.
+            known = block.ids[block.ids < len(self.vocabulary)]
+            self.beyond += len(block.ids) - len(known)
+            self.ids += np.bincount(known, minlength=len(self.ids))
+        # Empty documents are all equal and would count as repeated.
+        contents = row_hashes(block.ids, ends(block.sizes))[block.sizes > 0]
+        self.texts.add(contents, contents)
+
+    @property
+    def read(self) -> int:
+        """Number of documents read."""
+        return self.documents
+
+    def numbers(self) -> dict[str, Any]:
+        """The statistics; `single` counts the documents of one sentence: if nearly all are, no pairs can be built."""
+        up_to = [f"up to {length:,}" for length in _LENGTHS] + ["longer"]
+        return {
+            "folder": str(self.file_set.folder),
+            "kind": self.file_set.kind,
+            "holds": "documents",
+            "files": len(self.file_set.files),
+            "documents": self.documents,
+            "empty": self.empty,
+            "single": self.single,
+            "sentences": self.sentences,
+            "tokens": self.tokens,
+            "lengths": dict(zip(up_to, self.lengths.tolist(), strict=True)),
+            "largest_id": self.largest,
+            "unknown_rate": self._count("[UNK]") / self.tokens if self.vocabulary and self.tokens else None,
+        }
+
+    def faults(self, world: int) -> list[str]:
+        faults = [f"damaged: {message}" for message in self.damaged]
+        faults += [f"{file.name} holds examples, the other files hold running text" for file in self.file_set.mixed]
+        faults += _beyond(self.beyond, self.vocabulary, self.largest)
+        texts = self.texts.repeated()
+        if texts.several > max(1, _SHARED * texts.sampled):
+            faults.append(f"{texts.several / texts.sampled:.1%} of the documents occur in several files")
+        return faults
+
+    def doubts(self, pairs: bool | None = None) -> list[str]:
+        special = {entry: self._count(entry) for entry in ENTRIES}
+        sentences = [f"{entry} occurs {count:,} times" for entry, count in special.items() if count]
+        return [*sentences, *unknown_words(self._count("[UNK]"), self.tokens)]
+
+    def _count(self, entry: str) -> int:
+        if self.vocabulary is None or entry not in self.vocabulary:
+            return 0
+        return int(self.ids[self.vocabulary.index(entry)])

@@ -51,14 +51,14 @@ class Misplaced:
 
 def describe_misplaced(inside: Mapping[str, int], labels: Mapping[str, int]) -> list[str]:
     """Return a sentence for each kind of misplaced special id that was counted (see `Misplaced`)."""
-    said = []
+    sentences = []
     if inside:
         named = ", ".join(f"{entry} {count:,} times" for entry, count in inside.items())
-        said.append(f"special ids occur inside the text of examples, where they are never predicted: {named}")
+        sentences.append(f"special ids occur inside the text of examples, where they are never predicted: {named}")
     if labels:
         named = ", ".join(f"{entry} {count:,} times" for entry, count in labels.items())
-        said.append(f"special ids are the labels of predictions, which are not trained on: {named}")
-    return said
+        sentences.append(f"special ids are the labels of predictions, which are not trained on: {named}")
+    return sentences
 
 
 def without_special_labels(block: Instances, special: Sequence[int]) -> Instances:

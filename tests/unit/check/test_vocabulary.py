@@ -11,9 +11,9 @@ from bertwright import Recipe
 from bertwright.check.check_recipe import check_recipe
 from bertwright.check.verdict import Verdict
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.formats import lddl
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
-from bertwright.formats.lddl import examples as lddl
 
 STAGES = ("corpus", "vocab", "examples")
 Told = Callable[..., dict[str, Verdict]]

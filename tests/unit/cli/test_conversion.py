@@ -18,7 +18,7 @@ from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.planned import heldout_batches, open_loader
 from bertwright.formats.detect import detect
-from bertwright.formats.export import drawn, instances
+from bertwright.formats.export import draw, instances
 from bertwright.formats.format import Kind
 from bertwright.formats.known import format_of
 from bertwright.formats.target import Target, kind_of
@@ -240,6 +240,6 @@ def test_blocks_are_drawn_whole_except_where_the_rate_of_masks_changes(
         return whole(first, stop)
 
     loader.batch = noted  # type: ignore[method-assign]
-    (block,) = drawn(loader, 0, loader.total)
+    (block,) = draw(loader, 0, loader.total)
     assert asked == [(0, 24), (24, loader.total)]
     assert rows(block) == rows(concatenate([instances(whole(i, i + 1)) for i in range(loader.total)]))

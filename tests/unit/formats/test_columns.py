@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.rows import each_row
 
 from bertwright.examples.instances import Instances
-from bertwright.formats.columns import Place, before_sentinel, instances_of, padded, prefix_lengths, trimmed
+from bertwright.formats.columns import Place, before_sentinel, instances_of, pad, prefix_lengths, trim
 from bertwright.formats.errors import ShardError
 
 PLACE = Place(Path("part.x"), 1000, None)
@@ -102,7 +102,7 @@ def test_a_mask_is_ones_before_zeros_or_a_fault() -> None:
 
 def test_padding_is_undone_by_trimming() -> None:
     values, cu = np.array([4, 5, 6, 7]), np.array([0, 3, 3, 4])
-    matrix = padded(values, cu, 3, "<i4")
+    matrix = pad(values, cu, 3, "<i4")
     assert matrix.tolist() == [[4, 5, 6], [0, 0, 0], [7, 0, 0]] and matrix.dtype == "<i4"
-    assert trimmed(matrix, np.diff(cu)).tolist() == values.tolist()
-    assert padded(values[:0], np.array([0]), 3, "i1").shape == (0, 3)
+    assert trim(matrix, np.diff(cu)).tolist() == values.tolist()
+    assert pad(values[:0], np.array([0]), 3, "i1").shape == (0, 3)

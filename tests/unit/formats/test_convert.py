@@ -9,6 +9,7 @@ from tests.unit.formats.samples import VOCABULARY, everything_of, same, sample, 
 from bertwright.core.errors import DataError, RecipeError, system_error
 from bertwright.core.files import read_json, sha256_of
 from bertwright.examples.instances import concatenate
+from bertwright.formats import lddl, megatron
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.detect import detect
@@ -16,8 +17,6 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.known import FORMATS, format_of
-from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.megatron import documents as megatron
 from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 

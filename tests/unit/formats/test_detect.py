@@ -12,14 +12,13 @@ from tests.unit.formats.samples import VOCABULARY, sample, token_documents
 
 from bertwright.core.errors import DataError
 from bertwright.examples.config import ImportedData, MaskingConfig
+from bertwright.formats import lddl, megatron
 from bertwright.formats.convert import Target, convert
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.detect import detect, detect_tests
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Kind, Shape
-from bertwright.formats.imported.phase_files import find, find_tests, not_trained_on
-from bertwright.formats.lddl import examples as lddl
-from bertwright.formats.megatron import documents as megatron
+from bertwright.formats.imported.phase_files import describe_left_out, find, find_tests
 from bertwright.formats.statistics import statistics
 from bertwright.formats.tfrecord import examples as tfrecord
 
@@ -191,7 +190,7 @@ def test_a_folder_of_which_no_file_can_be_read_is_not_passed_over(tmp_path, kind
         if split == "train":
             assert [error.file for error in found.damaged] == lost and not find_tests(quarantined, found)
         else:
-            assert "lost/test/part-0" in not_trained_on(quarantined, found)
+            assert "lost/test/part-0" in describe_left_out(quarantined, found)
             with pytest.raises(DataError, match=rf"no test file in or beside .* can be read; the first: {lost[0]}"):
                 find_tests(quarantined, found)
         shutil.rmtree(tmp_path / "data" / "lost")

@@ -10,6 +10,7 @@ from tests.unit.formats.references import rows_of, write_nvidia, write_packed
 from tests.unit.formats.samples import CLS, SEP, VOCABULARY, same, sample
 
 from bertwright.examples.instances import Instances, concatenate
+from bertwright.formats import lddl
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.detect import file_info
 from bertwright.formats.errors import ShardError
@@ -17,7 +18,6 @@ from bertwright.formats.format import Shape
 from bertwright.formats.hdf5 import padded as hdf5
 from bertwright.formats.hdf5 import varlen as hdf5_varlen
 from bertwright.formats.known import format_of
-from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.tfrecord import examples as tfrecord
 
 pytestmark = pytest.mark.heavy

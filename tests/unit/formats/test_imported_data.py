@@ -28,13 +28,13 @@ from bertwright.examples.cooccurrence import read_text
 from bertwright.examples.imported import ImportedExamples
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.loader import Loader
+from bertwright.formats import lddl
 from bertwright.formats.datasets import examples as datasets
 from bertwright.formats.detect import detect
 from bertwright.formats.format import Kind, Shape
 from bertwright.formats.imported import examples as imported_examples
-from bertwright.formats.imported.phase_files import find, not_trained_on
+from bertwright.formats.imported.phase_files import describe_left_out, find
 from bertwright.formats.known import FORMATS, format_of
-from bertwright.formats.lddl import examples as lddl
 from bertwright.formats.tfrecord import records
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.train.settings.phases import resolve_phases
@@ -444,7 +444,7 @@ def test_of_many_files_that_are_not_trained_on_some_are_named(tmp_path: Path) ->
     for name in ("train-00000-of-00001", *(f"test-{n:05}-of-00012" for n in range(12))):
         lddl.write(tmp_path / f"{name}.parquet", iter([sample(3)]), Shape(32, 5, static=True), VOCABULARY)
     phase = ImportedData(0, tmp_path, 32, MaskingConfig(), False, None)
-    sentence = not_trained_on(phase, find(phase))
+    sentence = describe_left_out(phase, find(phase))
     assert "12 files for testing (test-00000-of-00012.parquet, " in sentence
     assert sentence.endswith("test-00009-of-00012.parquet and 2 more)")
 

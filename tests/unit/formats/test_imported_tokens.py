@@ -30,7 +30,7 @@ from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.formats.imported import documents as imported_documents
-from bertwright.formats.megatron.documents import open_index
+from bertwright.formats.megatron import open_index
 from bertwright.formats.repetitions import row_hashes
 from bertwright.formats.target import Target
 from bertwright.pipeline.run_folder import RunFolder

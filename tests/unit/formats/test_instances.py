@@ -6,7 +6,7 @@ from tests.unit.formats.samples import same, sample
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, concatenate, stretches
-from bertwright.formats.columns import checked, must_fit
+from bertwright.formats.columns import check_instances, must_fit
 from bertwright.formats.errors import ShardError
 
 
@@ -34,8 +34,8 @@ def test_originals_put_the_labels_back():
 
 
 def test_whole_examples_pass(tmp_path):
-    assert checked(sample(50), tmp_path, 0, 500) is not None
-    assert checked(sample(50, masks=False), tmp_path, 0) is not None
+    assert check_instances(sample(50), tmp_path, 0, 500) is not None
+    assert check_instances(sample(50, masks=False), tmp_path, 0) is not None
 
 
 @each_row(
@@ -57,7 +57,7 @@ def test_every_broken_rule_names_file_and_row(tmp_path, column, index, value, fa
     array = vars(found)[column].copy()
     array[index] = value
     with pytest.raises(ShardError, match=fault) as error:
-        checked(changed(found, **{column: array}), tmp_path / "file.hdf5", 1000, 500)
+        check_instances(changed(found, **{column: array}), tmp_path / "file.hdf5", 1000, 500)
     assert "file.hdf5: example 1,0" in str(error.value)
 
 
@@ -69,7 +69,7 @@ def test_a_fall_between_examples_is_none(tmp_path):
         labels=np.array([7, 7], np.int32),
         cu_predictions=np.array([0, 1, 1, 2]),
     )
-    assert checked(found, tmp_path, 0, 500) is found
+    assert check_instances(found, tmp_path, 0, 500) is found
 
 
 def test_what_does_not_fit_is_named(tmp_path):

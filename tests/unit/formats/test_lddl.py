@@ -10,10 +10,9 @@ from tests.unit.formats.samples import VOCABULARY, same, sample
 
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, concatenate
-from bertwright.formats import parquet_checks
+from bertwright.formats import lddl, parquet_checks
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
-from bertwright.formats.lddl import examples as lddl
 
 STATIC, DYNAMIC = Shape(None, None, True), Shape(None, None, False)
 

@@ -8,9 +8,9 @@ from tests.rows import each_row
 from tests.unit.formats.samples import token_documents
 
 from bertwright.core.errors import DataError
+from bertwright.formats import megatron
 from bertwright.formats.errors import ShardError
-from bertwright.formats.megatron import documents as megatron
-from bertwright.formats.megatron.documents import open_index
+from bertwright.formats.megatron import open_index
 
 DOCUMENTS = [[[5, 6, 7], [8]], [[9, 10]], [[11, 12, 13, 14]]]
 

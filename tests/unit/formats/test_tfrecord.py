@@ -15,8 +15,15 @@ from bertwright.examples.instances import concatenate
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import Shape
 from bertwright.formats.tfrecord import examples as tfrecord
-from bertwright.formats.tfrecord.example_proto import decode_varints, encode_varints, parse, unparse
-from bertwright.formats.tfrecord.records import framed, masked_crc, read_records
+from bertwright.formats.tfrecord.records import (
+    decode_varints,
+    encode_varints,
+    frame,
+    masked_crc,
+    parse,
+    read_records,
+    unparse,
+)
 
 SHAPE = Shape(32, 5, static=True)
 
@@ -139,7 +146,7 @@ def stored(**changed):
             if values is not None
         }
     )
-    return framed(message)
+    return frame(message)
 
 
 @each_row(

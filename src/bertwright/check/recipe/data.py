@@ -118,7 +118,7 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending:
             yield _labelled(phase, recipe, pending)
             continue
         # Imported here: the formats need numpy, which recipes without such data do not.
-        from bertwright.formats.imported.phase_files import find, find_tests, listed
+        from bertwright.formats.imported.phase_files import find, find_tests, list_files
 
         key = f"{phase.key}.data"
         try:
@@ -138,10 +138,10 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending:
             yield warning(key, f"{data.folder} has {data.incomplete}.", "Download the missing files if you need them.")
         if recipe.corpus is None:
             share = f"examples.heldout={recipe.examples.heldout:g} of them"
-            yield ok(key, f"held out: {listed(phase, tests) if tests else share}")
-        unused = [test_set for test_set in data.aside if test_set not in tests]
-        if unused or data.aside_unreadable:
-            yield ok(key, f"not trained on: {listed(phase, unused, data.aside_unreadable)}")
+            yield ok(key, f"held out: {list_files(phase, tests) if tests else share}")
+        unused = [test_set for test_set in data.tests if test_set not in tests]
+        if unused or data.unreadable_tests:
+            yield ok(key, f"not trained on: {list_files(phase, unused, data.unreadable_tests)}")
 
 
 def _contents(
@@ -150,7 +150,7 @@ def _contents(
     """Yield an error if the first examples are damaged, or do not have the ids of the given vocabulary, and otherwise a
     warning for each thing in some of them that teaches nothing."""
     from bertwright.formats.errors import ShardError
-    from bertwright.formats.imported.phase_files import damaged
+    from bertwright.formats.imported.phase_files import damage_error
     from bertwright.formats.statistics import doubts
     from bertwright.formats.vocabulary_fit import misfit
 
@@ -159,7 +159,7 @@ def _contents(
         fault = "" if data.documents else misfit(data, entries)
     except ShardError as cause:
         if not phase.quarantine:
-            yield from_exception(key, damaged(phase, cause))
+            yield from_exception(key, damage_error(phase, cause))
         return
     if fault:
         remedy = "The examples were made with another vocabulary: set vocab.file to theirs."

@@ -21,7 +21,14 @@ import numpy as np
 
 from bertwright.examples.instances import Ints, ends, stretches
 from bertwright.formats.columns import MAX_LENGTH, Place
-from bertwright.formats.datasets.rows import beside, lengths_of, open_batches, rows_of, runs, without_padding
+from bertwright.formats.datasets.rows import (
+    aligned_values,
+    find_padding,
+    lengths_of,
+    list_values,
+    open_batches,
+    rows_of,
+)
 from bertwright.formats.errors import NotExamplesError, ShardError, reading
 from bertwright.formats.format import DocumentFormat, TokenDocuments
 
@@ -66,10 +73,10 @@ class Rows:
         """As `DocumentFile.read`, without padding and without the special tokens that `special_tokens_mask` marks."""
         ids_of_batches, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for place, batch in self._batches(first, stop):
-            ids, whole = runs(place, batch, "input_ids")
-            kept, _ = without_padding(place, batch, whole)
+            ids, whole = list_values(place, batch, "input_ids")
+            kept, _ = find_padding(place, batch, whole)
             if "special_tokens_mask" in batch.schema.names:
-                kept &= beside(place, batch, "special_tokens_mask", whole) == 0
+                kept &= aligned_values(place, batch, "special_tokens_mask", whole) == 0
             # Whether an id is too large depends on the vocabulary; a negative id is always damage.
             if len(negative := np.flatnonzero(ids < 0)):
                 row = place.first_row + np.searchsorted(ends(whole), negative[0], side="right") - 1
@@ -85,8 +92,8 @@ class Rows:
         """
         begins, lasts, seen = list[int](), list[int](), Counter[int]()
         for place, batch in self._batches(*next(iter(self.pieces(_SHOWN)), (0, 0))):
-            ids, whole = runs(place, batch, "input_ids")
-            _, sizes = without_padding(place, batch, whole)
+            ids, whole = list_values(place, batch, "input_ids")
+            _, sizes = find_padding(place, batch, whole)
             first = ends(whole)[:-1][sizes > 0]
             begins += ids[first].tolist()
             lasts += ids[first + sizes[sizes > 0] - 1].tolist()

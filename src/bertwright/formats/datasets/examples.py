@@ -29,12 +29,12 @@ from bertwright.formats.columns import Place, instances_of, must_fit
 from bertwright.formats.datasets.documents import open_rows
 from bertwright.formats.datasets.rows import (
     CONTINUED,
-    beside,
+    aligned_values,
+    find_padding,
     lengths_of,
+    list_values,
     open_batches,
-    runs,
     whole_numbers,
-    without_padding,
 )
 from bertwright.formats.errors import package, reading
 from bertwright.formats.format import SPLITS, FileInfo, FileNumber, Format, Shape
@@ -53,11 +53,11 @@ def without_caches(files: Iterable[Path]) -> Iterator[Path]:
     list. `map` caches its results there, and `shuffle` its indices.
     """
     # Read `state.json` once per folder.
-    listed = cache(_listed)
+    listed = cache(_saved_files)
     return (file for file in files if file.suffix != ".arrow" or not (of := listed(file.parent)) or file.name in of)
 
 
-def _listed(folder: Path) -> frozenset[str]:
+def _saved_files(folder: Path) -> frozenset[str]:
     """Return the files of the dataset saved in `folder`; empty if it does not list them."""
     try:
         state = parse_json(read_bytes(folder / "state.json", MAX_JSON))
@@ -92,7 +92,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
             # Split by tokens, not by rows, which may be long.
             for start, stop in stretches(lengths_of(Place(file, first, None), batch, "input_ids"), _AT_ONCE):
                 block = batch.slice(start, stop - start)
-                yield _decoded(Place(file, first, vocabulary), block)
+                yield _decode(Place(file, first, vocabulary), block)
                 first += len(block)
 
 
@@ -152,13 +152,15 @@ def describe_folders(folder: Path) -> None:
         write_json(parent / "dataset_dict.json", {"splits": names})
 
 
-def _decoded(place: Place, batch: Any) -> Instances:
+def _decode(place: Place, batch: Any) -> Instances:
     names = batch.schema.names
-    ids, whole = runs(place, batch, "input_ids")
-    kept, lengths = without_padding(place, batch, whole)
+    ids, whole = list_values(place, batch, "input_ids")
+    kept, lengths = find_padding(place, batch, whole)
     cu_seqlens = ends(lengths)
-    segments = beside(place, batch, "token_type_ids", whole)[kept] if "token_type_ids" in names else 0 * ids[kept]
-    labels = beside(place, batch, "labels", whole)[kept] if "labels" in names else 0 * ids[kept] + NOT_PREDICTED
+    segments = (
+        aligned_values(place, batch, "token_type_ids", whole)[kept] if "token_type_ids" in names else 0 * ids[kept]
+    )
+    labels = aligned_values(place, batch, "labels", whole)[kept] if "labels" in names else 0 * ids[kept] + NOT_PREDICTED
     predicted = np.flatnonzero(labels != NOT_PREDICTED)
     rows = np.searchsorted(cu_seqlens, predicted, side="right") - 1
     of_pairs = whole_numbers(place, batch, _LABEL) if _LABEL in names else np.full(len(lengths), NOT_PREDICTED)

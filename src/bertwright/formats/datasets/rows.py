@@ -59,14 +59,14 @@ def _open_stream(file: Path) -> Iterator[Any]:
             raise ShardError(file, "it is truncated")
         mapped.seek(0)
         # Check all metadata first: a batch is decompressed on first access.
-        if any(map(_compressed, pa.ipc.MessageReader.open_stream(mapped))):
+        if any(map(_is_compressed, pa.ipc.MessageReader.open_stream(mapped))):
             raise ShardError(file, "it is compressed, which is not supported because datasets never writes such files")
         mapped.seek(0)
         with pa.ipc.open_stream(mapped) as stream:
             yield stream
 
 
-def _compressed(message: Any) -> bool:
+def _is_compressed(message: Any) -> bool:
     if message.type not in ("record batch", "dictionary"):
         return False
     data = message.metadata.to_pybytes()
@@ -118,7 +118,7 @@ class _Stream:
 
 def rows_of(file: Path, first: int, stop: int) -> Iterator[tuple[int, Any]]:
     """Yield the rows `first` to `stop` of a file in Arrow batches, each with the number of its first row."""
-    stream = _opened(file, first)
+    stream = _open(file, first)
     while stream.at < stop:
         if stream.pending is None and (following := next(stream.batches, None)) is not None:
             stream.at, stream.pending = following
@@ -135,7 +135,7 @@ def rows_of(file: Path, first: int, stop: int) -> Iterator[tuple[int, Any]]:
     _kept.append(stream)
 
 
-def _opened(file: Path, first: int) -> _Stream:
+def _open(file: Path, first: int) -> _Stream:
     """Return the stream that was kept if it is of this file and not beyond the row `first`; else a new one."""
     with reading(file):
         stat = os.stat(file)
@@ -172,7 +172,7 @@ def lengths_of(place: Place, batch: Any, name: str) -> Ints:
     return lengths
 
 
-def runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
+def list_values(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
     """[T] the integers in a column, lists concatenated, and [N] the lengths of the lists."""
     lengths, values = lengths_of(place, batch, name), batch.column(name).flatten()
     if values.null_count:
@@ -180,20 +180,20 @@ def runs(place: Place, batch: Any, name: str) -> tuple[NDArray[np.int64], Ints]:
     return values.to_numpy().astype(np.int64), lengths
 
 
-def beside(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:
+def aligned_values(place: Place, batch: Any, name: str, lengths: Ints) -> NDArray[np.int64]:
     """[T] the integers in a column. Raises `ShardError` unless its lists are as long as those of input_ids, `lengths`
     [N]."""
-    values, own_lengths = runs(place, batch, name)
+    values, own_lengths = list_values(place, batch, name)
     if len(wrong := np.flatnonzero(own_lengths != lengths)):
         raise ShardError(place.file, f"example {place.first_row + wrong[0]:,}: {name} is not as long as input_ids")
     return values
 
 
-def without_padding(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.bool_], Ints]:
+def find_padding(place: Place, batch: Any, whole: Ints) -> tuple[NDArray[np.bool_], Ints]:
     """[T] which values of input_ids, in lists of lengths `whole` [N], are not padding; [N] the lengths without it."""
     if "attention_mask" not in batch.schema.names:
         return np.ones(int(whole.sum()), bool), whole
-    mask = beside(place, batch, "attention_mask", whole) != 0
+    mask = aligned_values(place, batch, "attention_mask", whole) != 0
     cu = ends(whole)
     lengths = np.diff(ends(mask)[cu])
     # A token after a zero would be lost silently.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bertwright.examples.instances import Ints
 from bertwright.formats.columns import MAX_LENGTH, Ragged
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.hdf5.stored import Mapped, Stored
+from bertwright.formats.hdf5.reader import Mapped, Stored
 
 _HEAP, _OBJECT = struct.Struct("<4sB3xQ"), struct.Struct("<HHxxxxQ")
 _OBJECTS_KEPT = 2**18

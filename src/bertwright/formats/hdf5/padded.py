@@ -11,24 +11,19 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances
 from bertwright.formats.columns import (
-    MAX_LENGTH,
     Place,
     before_sentinel,
-    instances_of,
+    check_widths,
+    instances_of_padded,
     must_fit,
-    padded,
-    prefix_lengths,
-    trimmed,
+    padded_columns,
 )
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import FileInfo, FileNumber, Format, Provenance, Shape, Split
-from bertwright.formats.hdf5.checks import dataset, integers, is_hdf5, open_hdf5
-from bertwright.formats.hdf5.stored import Mapped
+from bertwright.formats.hdf5.reader import Mapped, dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.writer import Column, new_hdf5
 
 DTYPES = {
@@ -69,16 +64,8 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
         for start, stop in _blocks(rows, length, columns["input_ids"].chunks):
             block = {key: column.rows(start, stop) for key, column in columns.items()}
             place = Place(file, start, vocabulary)
-            lengths = prefix_lengths(place, block["input_mask"])
             counts = before_sentinel(place, block["masked_lm_positions"], block["masked_lm_ids"])
-            yield instances_of(
-                place,
-                (trimmed(block["input_ids"], lengths), lengths),
-                trimmed(block["segment_ids"], lengths),
-                (trimmed(block["masked_lm_positions"], counts), counts),
-                trimmed(block["masked_lm_ids"], counts),
-                block["next_sentence_labels"],
-            )
+            yield instances_of_padded(place, block, counts)
 
 
 def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Sequence[str] | None = None) -> int:
@@ -95,7 +82,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
         columns = {key: Column(handle, key, dtype, widths[key]) for key, dtype in DTYPES.items()}
         for block in blocks:
             must_fit(block, file, written, length, predictions)
-            for key, rows in _columns(block, length, predictions).items():
+            for key, rows in padded_columns(block, length, predictions).items():
                 columns[key].append(rows)
             written += len(block)
             # Report a full disk now, not after all examples have been drawn.
@@ -105,23 +92,8 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     return written
 
 
-def _columns(block: Instances, length: int, predictions: int) -> dict[str, np.ndarray]:
-    ones = np.ones(len(block.token_ids), np.int8)
-    return {
-        "input_ids": padded(block.token_ids, block.cu_seqlens, length, "<i4"),
-        "input_mask": padded(ones, block.cu_seqlens, length, "i1"),
-        "segment_ids": padded(block.segment_ids, block.cu_seqlens, length, "i1"),
-        "masked_lm_positions": padded(block.positions, block.cu_predictions, predictions, "<i4"),
-        "masked_lm_ids": padded(block.labels, block.cu_predictions, predictions, "<i4"),
-        "next_sentence_labels": block.next_sentence_labels,
-    }
-
-
 def _check_shapes(file: Path, shapes: dict[str, tuple[int, ...]], rows: int, length: int, predictions: int) -> None:
-    if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
-        raise ShardError(
-            file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are supported"
-        )
+    check_widths(file, length, predictions)
     widths = {"masked_lm_positions": (predictions,), "masked_lm_ids": (predictions,), "next_sentence_labels": ()}
     for key, shape in shapes.items():
         expected = (rows, *widths.get(key, (length,)))

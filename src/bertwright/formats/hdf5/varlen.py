@@ -19,9 +19,8 @@ from bertwright.examples.instances import Instances, Ints
 from bertwright.formats.columns import Place, Ragged, instances_of, must_fit
 from bertwright.formats.errors import ShardError, package
 from bertwright.formats.format import SIZES, FileInfo, FileNumber, Format, Shape
-from bertwright.formats.hdf5.checks import attributes, dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.heaps import Heaps, Runs
-from bertwright.formats.hdf5.stored import Mapped
+from bertwright.formats.hdf5.reader import Mapped, attributes, dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.writer import CHUNK, new_hdf5
 
 DTYPES = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
@@ -63,7 +62,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
             place = Place(file, first, vocabulary)
             block = {key: column.rows(start, start + _BLOCK) for key, column in runs.items()}
             if single is None:
-                examples = _unpacked(place, block)
+                examples = _unpack(place, block)
             else:
                 examples = _single(place, block, single.rows(start, start + _BLOCK))
             first += len(examples)
@@ -137,7 +136,7 @@ def _single(place: Place, block: dict[str, Ragged], next_sentence_labels: NDArra
     return instances_of(place, ids, segments[0], positions, labels[0], next_sentence_labels)
 
 
-def _unpacked(place: Place, block: dict[str, Ragged]) -> Instances:
+def _unpack(place: Place, block: dict[str, Ragged]) -> Instances:
     ids, segments, positions, labels = (block[key] for key in DTYPES)
     lengths, in_row = block["packed_input_len"]
     counts, counts_in_row = block["packed_masked_lm_len"]

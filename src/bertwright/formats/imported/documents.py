@@ -182,7 +182,7 @@ def join_documents(
     facts = {number: note for number, note in facts.items() if note["file"] not in left_out}
     shards = {number: note["train"] for number, note in facts.items()}
     faults = "; ".join(f"{file}: {fault}" for file, fault in left_out.items()) or "its files hold no text"
-    documents, special = _checked(data, file_set, facts, faults)
+    documents, special = _count_documents(data, file_set, facts, faults)
     folder, parts = draft / data.folder, tasks[0].folder
     shared = _find_overlap(draft / "store", parts / "train", shards)
     # Fail here: with empty plans, training would fail later and could not explain why.
@@ -211,7 +211,9 @@ def join_documents(
     return summary
 
 
-def _checked(data: ImportedData, file_set: FileSet, facts: dict[int, dict[str, Any]], faults: str) -> tuple[int, int]:
+def _count_documents(
+    data: ImportedData, file_set: FileSet, facts: dict[int, dict[str, Any]], faults: str
+) -> tuple[int, int]:
     """Return the number of documents, and of those left out because of special ids. Raises `DataError` if there is no
     document, or if too many were left out."""
     documents = sum(note["train"]["documents"] for note in facts.values())

@@ -182,7 +182,7 @@ def join_examples(draft: Path, data: ImportedData, file_set: FileSet, tasks: lis
         _join_ends(folder / name, [task.part(column) for task in whole])
     copies: dict[str, int] = {}
     # Only now, because the complete held-out set is known only once all parts exist.
-    if tasks[0].hold_out and len(rows := _repeated(whole, draft / "store")):
+    if tasks[0].hold_out and len(rows := _find_repeated(whole, draft / "store")):
         counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
         _refuse_empty(data, file_set, counts, "all of them are held out")
     special = {name: _sums(note[name] for note in kept) for name in ("special_inside", "special_labels")}
@@ -245,7 +245,7 @@ def _join_ends(target: Path, parts: list[Path]) -> None:
         out.write(np.array([last], "<u8").tobytes())
 
 
-def _repeated(tasks: Sequence[ExamplesTask], store: Path) -> NDArray[np.int64]:
+def _find_repeated(tasks: Sequence[ExamplesTask], store: Path) -> NDArray[np.int64]:
     """[K] indices of the examples of `tasks`, in file order, that are also held out in `store`, compared by hash."""
     heldout = map_file(store / "heldout.hashes", "<u8")
     parts = [np.frombuffer(read_bytes(task.part(HASHES)), "<u8") for task in tasks]
@@ -262,7 +262,7 @@ def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) 
         # Write to a separate file, because the array is mapped and still being read.
         with (folder / f".{name}").open("wb") as out:
             for start in range(0, len(kept), _AT_ONCE):
-                out.write(_taken(name, values, cu, kept[start : start + _AT_ONCE]).tobytes())
+                out.write(_take(name, values, cu, kept[start : start + _AT_ONCE]).tobytes())
         os.replace(folder / f".{name}", folder / name)
     for name, sums in cu.items():
         (folder / f".{name}").write_bytes(ends(np.diff(sums)[kept]).astype("<u8").tobytes())
@@ -278,7 +278,7 @@ def _leave_out(folder: Path, kinds: Mapping[str, str], rows: NDArray[np.int64]) 
     }
 
 
-def _taken(
+def _take(
     name: str, values: NDArray[Any], cu: Mapping[str, NDArray[np.uint64]], rows: NDArray[np.int64]
 ) -> NDArray[Any]:
     """Return the values of `rows` in a column that has one value per token, prediction or example."""

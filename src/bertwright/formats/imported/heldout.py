@@ -121,7 +121,7 @@ class HeldoutPart:
 
     def write(self) -> tuple[dict[str, Any], list[Path]]:
         """Write the part; returns its counts and the files written."""
-        hold_out, documents = self.hold_out, _joined(self.documents, self.vocabulary.size)
+        hold_out, documents = self.hold_out, _join(self.documents, self.vocabulary.size)
         counts, files = write_split(hold_out.parts, hold_out.number, "heldout", documents, (), hold_out.config)
         plan = np.concatenate([np.zeros(0, ROW), *self.plan])
         # No sync to disk: if a crash damages a part, it no longer matches the hashes in its note.
@@ -170,7 +170,7 @@ def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     return changed
 
 
-def _joined(parts: list[Documents], vocabulary_size: int) -> Documents:
+def _join(parts: list[Documents], vocabulary_size: int) -> Documents:
     first = ends([len(part.sentences) for part in parts]).astype(np.uint64)
     bounds = [part.documents[:-1] + start for part, start in zip(parts, first, strict=False)]
     return Documents(
@@ -208,7 +208,7 @@ def join_heldout(
     planned = [
         shard
         for _, of_phase in groupby(held_tasks, lambda task: task.data.phase)
-        for shard in _planned(list(of_phase), shards, config)
+        for shard in _plan_parts(list(of_phase), shards, config)
     ]
     groups = [shard.counts for shard in planned]
     documents = documents_of_groups(draft / "store", groups)
@@ -220,7 +220,7 @@ def join_heldout(
     counts = {**totals(shards), **write_heldout_plans(draft, lengths, groups, plans)}
     for length in lengths:
         if not counts["rows"][PlanSet(length=length).name][0]:
-            raise _nothing(tasks, length, config)
+            raise _nothing_held_out(tasks, length, config)
     return counts
 
 
@@ -242,7 +242,7 @@ def count_heldout(phases: PhaseFiles, tasks: Sequence[ImportTask], config: Examp
     return counts
 
 
-def _planned(
+def _plan_parts(
     tasks: Sequence[ImportTask], shards: Mapping[int, dict[str, Any]], config: ExamplesConfig
 ) -> Iterator[_Planned]:
     """Yield the shards that the parts of one phase become."""
@@ -269,7 +269,7 @@ def _hold_out(task: ImportTask) -> HoldOut:
     return task.hold_out
 
 
-def _nothing(tasks: Sequence[ImportTask], length: int, config: ExamplesConfig) -> DataError:
+def _nothing_held_out(tasks: Sequence[ImportTask], length: int, config: ExamplesConfig) -> DataError:
     keys = ", ".join(dict.fromkeys(f"{task.data.key}.data" for task in tasks if task.data.length == length))
     # The remedy differs: a larger share, or other test files.
     if all(task.trains for task in tasks if task.data.length == length):

@@ -42,7 +42,7 @@ def find(data: ImportedData) -> FileSet:
         number = f"{len(fitting)} training sets" if fitting else "no training set"
         raise RecipeError(
             f"{data.key}.data: {data.path} has {number} for {data.key}.length={data.length}; found: "
-            f"{'; '.join(map(_described, sets))}. Give the path of one set with this length, or change the length."
+            f"{'; '.join(map(_describe, sets))}. Give the path of one set with this length, or change the length."
         )
     (training,) = fitting
     lost = tuple(error for error in unreadable if is_for_training(error.file))
@@ -57,8 +57,8 @@ def find(data: ImportedData) -> FileSet:
         )
     return replace(
         training,
-        aside=tuple(file_set for file_set in sets if not file_set.trains),
-        aside_unreadable=tuple(error for error in unreadable if error not in lost),
+        tests=tuple(file_set for file_set in sets if not file_set.trains),
+        unreadable_tests=tuple(error for error in unreadable if error not in lost),
     )
 
 
@@ -70,10 +70,10 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     split than the training one. Raises `DataError` if a file is damaged and `quarantine` is not set, or
     if none of them can be read.
     """
-    unreadable = [*training.aside_unreadable]
+    unreadable = [*training.unreadable_tests]
     beside = detect_tests(data.path, training.files, unreadable)
     _refuse_unreadable(data, unreadable)
-    sets = [test_set for test_set in (*training.aside, *beside) if test_set.shape.length in (None, data.length)]
+    sets = [test_set for test_set in (*training.tests, *beside) if test_set.shape.length in (None, data.length)]
     fitting = tuple(test_set for test_set in sets if test_set.documents == training.documents)
     if unreadable and not fitting:
         # Without it, examples that the scores were not meant for would be held out instead.
@@ -86,14 +86,14 @@ def find_tests(data: ImportedData, training: FileSet) -> tuple[FileSet, ...]:
     return fitting
 
 
-def not_trained_on(data: ImportedData, training: FileSet) -> str:
+def describe_left_out(data: ImportedData, training: FileSet) -> str:
     """Return a sentence that lists the files next to `training` that are not for training; empty if there are none."""
-    if not (training.aside or training.aside_unreadable):
+    if not (training.tests or training.unreadable_tests):
         return ""
-    return f"{data.key}.data: not trained on: {listed(data, training.aside, training.aside_unreadable)}"
+    return f"{data.key}.data: not trained on: {list_files(data, training.tests, training.unreadable_tests)}"
 
 
-def listed(data: ImportedData, sets: Sequence[FileSet], unreadable: Sequence[ShardError] = ()) -> str:
+def list_files(data: ImportedData, sets: Sequence[FileSet], unreadable: Sequence[ShardError] = ()) -> str:
     """Return how many files `sets` and `unreadable` have, and their names, relative to the phase's folder."""
     folder = data.path if data.path.is_dir() else data.path.parent
     files = [file for file_set in sets for file in file_set.files]
@@ -111,7 +111,7 @@ def known_by(data: ImportedData, training: FileSet, tests: Sequence[FileSet] = (
 
 def _refuse_faults(data: ImportedData, file_set: FileSet) -> None:
     if file_set.damaged and not data.quarantine:
-        raise damaged(data, file_set.damaged[0])
+        raise damage_error(data, file_set.damaged[0])
     if file_set.documents and file_set.mixed:
         raise DataError(
             f"{data.key}.data: {file_set.mixed[0]} holds examples (all rows begin and end with the same ids), other "
@@ -149,7 +149,7 @@ def hash_of(file: Path) -> str:
         return sha256(file)
 
 
-def damaged(data: ImportedData, error: ShardError) -> DataError:
+def damage_error(data: ImportedData, error: ShardError) -> DataError:
     """Return the error to raise for a damaged file that must not be left out."""
     return DataError(
         f"{data.key}.data: {error.file}: {error.fault}. Make or fetch this file again, or set "
@@ -157,7 +157,7 @@ def damaged(data: ImportedData, error: ShardError) -> DataError:
     )
 
 
-def _described(file_set: FileSet) -> str:
+def _describe(file_set: FileSet) -> str:
     length = f"length {file_set.shape.length}" if file_set.shape.length else "length not stated"
     kind = f"documents of {file_set.kind}" if file_set.documents else file_set.kind
     return f"{file_set.folder} ({kind}, {length}{'' if file_set.trains else ', not for training'})"

@@ -36,7 +36,7 @@ from bertwright.examples.vocabulary import Vocabulary
 from bertwright.formats.detect import FileSet
 from bertwright.formats.imported.heldout import HoldOut, ImportTask, count_heldout, join_heldout
 from bertwright.formats.imported.phase_files import PhaseFiles, find_tests, known_by
-from bertwright.formats.imported.sets import Sets, import_file, import_tasks, join_imported, log_left_aside
+from bertwright.formats.imported.sets import Sets, import_file, import_tasks, join_imported, log_left_out
 from bertwright.vocab.report import MOST_PIECES
 
 FEW = 20
@@ -87,7 +87,7 @@ def _make(stage: Stage, draft: Path, log: Log, executor: Executor, share: WorkSp
     facts = vocabulary_facts(stage.vocab)
     write_json(draft / "vocabulary.json", facts)
     vocabulary, entries = Vocabulary(**facts), tokenizer_of(stage.vocab).vocabulary
-    log_left_aside(stage.phases, log)
+    log_left_out(stage.phases, log)
     tasks = _tasks(stage, make_folder(draft / ".parts"), vocabulary)
     run_tasks([(import_file, tasks)], executor, share, log)
     share.complete("examples", draft, [task.facts for task in tasks])

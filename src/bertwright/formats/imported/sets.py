@@ -19,7 +19,7 @@ from bertwright.formats.errors import ShardError
 from bertwright.formats.imported.documents import DocumentsTask, describe_documents, documents_tasks, join_documents
 from bertwright.formats.imported.examples import ExamplesTask, describe_examples, examples_tasks, join_examples
 from bertwright.formats.imported.heldout import ImportTask
-from bertwright.formats.imported.phase_files import PhaseFiles, damaged, find, known_by, not_trained_on
+from bertwright.formats.imported.phase_files import PhaseFiles, damage_error, describe_left_out, find, known_by
 from bertwright.vocab.load import read_vocabulary
 
 
@@ -41,7 +41,7 @@ class Sets:
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig, log: Log) -> Step:
         """Return a task for each file, or for each part of a file of tokenised documents; log which are left aside."""
-        log_left_aside(self.phases, log)
+        log_left_out(self.phases, log)
         tasks = [task for each in self.phases for task in import_tasks(*each, parts, vocab, vocabulary, config)]
         # One function for both kinds of data, so that a step has one list of tasks.
         return import_file, tasks
@@ -53,10 +53,10 @@ class Sets:
         return join_imported(draft, self.phases, cast(Sequence[ImportTask], tasks), config, entries, log)
 
 
-def log_left_aside(phases: PhaseFiles, log: Log) -> None:
+def log_left_out(phases: PhaseFiles, log: Log) -> None:
     """Log which files beside those of the phases are not trained on."""
     for data, file_set in phases:
-        if sentence := not_trained_on(data, file_set):
+        if sentence := describe_left_out(data, file_set):
             log.say(f"examples: {sentence}")
 
 
@@ -83,7 +83,7 @@ def import_file(task: ImportTask) -> None:
         facts, files = task.write_part()
     except ShardError as error:
         if not task.data.quarantine:
-            raise damaged(task.data, error) from error
+            raise damage_error(task.data, error) from error
         facts, files = {"fault": error.fault}, []
     # Errors while reading are already `DataError`s, so this one is from writing.
     except OSError as error:

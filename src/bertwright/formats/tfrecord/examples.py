@@ -19,11 +19,26 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances, ends
-from bertwright.formats.columns import MAX_LENGTH, Place, instances_of, must_fit, padded, prefix_lengths, trimmed
+from bertwright.formats.columns import (
+    Place,
+    check_widths,
+    instances_of_padded,
+    must_fit,
+    pad,
+    padded_columns,
+    prefix_lengths,
+)
 from bertwright.formats.errors import ShardError
 from bertwright.formats.format import FileInfo, FileNumber, Format, Shape
-from bertwright.formats.tfrecord.example_proto import decode_varints, encode_varints, parse, unparse
-from bertwright.formats.tfrecord.records import framed, is_tfrecord, read_records
+from bertwright.formats.tfrecord.records import (
+    decode_varints,
+    encode_varints,
+    frame,
+    is_tfrecord,
+    parse,
+    read_records,
+    unparse,
+)
 
 _TOKENS = ("input_ids", "input_mask", "segment_ids")
 _PREDICTIONS = ("masked_lm_positions", "masked_lm_ids")
@@ -47,7 +62,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
     records, first, widths = read_records(file), 0, None
     while block := list(islice(records, _BLOCK)):
         widths = widths or _widths(file, block[0])
-        yield _decoded(Place(file, first, vocabulary), block, *widths)
+        yield _decode(Place(file, first, vocabulary), block, *widths)
         first += len(block)
 
 
@@ -66,7 +81,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
             # Encode in the same block size: padded rows of 64-bit integers are far larger than their records.
             for start in range(0, len(block), _BLOCK):
                 part = block.take(slice(start, start + _BLOCK))
-                (packed or plain).write(b"".join(map(framed, _encoded(part, shape.length, shape.predictions))))
+                (packed or plain).write(b"".join(map(frame, _encode(part, shape.length, shape.predictions))))
             written += len(block)
         if packed:
             # Write the end of the stream before the file gets its final name.
@@ -81,10 +96,7 @@ def _widths(file: Path, record: bytes) -> tuple[int, int]:
     length, predictions = (
         _matrix(place, key, [integers[key]]).shape[1] for key in ("input_ids", "masked_lm_positions")
     )
-    if not 0 < length <= MAX_LENGTH or not 0 < predictions <= length:
-        raise ShardError(
-            file, f"{length:,} tokens and {predictions:,} predictions: at most {MAX_LENGTH:,} are supported"
-        )
+    check_widths(file, length, predictions)
     return length, predictions
 
 
@@ -100,7 +112,7 @@ def _features(file: Path, number: int, record: bytes) -> tuple[dict[str, bytes],
     return integers, floats
 
 
-def _decoded(place: Place, records: list[bytes], length: int, predictions: int) -> Instances:
+def _decode(place: Place, records: list[bytes], length: int, predictions: int) -> Instances:
     parsed = [_features(place.file, place.first_row + row, record) for row, record in enumerate(records)]
     widths = dict.fromkeys(_TOKENS, length) | dict.fromkeys(_PREDICTIONS, predictions) | {_LABEL: 1}
     columns = {key: _matrix(place, key, [integers[key] for integers, _ in parsed], widths[key]) for key in widths}
@@ -109,16 +121,7 @@ def _decoded(place: Place, records: list[bytes], length: int, predictions: int) 
     weights = np.frombuffer(b"".join(floats), "<f4").reshape(-1, predictions)
     if not ((weights == 0) | (weights == 1)).all():
         raise ShardError(place.file, f"{_WEIGHTS} near record {place.first_row:,} has values other than 0 and 1")
-    lengths = prefix_lengths(place, columns["input_mask"])
-    counts = prefix_lengths(place, weights)
-    return instances_of(
-        place,
-        (trimmed(columns["input_ids"], lengths), lengths),
-        trimmed(columns["segment_ids"], lengths),
-        (trimmed(columns["masked_lm_positions"], counts), counts),
-        trimmed(columns["masked_lm_ids"], counts),
-        columns[_LABEL][:, 0],
-    )
+    return instances_of_padded(place, columns | {_LABEL: columns[_LABEL][:, 0]}, prefix_lengths(place, weights))
 
 
 def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None) -> NDArray[np.int64]:
@@ -138,24 +141,16 @@ def _matrix(place: Place, key: str, lists: list[bytes], width: int | None = None
     return values.reshape(len(lists), width)
 
 
-def _encoded(block: Instances, length: int, predictions: int) -> Iterator[bytes]:
-    ones = np.ones(len(block.token_ids), np.int64), np.ones(len(block.positions), np.float32)
-    columns = {
-        "input_ids": padded(block.token_ids, block.cu_seqlens, length, "i8"),
-        "input_mask": padded(ones[0], block.cu_seqlens, length, "i8"),
-        "segment_ids": padded(block.segment_ids, block.cu_seqlens, length, "i8"),
-        "masked_lm_positions": padded(block.positions, block.cu_predictions, predictions, "i8"),
-        "masked_lm_ids": padded(block.labels, block.cu_predictions, predictions, "i8"),
-        _LABEL: block.next_sentence_labels.astype(np.int64)[:, None],
-    }
-    lists = {key: _packed_rows(column) for key, column in columns.items()}
-    weights = padded(ones[1], block.cu_predictions, predictions, "<f4")
+def _encode(block: Instances, length: int, predictions: int) -> Iterator[bytes]:
+    columns = padded_columns(block, length, predictions)
+    lists = {key: _pack_rows(column.reshape(len(block), -1)) for key, column in columns.items()}
+    weights = pad(np.ones(len(block.positions), np.float32), block.cu_predictions, predictions, "<f4")
     for row in range(len(block)):
         features = {key: (False, rows[row]) for key, rows in lists.items()}
         yield unparse(features | {_WEIGHTS: (True, weights[row].tobytes())})
 
 
-def _packed_rows(matrix: NDArray[np.int64]) -> list[bytes]:
+def _pack_rows(matrix: NDArray[Any]) -> list[bytes]:
     """Return each row as the bytes of a packed list."""
     data, sizes = encode_varints(matrix.ravel())
     cuts = [0, *np.cumsum(sizes.reshape(matrix.shape).sum(axis=1)).tolist()]

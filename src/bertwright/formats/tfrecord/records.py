@@ -1,6 +1,14 @@
-"""TFRecord framing: length, masked CRC of the length, data, masked CRC of the data; plain or gzip.
+"""TFRecord framing (length, masked CRC of the length, data, masked CRC of the data; plain or gzip), and its messages.
 
 The layout is TensorFlow's (tensorflow/core/lib/io/record_writer.h); the checksum is CRC-32C, rotated and shifted.
+
+A record is the part of tensorflow.Example that BERT's builders use (tensorflow/core/example/{example,feature}.proto):
+
+    Example   { features: 1 }          Features { map<string, Feature> feature: 1 }
+    Feature   { bytes_list: 1 | float_list: 2 | int64_list: 3 }          each list { repeated value: 1 }
+
+Lists are read packed or unpacked, and written packed, as TensorFlow does. Unknown fields are skipped. Integers are
+Protocol Buffers varints (encoding.md, "Base 128 Varints"); the integers of many lists are decoded at once.
 """
 
 from __future__ import annotations
@@ -10,6 +18,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.formats.errors import ShardError, package, reading
 
@@ -58,7 +69,7 @@ def read_records(file: Path) -> Iterator[bytes]:
             number += 1
 
 
-def framed(record: bytes) -> bytes:
+def frame(record: bytes) -> bytes:
     """Return a record with its framing, as stored in a file."""
     length = struct.pack("<Q", len(record))
     return b"".join([length, _CHECKSUM.pack(masked_crc(length)), record, _CHECKSUM.pack(masked_crc(record))])
@@ -75,3 +86,128 @@ def open_records(file: Path) -> BinaryIO:
     with open(file, "rb") as handle:
         compressed = handle.read(len(_GZIP)) == _GZIP
     return cast(BinaryIO, gzip.open(file, "rb")) if compressed else open(file, "rb")
+
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_FLOATS, _INTEGERS = 2, 3
+_LONGEST = 10
+_SEVEN = np.uint64(7)
+
+
+def parse(record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the features of an Example by name: integer lists as encoded varints, float lists as 4-byte values.
+
+    Raises `ValueError` when the record is not an Example.
+    """
+    integers: dict[str, bytes] = {}
+    floats: dict[str, bytes] = {}
+    try:
+        for features in _fields_of(record, 1):
+            for entry in _fields_of(features, 1):
+                parts = dict(_fields(entry))
+                for kind, message in _fields(parts.get(2, b"")):
+                    lists = integers if kind == _INTEGERS else floats
+                    if kind in (_INTEGERS, _FLOATS):
+                        lists[parts.get(1, b"").decode()] = b"".join(_fields_of(message, 1))
+    except IndexError:
+        raise ValueError("a field is truncated") from None
+    return integers, floats
+
+
+def unparse(features: dict[str, tuple[bool, bytes]]) -> bytes:
+    """Encode an Example from named lists, each given as (whether it holds floats, its packed values)."""
+    entries = []
+    for name, (is_float, values) in features.items():
+        feature = _message(_FLOATS if is_float else _INTEGERS, _message(1, values))
+        # A map is encoded as repeated messages with a key and a value.
+        entries.append(_message(1, _message(1, name.encode()) + _message(2, feature)))
+    return _message(1, b"".join(entries))
+
+
+def decode_varints(data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Decode the N integers in `data` [bytes]; returns the values [N] and the index of the last byte of each [N].
+
+    Raises `ValueError` when an integer is malformed.
+    """
+    last = np.flatnonzero(data < 0x80)
+    if len(data) and (not len(last) or last[-1] != len(data) - 1):
+        raise ValueError("an integer is truncated")
+    first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
+    sizes = last - first + 1
+    if sizes.max(initial=0) > _LONGEST:
+        raise ValueError(f"an integer has more than {_LONGEST} bytes")
+    values = np.zeros(len(last), np.uint64)
+    for byte in range(sizes.max(initial=0)):
+        longer = sizes > byte
+        values[longer] |= (data[first[longer] + byte] & 0x7F).astype(np.uint64) << np.uint64(7 * byte)
+    return values.view(np.int64), last
+
+
+def encode_varints(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Encode the integers `values` [N]; returns [bytes], and how many bytes each takes [N] (1 to 10; negatives 10)."""
+    # Negative integers are written as the unsigned integers with the same bits.
+    rest = values.astype(np.int64).view(np.uint64)
+    sizes = np.ones(len(rest), np.int64)
+    beyond = rest >> _SEVEN
+    while beyond.any():
+        sizes += beyond != 0
+        beyond = beyond >> _SEVEN
+    starts = np.cumsum(sizes) - sizes
+    data = np.zeros(int(sizes.sum()), np.uint8)
+    for byte in range(sizes.max(initial=0)):
+        longer = sizes > byte
+        more = np.where(sizes[longer] > byte + 1, 0x80, 0)
+        data[starts[longer] + byte] = (rest[longer] >> np.uint64(7 * byte) & np.uint64(0x7F)).astype(np.uint8) | more
+    return data, sizes
+
+
+def _fields_of(data: bytes, number: int) -> list[bytes]:
+    return [content for field, content in _fields(data) if field == number]
+
+
+def _fields(data: bytes) -> list[tuple[int, bytes]]:
+    """Return number and content (a varint as its bytes) of each field. Raises `IndexError` if the last is cut off."""
+    fields, at = [], 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        if wire == _BYTES:
+            size, at = _varint(data, at)
+        elif wire == _VARINT:
+            size = _varint(data, at)[1] - at
+        elif wire in (_FIXED32, _FIXED64):
+            size = 4 if wire == _FIXED32 else 8
+        else:
+            raise ValueError(f"wire type {wire} is unknown")
+        end = at + size
+        if end > len(data):
+            raise IndexError
+        fields.append((tag >> 3, data[at:end]))
+        at = end
+    return fields
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the integer at byte `at`, and the index after its last byte."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value, shift = byte & 0x7F, 7
+    while byte >= 0x80 and shift < 70:
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value, at + 1
+
+
+def _message(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | _BYTES]) + _varint_bytes(len(content)) + content
+
+
+def _varint_bytes(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])

@@ -3,25 +3,105 @@
 Columns: A and B (pieces joined by spaces, after masking), is_random_next, num_tokens; with static masks also
 masked_lm_positions (the bytes of a .npy file of uint16) and masked_lm_labels (pieces). Files of one length range, named
 `….parquet_<bin>`, also have bin_id. An example is [CLS] A [SEP] B [SEP]. A vocabulary maps pieces to ids.
+
+A column that repeats one text takes almost no space in the file, but gigabytes as a list of texts. So text columns stay
+dictionary-encoded (indices into the distinct texts) until their lengths are known to fit `num_tokens`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import atomic_file
-from bertwright.examples.instances import Instances
-from bertwright.formats.columns import Place, Ragged, checked, instances_of, must_fit
+from bertwright.examples.instances import Instances, Ints, stretches
+from bertwright.formats.columns import MAX_LENGTH, Place, Ragged, check_instances, instances_of, must_fit
 from bertwright.formats.errors import NotExamplesError, ShardError, package, reading
 from bertwright.formats.format import FileInfo, FileNumber, Format, Shape
-from bertwright.formats.lddl.columns import POSITIONS, TEXTS, pieces, read_positions, store_positions
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
+
+TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
+_AT_ONCE = 2**18
+"""Approximate maximum number of tokens split at once."""
+_SHORT = 64
+"""Bytes that a piece may have with any vocabulary, so that a wrong vocabulary is detected by its unknown pieces."""
+_HEAD = 1024
+"""Maximum number of bytes before the values in a .npy file; numpy writes 128."""
+
+
+def pieces(place: Place, batch: Any, longest: int) -> list[tuple[int, int]]:
+    """Return ranges [start, stop) of the rows of `batch` that are safe to split at once.
+
+    `longest`: number of bytes of the longest vocabulary entry. Raises `ShardError` for a column with another type, with
+    nulls, or with more bytes than the tokens of an example can have.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        kind = column.type.value_type if package("pyarrow").types.is_dictionary(column.type) else column.type
+        if not any(fits(kind) for fits in _kinds(name)):
+            raise ShardError(place.file, f"{name} holds {kind}")
+        if column.null_count:
+            row = place.first_row + column.is_null().to_pylist().index(True)
+            raise ShardError(place.file, f"example {row:,} has no {name}")
+    tokens: Ints = batch.column("num_tokens").to_numpy(zero_copy_only=False).astype(np.int64)
+    for name in (*TEXTS, POSITIONS):
+        if name in batch.schema.names:
+            # Each token takes a piece and the blank after it.
+            room = 2 * tokens + _HEAD if name == POSITIONS else (max(longest, _SHORT) + 1) * tokens
+            # An absurd num_tokens allows nothing; otherwise it would allow any text.
+            _must_fit(place, name, batch.column(name), np.where(tokens > MAX_LENGTH, 0, room))
+    return stretches(tokens, _AT_ONCE)
+
+
+def _must_fit(place: Place, name: str, column: Any, room: Ints) -> None:
+    # Measure only the distinct texts: as a plain list, kilobytes that repeat one text took gigabytes.
+    sizes = package("pyarrow.compute").binary_length(column.dictionary).to_numpy()[column.indices.to_numpy()]
+    if len(wrong := np.flatnonzero(sizes > room)):
+        row = int(wrong[0])
+        fault = (
+            f"example {place.first_row + row:,} has {sizes[row]:,} bytes of {name}, too many for the value of "
+            "num_tokens"
+        )
+        raise ShardError(place.file, fault)
+
+
+def _kinds(name: str) -> tuple[Callable[[Any], bool], ...]:
+    """Return predicates for the types that the column `name` may have."""
+    types = package("pyarrow").types
+    if name == POSITIONS:
+        return types.is_binary, types.is_large_binary
+    return (types.is_string, types.is_large_string) if name in TEXTS else (types.is_boolean, types.is_integer)
+
+
+_VERSION_1 = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(rb"\{'descr': '<u2', 'fortran_order': False, 'shape': \((\d+),\), \} *\n")
+
+
+def read_positions(place: Place, row: int, stored: bytes) -> NDArray[np.uint16]:
+    """Parse the positions [P] of a row; raises `ShardError` for anything but a one-dimensional array of uint16."""
+    # Not numpy's own reader: it takes any type and shape, and a file from elsewhere could ask it for any memory.
+    size = int.from_bytes(stored[8:10], "little")
+    header = _HEADER.fullmatch(stored[10 : 10 + size]) if stored[:8] == _VERSION_1 else None
+    values = stored[10 + size :]
+    if header is None or int(header[1]) * 2 != len(values):
+        raise ShardError(
+            place.file, f"example {place.first_row + row:,}: masked_lm_positions is not an array of uint16"
+        )
+    return np.frombuffer(values, "<u2")
+
+
+def store_positions(positions: NDArray[np.integer]) -> bytes:
+    """The content of a .npy file with these positions [P]."""
+    text = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({len(positions)},), }}"
+    header = text.ljust(117).encode() + b"\n"
+    return b"".join([_VERSION_1, len(header).to_bytes(2, "little"), header, positions.astype("<u2").tobytes()])
+
 
 _COLUMNS = ("A", "B", "is_random_next", "num_tokens")
 _MASKS = (POSITIONS, "masked_lm_labels")
@@ -55,7 +135,7 @@ def read(file: Path, vocabulary: Sequence[str] | None = None) -> Iterator[Instan
             tokens += sum(batch.column("num_tokens").to_pylist())
             check_tokens(file, tokens)
             for start, stop in stretches:
-                yield _decoded(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
+                yield _decode(Place(file, first + start, vocabulary), batch.slice(start, stop - start), ids)
             first += len(batch)
         if first != parquet.metadata.num_rows:
             raise ShardError(file, f"{parquet.metadata.num_rows:,} rows are declared, but {first:,} were found")
@@ -78,7 +158,7 @@ def write(file: Path, blocks: Iterator[Instances], shape: Shape, vocabulary: Seq
     ):
         for block in blocks:
             must_fit(block, file, written, shape.length, shape.predictions)
-            columns = _encoded(file, written, block, ids, entries)
+            columns = _encode(file, written, block, ids, entries)
             arrays = [pa.array(columns[name], kind) for name, kind in fields]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
             written += len(block)
@@ -108,7 +188,7 @@ def _columns(parquet: Any) -> list[str]:
     return [*_COLUMNS, *([] if set(_MASKS).isdisjoint(parquet.schema_arrow.names) else _MASKS)]
 
 
-def _decoded(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
+def _decode(place: Place, rows_of_file: Any, ids: dict[str, int]) -> Instances:
     batch = rows_of_file.to_pydict()
     pairs = [(a.split(), b.split()) for a, b in zip(batch["A"], batch["B"], strict=True)]
     rows = [["[CLS]", *a, "[SEP]", *b, "[SEP]"] for a, b in pairs]
@@ -140,20 +220,20 @@ def _numbers(place: Place, rows: list[list[str]], ids: dict[str, int]) -> Ragged
     return numbers, np.fromiter(map(len, rows), np.int64, len(rows))
 
 
-def _encoded(file: Path, first: int, block: Instances, ids: dict[str, int], entries: Any) -> dict[str, list[Any]]:
+def _encode(file: Path, first: int, block: Instances, ids: dict[str, int], entries: Any) -> dict[str, list[Any]]:
     begin, end, second = block.cu_seqlens[:-1], block.cu_seqlens[1:], block.cu_seqlens[:-1] + block.second
     _must_be_pairs(file, first, block, ids)
-    checked(block, file, first, len(ids))
+    check_instances(block, file, first, len(ids))
     pieces, labels = entries[block.token_ids], entries[block.labels]
     cu = block.cu_predictions
     spans = list(pairwise(cu))
     return {
-        "A": [_joined(file, pieces[b + 1 : s - 1]) for b, s in zip(begin, second, strict=True)],
-        "B": [_joined(file, pieces[s : e - 1]) for s, e in zip(second, end, strict=True)],
+        "A": [_join(file, pieces[b + 1 : s - 1]) for b, s in zip(begin, second, strict=True)],
+        "B": [_join(file, pieces[s : e - 1]) for s, e in zip(second, end, strict=True)],
         "is_random_next": (block.next_sentence_labels == 1).tolist(),
         "num_tokens": block.lengths.tolist(),
         "masked_lm_positions": [store_positions(block.positions[b:e]) for b, e in spans],
-        "masked_lm_labels": [_joined(file, labels[b:e]) for b, e in spans],
+        "masked_lm_labels": [_join(file, labels[b:e]) for b, e in spans],
     }
 
 
@@ -175,7 +255,7 @@ def _must_be_pairs(file: Path, first: int, block: Instances, ids: dict[str, int]
         )
 
 
-def _joined(file: Path, pieces: Any) -> str:
+def _join(file: Path, pieces: Any) -> str:
     text = " ".join(pieces)
     if len(text.split()) != len(pieces):
         raise DataError(

@@ -9,7 +9,7 @@ from tests.rows import each_row
 
 from bertwright.formats.errors import ShardError
 from bertwright.formats.hdf5.heaps import Heaps, Runs
-from bertwright.formats.hdf5.stored import Mapped, Stored
+from bertwright.formats.hdf5.reader import Mapped, Stored
 
 
 @each_row("libver", ["earliest", "latest"])

@@ -1,1 +1,0 @@
-"""Parquet files of NVIDIA's LDDL, which hold word pieces as text."""
