@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.reference.attention import attention
 from tests.reference.kernels import KERNELS
 from tests.reference.sequences import sequences
+from tests.rows import each_row
 from torch import Tensor
 
 from bertwright.model.attention.kernel import bind, read
@@ -49,8 +50,8 @@ def plain(lengths: list[int], window: int | None = None) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("lengths", [[5], [4, 4, 4], [3, 7, 3, 1, 7], [6, 2, 0, 0], [0, 5, 0, 5], [2, 2, 9, 9]])
+@each_row("window", WINDOWS)
+@each_row("lengths", [[5], [4, 4, 4], [3, 7, 3, 1, 7], [6, 2, 0, 0], [0, 5, 0, 5], [2, 2, 9, 9]])
 def test_it_follows_the_plain_rule(kernel: Kernel, lengths: list[int], window: int | None) -> None:
     inputs, batch = qkv(sum(lengths)), sequences(lengths)
     got = bind(kernel, batch, window)(*inputs, 0.0)
@@ -74,8 +75,8 @@ def test_its_gradients_are_those_of_the_formula(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("window", [16, 17, 30, 128])
-@pytest.mark.parametrize("dropout_p", [0.0, 1e-14])
+@each_row("window", [16, 17, 30, 128])
+@each_row("dropout_p", [0.0, 1e-14])
 def test_windows_of_long_sequences_and_of_packed_rows(kernel: Kernel, window: int, dropout_p: float) -> None:
     """Lengths beyond the window and beyond one processed block; a dropout this small drops nothing."""
     lengths = [150, 9, 65, 66, 129, 1, 200]

@@ -2,6 +2,7 @@
 
 import pytest
 from pydantic import TypeAdapter
+from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.section_fields import members
@@ -23,7 +24,7 @@ def kind_of(schedule: type) -> str:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=kind_of)
-@pytest.mark.parametrize(("total", "warmup"), PHASES)
+@each_row(("total", "warmup"), PHASES)
 def test_rates_rise_to_the_peak_and_never_leave_it_upwards(schedule: type, total: int, warmup: float) -> None:
     rates = [learning_rate(schedule(), step, total, warmup, 0.5) for step in range(total)]
     assert all(0 <= rate <= 0.5 for rate in rates)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import ROOT
+from tests.rows import each_row
 
 GUIDES = sorted((ROOT / "docs" / "how-to").glob("add-a*.md"))
 FENCED = re.compile(r"^```(python|diff)\n(?:# |--- )(\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -79,7 +80,7 @@ def changed(text: str, diff: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+@each_row("guide", GUIDES)
 def test_a_guide_adds_one_file_or_folder_and_touches_at_most_two(guide: Path) -> None:
     kinds = [kind for kind, path, _ in steps(guide) if path.startswith("src/")]
     new = [Path(path) for kind, path, _ in steps(guide) if kind == "python" and path.startswith("src/")]

@@ -20,6 +20,7 @@ import torch
 from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
 from tests.reference.teachers import SPECIALS, write_stock
+from tests.rows import each_row
 from tests.server import serving
 from tests.unit.cluster import cluster
 from torch.distributed.run import parse_args
@@ -82,6 +83,10 @@ def commands() -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that looks like a checkout to the commands typed in it."""
+    return work_in(tmp_path, monkeypatch)
+
+
+def work_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "recipes").symlink_to(RECIPES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -340,9 +345,11 @@ def test_there_are_commands() -> None:
     assert len(list(commands())) > 20
 
 
-@pytest.mark.parametrize(("document", "block"), every("toml"))
-def test_every_piece_of_a_recipe_is_valid(document: str, block: str, workplace: Path) -> None:
-    piece = tomllib.loads(block)
+@each_row(("document", "block"), every("toml"))
+def test_every_piece_of_a_recipe_is_valid(
+    document: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece, workplace = tomllib.loads(block), work_in(tmp_path, monkeypatch)
     if "hardware" in piece:
         (workplace / "place.toml").write_text(block, encoding="utf-8")
         assert read_place(workplace / "place.toml").machine.ranks == 16
@@ -457,7 +464,7 @@ def test_links_between_documents_lead_somewhere() -> None:
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-@pytest.mark.parametrize("guide", sorted((ROOT / "docs" / "how-to").glob("add-a*.md")), ids=lambda path: path.stem)
+@each_row("guide", sorted((ROOT / "docs" / "how-to").glob("add-a*.md")))
 def test_the_files_that_a_guide_names_are_there(guide: Path) -> None:
     paths = re.findall(r"(?:`|^--- )((?:src|tests)/[^` \n]+)(?:`|$)", guide.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(paths) > 1 and not [path for path in paths if not (ROOT / path).exists()]

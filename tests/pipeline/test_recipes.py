@@ -9,6 +9,7 @@ import pytest
 from tests.pipeline.command import RECIPES
 from tests.pipeline.conftest import Call
 from tests.pipeline.heads import entries, head, overrides, presets_of
+from tests.rows import each_row
 
 from bertwright import Recipe
 from bertwright.core.config import result_settings
@@ -21,7 +22,7 @@ SHIPPED = sorted(RECIPES.glob("*.toml"))
 each_recipe = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 
 
-each_preset = pytest.mark.parametrize(
+each_preset = each_row(
     ("path", "preset"),
     [pytest.param(path, preset, id=" ".join([path.stem, *preset])) for path in SHIPPED for preset in presets_of(path)],
 )
@@ -39,7 +40,7 @@ def test_it_is_valid(path: Path, preset: list[str], tmp_path: Path, call: Call) 
     assert done.code == 0, done.out + done.err
 
 
-@each_recipe
+@each_row("path", SHIPPED)
 def test_its_head_names_a_command_that_parses(path: Path, call: Call) -> None:
     head = path.read_text().partition("\n\n")[0]
     assert all(line.startswith("#") for line in head.splitlines())

@@ -81,7 +81,7 @@ def test_it_starts_at_the_place_that_is_kept(script: Path) -> None:
         assert tomllib.loads(made) == translation.place and start_line(translation, "r").startswith("bertwright launch")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@each_row("script", SCRIPTS)
 def test_the_recipe_loads_and_says_what_the_comments_stand_at(script: Path, workplace: Path) -> None:
     translation = translated(script)
     (workplace / "recipe.toml").write_text(text(translation), encoding="utf-8")

@@ -67,13 +67,11 @@ def kept_for_backward(
     return sum(storage.nbytes() for place, storage in kept.items() if place not in weights)
 
 
-each_family = pytest.mark.parametrize(
-    "family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default
-)
-each_kernel = pytest.mark.parametrize("kernel", ["sequences", "padded"])
-each_length = pytest.mark.parametrize("length", [64, 256])
-each_attention_dropout = pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
-each_dropout = pytest.mark.parametrize("dropout", [0.0, 0.1])
+each_family = each_row("family", sections_of(ModelConfig))
+each_kernel = each_row("kernel", ["sequences", "padded"])
+each_length = each_row("length", [64, 256])
+each_attention_dropout = each_row("attention_dropout", [0.0, 0.1])
+each_dropout = each_row("dropout", [0.0, 0.1])
 
 
 def assert_three_more_layers(
@@ -139,7 +137,7 @@ def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
 
 
 @each_dropout
-@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "16 bits"])
+@each_row("autocast", [False, True])
 @each_length
 @each_family
 def test_training_on_a_gpu_keeps_what_the_rule_says(

@@ -6,7 +6,6 @@ from itertools import accumulate, pairwise
 from random import Random
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.batch_hash import Sequence
@@ -131,10 +130,8 @@ def test_the_digits_are_those_of_the_sum_modulo_two_to_the_64() -> None:
     assert hash_digits(2**64 + 255) == "00000000000000ff" and hash_digits(2**64 - 1) == "f" * 16
 
 
-@pytest.mark.parametrize(
-    "batching", [MicroBatching(7), MicroBatching(3, row_tokens=96), MicroBatching(1, micro_tokens=200)]
-)
-@pytest.mark.parametrize("world", [1, 2, 3, 4])
+@each_row("batching", [MicroBatching(7), MicroBatching(3, row_tokens=96), MicroBatching(1, micro_tokens=200)])
+@each_row("world", [1, 2, 3, 4])
 def test_ranks_add_up_to_the_whole_step(examples: Artifact, batching: MicroBatching, world: int) -> None:
     whole, parts = (
         open_loader(examples, made.SETS[0], LoaderSettings(64, MaskingConfig(), 37, each, seed=3, phase="0"))

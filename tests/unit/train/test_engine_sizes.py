@@ -55,8 +55,8 @@ def test_shares_of_all_ranks_are_the_whole() -> None:
     assert moment_bytes(BASE, Sharing(DdpConfig(), AdamWConfig(), 8), 7) == whole
 
 
-@pytest.mark.parametrize("config", [DdpConfig(), ZeroConfig(), FsdpConfig(), DeepSpeedConfig()], ids=lambda c: c.kind)
-@pytest.mark.parametrize("ranks", [1, 5, 8])
+@each_row("config", [DdpConfig(), ZeroConfig(), FsdpConfig(), DeepSpeedConfig()])
+@each_row("ranks", [1, 5, 8])
 def test_what_is_held_is_that_of_the_rank_with_the_most(config: EngineConfig, ranks: int) -> None:
     sharing = Sharing(config, AdamWConfig(), ranks)
     assert held_bytes(BASE, sharing).moments == max(moment_bytes(BASE, sharing, rank) for rank in range(ranks))

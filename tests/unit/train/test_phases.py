@@ -67,8 +67,8 @@ def test_warm_up_is_a_share_of_the_phase(prepared: Prepared) -> None:
     assert resolved(prepared, {"steps": 30, "warmup": 0.25}).warmup_steps == 7.5
 
 
-@pytest.mark.parametrize("schedule", sections_of(ScheduleConfig), ids=lambda kind: kind.model_fields["kind"].default)
-@pytest.mark.parametrize("length", [{"steps": 30}, {"samples": 240}, {"epochs": 0.3}])
+@each_row("schedule", sections_of(ScheduleConfig))
+@each_row("length", [{"steps": 30}, {"samples": 240}, {"epochs": 0.3}])
 def test_an_early_end_changes_neither_rates_nor_intervals(
     prepared: Prepared, schedule: Any, length: dict[str, Any]
 ) -> None:

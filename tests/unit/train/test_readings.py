@@ -15,6 +15,7 @@ import torch
 from tests.reference.batches import random_batch
 from tests.reference.kernels import KERNELS
 from tests.reference.unions import sections_of
+from tests.rows import each_row
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -121,19 +122,17 @@ def totals_of(trained: Trainee) -> dict[str, int]:
 ONCE = {("step.py", "train_step"): 1}
 
 
-@pytest.mark.parametrize("optim", sections_of(OptimConfig), ids=lambda section: section.model_fields["kind"].default)
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+@each_row("optim", sections_of(OptimConfig))
+@each_row("kernel", KERNELS)
+@each_row("family", sections_of(ModelConfig))
 def test_a_step_reads_once(family: Any, kernel: Kernel, optim: Any) -> None:
     trained = trained_as(family, kernel, optim())
     assert readings(trained, totals_of(trained)) == ONCE
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-@pytest.mark.parametrize(
-    "precision", [Bf16Config(), Bf16Config(weights="bf16"), Fp16Config()], ids=["bf16", "pure", "fp16"]
-)
-@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+@each_row("recompute", [False, True])
+@each_row("precision", [Bf16Config(), Bf16Config(weights="bf16"), Fp16Config()])
+@each_row("family", sections_of(ModelConfig))
 def test_so_does_one_in_low_precision_or_with_activations_checkpointed(
     family: Any, precision: Any, recompute: bool
 ) -> None:
@@ -141,9 +140,9 @@ def test_so_does_one_in_low_precision_or_with_activations_checkpointed(
     assert readings(trained, totals_of(trained), scale=8.0) == ONCE
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("precision", [Fp32Config(), Bf16Config(weights="bf16")], ids=["fp32", "pure"])
-@pytest.mark.parametrize("family", sections_of(ModelConfig), ids=lambda section: section.model_fields["kind"].default)
+@each_row("kernel", KERNELS)
+@each_row("precision", [Fp32Config(), Bf16Config(weights="bf16")])
+@each_row("family", sections_of(ModelConfig))
 def test_so_does_one_with_a_teacher(family: Any, precision: Any, kernel: Kernel) -> None:
     """All its terms are measured: of labels, of the teacher's probabilities and of its hidden states."""
     trained = trained_as(family, kernel, AdamWConfig(), precision)
