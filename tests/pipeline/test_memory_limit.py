@@ -1,29 +1,22 @@
 """Stages under a real memory limit (RLIMIT_AS, as set by `ulimit -v` and Slurm) succeed or end with one sentence."""
 
+import importlib
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.pipeline.command import ENVIRONMENT
+from tests.pipeline.command import ENVIRONMENT, forked
 
 from bertwright import Recipe
-from bertwright.check.machine.resources import _addresses
+from bertwright.check.machine import resources
 
-LIMITED = """
-import resource, sys
-import numpy, bertwright.cli, bertwright.pipeline.run, {modules}  # what is loaded needs no more memory later
-import bertwright.check.machine.resources
-bertwright.check.machine.resources._ADDRESSES.clear()  # else the limit would be refused at the start
-pages = int(open("/proc/self/statm").read().split()[0])
-limit = pages * resource.getpagesize() + int(sys.argv.pop(1)) * 2**20
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-bertwright.cli.main()
-"""
 LIBRARIES = ("memory allocation of", "OpenBLAS error")
 """Messages of libraries (in Rust, OpenBLAS) that abort the process themselves, which cannot be prevented."""
 STAGES = {
@@ -37,6 +30,16 @@ STAGES = {
 }
 
 
+def limit(megabytes: int, module: str) -> None:
+    """Lets the process have so much more memory than it has now."""
+    for name in ("numpy", "bertwright.cli", "bertwright.pipeline.run", module):
+        importlib.import_module(name)  # what is loaded needs no more memory later
+    resources._ADDRESSES.clear()  # else the limit would be refused at the start
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="the size of a process is asked of /proc")
 @pytest.mark.parametrize("megabytes", [2, 60])
 @pytest.mark.parametrize("stage", STAGES)
@@ -44,16 +47,16 @@ def test_a_stage_that_gets_no_memory_says_so(
     stage: str, megabytes: int, finished: Path, small_recipe: Path, tmp_path: Path
 ) -> None:
     run, (override, module) = Path(shutil.copytree(finished, tmp_path / "run")), STAGES[stage]
-    program = LIMITED.format(modules=module)
-    arguments = [str(megabytes), "run", str(small_recipe), override, "--until", stage, "--out", str(run)]
-    command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False)
-    assert "Traceback" not in done.stderr, done.stderr
-    if any(said in done.stderr for said in LIBRARIES):
+    words = ("run", small_recipe, override, "--until", stage, "--out", run)
+    process = forked(tmp_path / "log", *words, before=partial(limit, megabytes, module))
+    process.join(300)
+    text = (tmp_path / "log").read_text("utf-8")
+    assert "Traceback" not in text, text
+    if any(said in text for said in LIBRARIES):
         return
-    assert done.returncode in (0, 3), (done.returncode, done.stderr)
-    if done.returncode:
-        (said,) = (line for line in done.stderr.splitlines() if line.startswith("bertwright: "))
+    assert process.exitcode in (0, 3), (process.exitcode, text)
+    if process.exitcode:
+        (said,) = (line for line in text.splitlines() if line.startswith("bertwright: "))
         assert "memory" in said, said
 
 
@@ -78,9 +81,9 @@ def test_the_address_space_that_a_stage_needs_grows_with_its_model() -> None:
     smoke, large = Recipe.load("smoke"), Recipe.load("smoke", ["model.size=large"])
 
     def needed(recipe: Recipe, *stages: str) -> float:
-        (verdict,) = _addresses(recipe, stages, 0.0, 1.0)
+        (verdict,) = resources._addresses(recipe, stages, 0.0, 1.0)
         assert verdict.level == "error"
         return float(re.search(r"about ([\d.]+) GB", verdict.text)[1])  # type: ignore[index]
 
-    assert not list(_addresses(smoke, ["corpus", "examples"], 0.0, 1.0))
+    assert not list(resources._addresses(smoke, ["corpus", "examples"], 0.0, 1.0))
     assert needed(smoke, "train") < needed(smoke, "train", "export") < needed(large, "export")

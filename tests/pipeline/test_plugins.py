@@ -1,15 +1,13 @@
 """Plugins of an installed package: a training with one of each kind, what records it, and mistakes in naming them."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.command import ENVIRONMENT, PROGRAM
+from tests.pipeline.command import bertwright
 
 from bertwright import Recipe
 from bertwright.core.errors import RecipeError
@@ -27,10 +25,9 @@ ALL = (
 
 
 def said(*arguments: object, code: int = 0) -> str:
-    environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(PACKAGE), ENVIRONMENT["PYTHONPATH"]])}
-    done = subprocess.run([*PROGRAM, *map(str, arguments)], env=environment, capture_output=True, text=True)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stderr
+    done = bertwright(*arguments, environment={"PYTHONPATH": str(PACKAGE)})
+    assert done.code == code, done.out + done.err
+    return done.out if code == 0 else done.err
 
 
 @pytest.fixture
