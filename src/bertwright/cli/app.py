@@ -37,27 +37,27 @@ from bertwright.core.secrets import hide_secrets
 from bertwright.core.signals import Stopped, check_stop, end_on_signals, exit_message
 
 _VERBS = {
-    "run": "stages",
-    "corpus": "corpus",
-    "vocab": "vocab",
-    "examples": "stages",
-    "train": "stages",
-    "evaluate": "stages",
-    "export": "stages",
-    "report": "stages",
-    "recipes": "check",
-    "places": "check",
-    "check": "check",
-    "init": "init",
-    "plan": "plan",
-    "convert": "convert",
-    "inspect": "inspect",
-    "launch": "launch",
-    "launch upload": "launch",
-    "translate": "translate",
-    "bench": "bench",
+    "run": "stages:run_command",
+    "corpus": "corpus:corpus",
+    "vocab": "vocab:vocab",
+    "examples": "stages:examples",
+    "train": "stages:train",
+    "evaluate": "stages:evaluate",
+    "export": "stages:export",
+    "report": "stages:report",
+    "recipes": "check:recipes",
+    "places": "check:places",
+    "check": "check:check",
+    "init": "init:init",
+    "plan": "plan:plan",
+    "convert": "convert:convert",
+    "inspect": "inspect:inspect",
+    "launch": "launch:launch",
+    "launch upload": "launch:upload",
+    "translate": "translate:translate",
+    "bench": "bench:verbs",
 }
-"""The module of each verb, in the order of `--help`."""
+"""The module and the function of each verb, in the order of `--help`."""
 
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
@@ -112,10 +112,11 @@ def _hide_secrets() -> Iterator[None]:
 
 
 def _load(name: str) -> Any:
+    module, _, function = _VERBS[name].partition(":")
     # What an import creates stays alive: garbage collection meanwhile would scan all of it and free nothing.
     gc.disable()
     try:
-        verb = import_module(f"bertwright.cli.{_VERBS[name]}").VERBS[name]
+        verb = getattr(import_module(f"bertwright.cli.{module}"), function)
     finally:
         gc.enable()
     check_stop()

@@ -32,7 +32,6 @@ verbs = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-VERBS = {"bench": verbs}
 SIDES: dict[str, tuple[Side, ...]] = {"hf": ("bertwright", "trainer", "trainer-tuned"), "none": ("bertwright",)}
 HEAD = (
     *("workload", "side", "precision", "s/step", "fastest", "slowest", "CPU s"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -136,9 +136,6 @@ def check(
         facts = {"recipe": str(recipe), **_summary(loaded), **scaled}
         ranks = machine.ranks if machine else 1
         _print_verdicts(facts, check_run(loaded, folder, ranks, machine), as_json)
-
-
-VERBS: dict[str, Callable[..., None]] = {"recipes": recipes, "places": places, "check": check}
 
 
 def _machine(at: At, overrides: list[str]) -> tuple[OtherMachine | None, list[str]]:

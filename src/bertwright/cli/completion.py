@@ -20,7 +20,9 @@ Found = list[tuple[str, str]]
 
 def complete_recipe(incomplete: str) -> Found:
     """Recipes by name, those in this folder, and run folders here and in runs/."""
-    runs = [path.as_posix() for folder in ("", "runs") for path in _inside(folder) if is_run_folder(path)]
+    runs = [
+        path.as_posix() for folder in ("", "runs") for path in sorted(Path(folder).glob("*")) if is_run_folder(path)
+    ]
     return [*_shipped("recipe", incomplete), *_matches(((run, "a run folder") for run in runs), incomplete)]
 
 
@@ -120,10 +122,6 @@ def _presets(recipe: str) -> list[str]:
 def _shipped(noun: Noun, incomplete: str) -> Found:
     here = ((path.name, f"a {noun} or another file of TOML in this folder") for path in sorted(Path().glob("*.toml")))
     return [*_matches(titles(noun).items(), incomplete), *_matches(here, incomplete)]
-
-
-def _inside(folder: str) -> list[Path]:
-    return sorted(path for path in Path(folder).glob("*") if path.is_dir())
 
 
 def _matches(names: Iterable[tuple[str, str]], incomplete: str) -> Found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -71,6 +70,3 @@ def convert(
         target = Target(kind_of(form.to), form.length, form.predictions, form.gzip)
         note = write(source, destination, target, options, log)
     print(json_line(note) if as_json else destination)
-
-
-VERBS: dict[str, Callable[..., None]] = {"convert": convert}

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +72,6 @@ def corpus(
         _print_dropped(run_stages(given, ["corpus"], workers), request.limit)
     else:
         run_and_print(given, ["corpus"], as_json, workers)
-
-
-VERBS: dict[str, Callable[..., None]] = {"corpus": corpus}
 
 
 def _fetch(dump: Dump, into: Path, as_json: bool) -> None:

@@ -90,6 +90,3 @@ def _ask(given: str, question: str, default: str, read: Callable[[str], object])
             # Without the option that the sentence begins with: the user did not type it.
             print(visible(str(error).partition(": ")[2]), file=sys.stderr)
     return given
-
-
-VERBS: dict[str, Callable[..., None]] = {"init": init}

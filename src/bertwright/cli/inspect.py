@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -83,6 +82,3 @@ def inspect(
         print_facts(facts, as_json)
         if any(each.get("faults") for each in facts.get("set", ())):
             raise typer.Exit(DataError.exit_code)
-
-
-VERBS: dict[str, Callable[..., None]] = {"inspect": inspect}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -134,9 +134,6 @@ def upload(
         print(f"{sent.url}: {', '.join(sent.parts)}")
         sizes = f"{size_of(sent.bytes)} were sent, {size_of(sent.there_before)} were there before"
         print(f"{sizes}, {sent.files:,} files sent")
-
-
-VERBS: dict[str, Callable[..., None]] = {"launch": launch, "launch upload": upload}
 
 
 def _describe(description: Description, job: Job, as_json: bool) -> None:

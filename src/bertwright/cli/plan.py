@@ -80,8 +80,6 @@ def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     print(f"measured; saved in {path}", file=sys.stderr)
 
 
-VERBS: dict[str, Callable[..., None]] = {"plan": plan}
-
 _BASIS = {
     "examples": "counted in the finished examples",
     "corpus": "from the finished corpus",
@@ -136,8 +134,8 @@ def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
     work = [
         (
             f"{index}",
-            _count(planned["steps"]),
-            _unless_unknown(planned["tokens"]),
+            _or_unknown(planned["steps"], "{:,}".format),
+            _or_unknown(planned["tokens"], short_count),
             "-" if planned["epochs"] is None else amount(planned["epochs"]),
             step_duration(planned["step_seconds"]),
             short_count(planned["tokens_per_second"]),
@@ -165,8 +163,8 @@ def _stages(plan: Plan) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [
         (
             stage,
-            _size(disk[stage]) if stage in disk else "",
-            _size(left[stage]) if stage in left else "",
+            _or_unknown(disk[stage], size_of) if stage in disk else "",
+            _or_unknown(left[stage], size_of) if stage in left else "",
             _hours(hours[stage]) if stage in hours else "finished",
         )
         for stage in STAGE_NAMES
@@ -218,17 +216,9 @@ def _quoted(key: str) -> str:
     return f"'{key}'" if set(key) & set('{}[]" ') else key
 
 
-def _size(size: float | None) -> str:
-    return "?" if size is None else size_of(size)
-
-
-def _unless_unknown(value: float | None) -> str:
-    return "?" if value is None else short_count(value)
-
-
-def _count(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
+def _or_unknown(value: float | None, form: Callable[[float], str]) -> str:
+    return "?" if value is None else form(value)
 
 
 def _hours(hours: float | None) -> str:
-    return "?" if hours is None else time_left(hours * 3600)
+    return _or_unknown(hours, lambda value: time_left(value * 3600))

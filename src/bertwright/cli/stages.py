@@ -205,13 +205,7 @@ def _stage_command(name: str) -> Callable[..., None]:
     return option_groups(command)
 
 
-VERBS: dict[str, Callable[..., None]] = {
-    "run": run_command,
-    "examples": examples,
-    "train": train,
-    **{name: _stage_command(name) for name in ("evaluate", "export")},
-    "report": report,
-}
+evaluate, export = _stage_command("evaluate"), _stage_command("export")
 
 
 def run_and_print(of: Run, stages: Sequence[str], as_json: bool, workers: Workers = Workers()) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -194,6 +194,3 @@ def _read(script: str) -> str:
             "of it would be translated incorrectly. Give the script, or a file with only its commands."
         )
     return text
-
-
-VERBS: dict[str, Callable[..., None]] = {"translate": translate}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -46,6 +45,3 @@ def vocab(of: MaybeRun, published: Published, as_json: Json = False) -> None:
         raise RecipeError("give a recipe, or --download NAME to download a published vocabulary.")
     else:
         run_and_print(Run(of.recipe, of.overrides, of.out), ["vocab"], as_json)
-
-
-VERBS: dict[str, Callable[..., None]] = {"vocab": vocab}

@@ -53,7 +53,10 @@ def wrong_folders(train: TrainConfig, plan: str, vocab: VocabConfig, unread: Con
             )
             yield f"train.phases.{i}.quarantine", text
         # Only pairs have labels: the network has a next-sentence head for all phases or for none.
-        elif (other := _plan_of(phase.data)) != plan and {other, plan} & set(PAIRS):
+        elif (other := open_artifact(phase.data).manifest["config"]["examples"]["plan"]) != plan and {
+            other,
+            plan,
+        } & set(PAIRS):
             yield key, f"{phase.data} was made with examples.plan={other}, but this recipe has {plan}; use the same"
 
 
@@ -101,10 +104,6 @@ def _other_vocabulary(examples: Path, file: Path, vocab: VocabConfig) -> str:
     )
 
 
-def _plan_of(examples: Path) -> str:
-    return str(open_artifact(examples).manifest["config"]["examples"]["plan"])
-
-
 _START, _LAYERS = "train.init_from", "train.init_layers"
 
 
@@ -129,7 +128,10 @@ def wrong_start(
             yield "train.phases.0.restart_bias_correction", f"{text}; give one of its checkpoints, or leave the key out"
         if difference := other_vocabulary(given, vocab) if vocab.file else "":
             yield _START, f"{given.path} {other_words(given, f'vocab.file {vocab.file}', difference)}"
-        found = list(_wrong_layers(train, network, given) if train.init_layers else _wrong_values(network, given))
+        if train.init_layers:
+            found = list(_wrong_layers(train, network, given))
+        else:
+            found = list(_wrong_network(given.path, given.network, network, given.folder / "config.json"))
         yield from found
         # A vocabulary that is not given is compared where it is known: rows say nothing about entries.
         rows = {} if vocab.file and not difference else {"vocab_size": given.network.vocab_size}
@@ -140,11 +142,6 @@ def wrong_start(
             yield _START, f"{text}; set [model] to that network (model.config={given.folder / 'config.json'})"
     except BertwrightError as error:
         yield _START, str(error)
-
-
-def _wrong_values(network: NetworkConfig, given: Pretrained) -> Iterator[Mistake]:
-    """Yield the first value of the configuration by which the two networks compute different functions."""
-    yield from _wrong_network(given.path, given.network, network, given.folder / "config.json")
 
 
 def _wrong_network(path: Path, other: NetworkConfig, network: NetworkConfig, file: Path | None) -> Iterator[Mistake]:

@@ -39,6 +39,15 @@ def duration(seconds: float) -> str:
     return f"{days:,} days {hours} h"
 
 
+def rough_duration(seconds: float) -> str:
+    """Seconds in the unit that keeps the number small, such as "2 minutes"."""
+    for size, unit in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 1.5 * size:
+            amount = seconds / size
+            return f"{amount:.1f} {unit}" if amount < 9.95 and unit != "minutes" else f"{amount:.0f} {unit}"
+    return f"{seconds:.0f} seconds" if seconds >= 1.5 else "a second"
+
+
 def step_duration(seconds: float) -> str:
     """Seconds as 0.12 ms, 35 ms, 2.4 s, 1,234 s."""
     if seconds < 0.9995:

@@ -141,7 +141,8 @@ def _sentence(
         return missing_kind(field, value)
     if kind == "literal_error":
         choices = [str(c) for c in (get_args(field.annotation) if field else ()) if isinstance(c, str)]
-        return f"{value!r} is not {context['expected']}; {_or_those(str(value), choices)}".removesuffix("; ")
+        right = nearest(str(value), choices) or "use one of these"
+        return f"{value!r} is not {context['expected']}; {right}"
     if kind in _BOUNDS:
         return f"{value!r} must be {_BOUNDS[kind].format(**context)}{_share(value, context)}{_meaning(field)}"
     if kind == "dict_type":
@@ -172,10 +173,6 @@ def _unknown_key(model: type[BaseModel], keys: Sequence[str], known: Sequence[st
     if near := nearest(name, known, 0.5):
         return f"unknown key {name!r}; {near}"
     return f"unknown key {name!r}; the keys here are {', '.join(known)}."
-
-
-def _or_those(word: str, choices: Sequence[str]) -> str:
-    return nearest(word, choices) or "use one of these"
 
 
 def _section(keys: Sequence[str], value: Any, field: FieldInfo | None) -> str:

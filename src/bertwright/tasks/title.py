@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bertwright.core.numbers import rough_duration, short_count
 from bertwright.corpus.wikis import wikis
 from bertwright.tasks.members import task_of_sealed
 
@@ -21,8 +22,8 @@ def model_title(train: Mapping[str, Any], language: str) -> str:
     named = f"{wikis()[language]} {family}" if language in wikis() else family
     if language and language not in wikis():
         named += f" for the language “{language}”"
-    what = task_of_sealed(settings).section.name(f"{named} of {_weights(counts['parameters'])} weights", counts)
-    return f"{what} for {_time(training_seconds(counts))}{' so far' if counts.get('unfinished') else ''}"
+    what = task_of_sealed(settings).section.name(f"{named} of {short_count(counts['parameters'])} weights", counts)
+    return f"{what} for {rough_duration(training_seconds(counts))}{' so far' if counts.get('unfinished') else ''}"
 
 
 def training_seconds(counts: Mapping[str, Any]) -> float:
@@ -38,19 +39,3 @@ def start_of(init: Mapping[str, str] | None) -> str:
     left_out = f"; without its {init['left_out']}" if "left_out" in init else ""
     # A folder may be moved; the fingerprint identifies the training.
     return f"{init['folder']} (fingerprint {init['fingerprint'][:12]}){drawn}{left_out}"
-
-
-def _weights(number: int) -> str:
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number}"
-
-
-def _time(seconds: float) -> str:
-    """Seconds in the unit that keeps the number small, such as "2 minutes"."""
-    for size, unit in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 1.5 * size:
-            amount = seconds / size
-            return f"{amount:.1f} {unit}" if amount < 9.95 and unit != "minutes" else f"{amount:.0f} {unit}"
-    return f"{seconds:.0f} seconds" if seconds >= 1.5 else "a second"

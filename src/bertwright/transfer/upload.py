@@ -17,6 +17,7 @@ from typing import Any
 from bertwright.core.addresses import check_address, redact
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError, RecipeError, system_error
 from bertwright.core.log import Log
+from bertwright.core.numbers import size_of
 from bertwright.transfer.other_run import refuse_other
 from bertwright.transfer.parts import RECIPE, REPORT, ROWS, Part, RunParts
 from bertwright.transfer.remote_folder import RemoteFolder
@@ -133,7 +134,7 @@ class UploadSession:
         if isinstance(error, OSError) and self._is_ours(error) and (ours := system_error(error)):
             return ours
         reason = redact(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
-        there = f" {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB are copied." if self._done else ""
+        there = f" {size_of(self._done)} of {size_of(self._total)} are copied." if self._done else ""
         return DataError(
             f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {reason}).{there} "
             f"{_remedy(error)} Then run the same command again: complete files are not sent again."

@@ -165,7 +165,7 @@ def test_what_is_broken_off_does_not_look_whole_and_goes_on(
             upload(trained, url, [], SILENT)
     said = str(caught.value)
     assert said.startswith(f"cannot write examples/store/train.tokens to {url} (ConnectionError: reset") and (
-        "MB are copied. Check the connection" in said and "Then run the same command again: complete files" in said
+        "B are copied. Check the connection" in said and "Then run the same command again: complete files" in said
     )
     assert "secret" not in said
     there = brought(url, tmp_path / "there")
@@ -433,7 +433,7 @@ def test_a_connection_that_is_cut(
         patch.setenv("AWS_MAX_ATTEMPTS", "1")
         s3fs.S3FileSystem.clear_instance_cache()
         adlfs.AzureBlobFileSystem.clear_instance_cache()
-        with pytest.raises(DataError, match=r"cannot write .* MB are copied. Check the connection and the address."):
+        with pytest.raises(DataError, match=r"cannot write .* are copied. Check the connection and the address."):
             upload(trained, url, [], SILENT)
         assert cut.is_set()
     s3fs.S3FileSystem.clear_instance_cache()

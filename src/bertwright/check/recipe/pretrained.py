@@ -10,7 +10,7 @@ from bertwright.check.recipe.data import trained_vocabulary
 from bertwright.check.verdict import Verdict, error, from_exception, ok, warning
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, BertwrightError
-from bertwright.model.pretrained_config import Pretrained, check_vocabulary, own_vocabulary, read_pretrained
+from bertwright.model.pretrained_config import check_vocabulary, own_vocabulary, read_pretrained
 from bertwright.model.transfer_config import transfer
 from bertwright.recipe import Recipe
 from bertwright.tasks.distillation.teacher_fit import KEY
@@ -52,7 +52,10 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
         if ours is not None:
             check_vocabulary(found, ours, key)
         what = f"{path}: {found.network.title}, {found.network.parameters:,} parameters"
-        notes = _notes(recipe, found) if key == _START else []
+        # What is not used of the network that training starts from, and what it does not have.
+        layers, notes = recipe.train.init_layers, list[str]()
+        if key == _START:
+            notes = transfer(recipe.network(), found, len(found.entries), layers).notes
     except BertwrightError as cause:
         return from_exception(key, cause)
     if ours is not None or recipe.vocab.file is not None:
@@ -64,11 +67,6 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
         return error(key, text, remedy)
     text = f"{what}; the vocabulary of this run is not trained yet, and must then be identical to that of {path}."
     return warning(key, text, remedy)
-
-
-def _notes(recipe: Recipe, found: Pretrained) -> list[str]:
-    """What of the network that training starts from is not used, and what it does not have."""
-    return transfer(recipe.network(), found, len(found.entries), recipe.train.init_layers).notes
 
 
 def _of_checkpoint(checkpoint: Artifact, recipe: Recipe, out: Path) -> Verdict:
