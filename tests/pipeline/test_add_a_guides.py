@@ -118,7 +118,7 @@ def add_a_family(model: Path) -> None:
     """Add a family that is not a variant of another: DistilBERT's folder under another name, and that name wherever the
     two files that list families have DistilBERT's."""
     (model / "distinct").mkdir()
-    for name in ("__init__", "network", "stock_file", "config", "encoder"):
+    for name in ("__init__", "network", "config", "encoder"):
         text = (model / "distilbert" / f"{name}.py").read_text("utf-8")
         (model / "distinct" / f"{name}.py").write_text(_distinct(text), "utf-8")
     listed = (

@@ -16,9 +16,9 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.distilbert.config import DistilBertModelConfig
 from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.model.family import validated
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
-from bertwright.model.section_helpers import validated
 
 Kernel = Literal["sequences", "padded", "varlen"]
 """How attention is computed; `model.attention` has a module for each kernel."""
@@ -45,7 +45,7 @@ def varlen_heads(network: NetworkConfig, whose: str) -> str:
 
 
 def _bert_unless_said(value: Any) -> Any:
-    """Default the kind of `[model]` to BERT, the only family of earlier versions."""
+    """Default the kind of `[model]` to BERT."""
     return {"kind": "bert", **value} if isinstance(value, dict) else value
 
 
@@ -78,19 +78,34 @@ def read_network_config(path: Path) -> NetworkConfig:
     Raises `RecipeError` if the file describes no network of a known family.
     """
     # Imported lazily: needed only to read a folder, which a training from scratch does not do.
-    from bertwright.model.config_file import read_config_file
+    from bertwright.model.config_file import read_config_file, read_values
 
     values = read_config_file(path)
     family = values.pop("model_type", "bert")
     if family == "bert":
-        from bertwright.model.bert.stock_file import read_bert_config
-
-        return validated(BertConfig, read_bert_config(path), path, BertConfig.title)
+        return validated(BertConfig, read_values(path, BertConfig), path)
     for network in NETWORKS:
         if network.family == family:
-            return validated(network, values, path, network.title)
+            return validated(network, values, path)
     known = ", ".join(network.family for network in NETWORKS)
     raise RecipeError(f"{path}: model_type = {family!r} is not a supported family of networks; supported are: {known}")
+
+
+def read_stock_config(path: Path) -> NetworkConfig:
+    """Return the network that a config.json of transformers describes. A BERT gets no next-sentence head, because the
+    file does not state whether it has one.
+
+    Raises `RecipeError` if the network is of no supported family.
+    """
+    from bertwright.model.config_file import KINDS, read_config_file, read_values
+
+    family = read_config_file(path).get("model_type")
+    for network in NETWORKS:
+        if isinstance(family, str) and KINDS.get(family) == network.family:
+            heads = {"next_sentence": False} if network is BertConfig else {}
+            return validated(network, read_values(path, network) | heads, path)
+    known = ", ".join(KINDS)
+    raise RecipeError(f"{path}: model_type = {family!r} is not a network that can be read; supported are: {known}")
 
 
 def network_of(sections: Mapping[str, Any]) -> NetworkConfig:

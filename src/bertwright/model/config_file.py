@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
-
-Allowed = Mapping[str, tuple[Any, ...] | None]
-"""For each key, the values that do not change the network; None: any value, because the key concerns files, classifiers
-or output, not the network."""
+from bertwright.model.family import Allowed, NetworkSection, validated
 
 ANY_FAMILY: Allowed = {
     "is_decoder": (False,),
@@ -61,17 +57,16 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def own_values(
-    path: Path, values: Mapping[str, Any], fields: Collection[str], allowed: Allowed, title: str
-) -> dict[str, Any]:
-    """Return the values of `fields` from a configuration file; `title` is the network's name.
+def read_values(path: Path, family: type[NetworkSection]) -> dict[str, Any]:
+    """Return the values of a family's network from a configuration file of another program or of this one.
 
-    Raises `RecipeError` for an unknown key, and for a known key whose value means another network.
+    Raises `RecipeError` for an unknown key, for a known key whose value means another network, and if the values
+    describe no valid network.
     """
     own: dict[str, Any] = {}
-    known = {**ANY_FAMILY, **allowed}
-    for key, value in values.items():
-        if key in fields:
+    known = {**ANY_FAMILY, **family.same_network}
+    for key, value in family.in_our_words(path, read_config_file(path)).items():
+        if key in family.model_fields:
             own[key] = value
         # An ignored key might change the network, which would show only in the scores.
         elif key not in known:
@@ -79,5 +74,6 @@ def own_values(
         elif (right := known[key]) is not None and value not in right:
             kind = KINDS.get(value) if key == "model_type" and isinstance(value, str) else None
             remedy = f"set model.kind={kind}" if kind else f"it must be {right[0]!r} or absent"
-            raise RecipeError(f"{path}: {key} = {value!r} is not {title}; {remedy}")
+            raise RecipeError(f"{path}: {key} = {value!r} is not {family.title}; {remedy}")
+    validated(family, own, path)
     return own

@@ -18,7 +18,7 @@ from typing import assert_never
 from torch import nn
 
 from bertwright.model.config import NetworkConfig
-from bertwright.model.section_helpers import Normal, TruncatedNormal
+from bertwright.model.family import Normal, TruncatedNormal
 
 _INTO_RESIDUAL = ("output", "transform")
 """Names of the modules that start with smaller weights."""

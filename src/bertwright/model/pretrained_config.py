@@ -19,12 +19,11 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import MAX_JSON, read_bytes, sha256, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.core.tensors import tensor_shapes
-from bertwright.model.config import NetworkConfig, read_network_config
+from bertwright.model.config import NetworkConfig, read_network_config, read_stock_config
 from bertwright.model.config_file import read_config_file
-from bertwright.model.hf_config import read_stock_config
+from bertwright.model.family import Labels, TensorShapes
 from bertwright.model.interop.names import Names
 from bertwright.model.interop.peer import names_of
-from bertwright.model.section_helpers import Labels, TensorShapes
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
 

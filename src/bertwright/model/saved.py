@@ -19,9 +19,9 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import atomic_file, cannot_write, make_folder, write_atomic, write_json
 from bertwright.core.tensors import tensor_shapes
 from bertwright.model.config import Kernel, NetworkConfig, read_network_config
+from bertwright.model.family import to_json
 from bertwright.model.model import Model, build_model
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.section_helpers import to_json
 
 MODEL_FILES = ("config.json", "model.safetensors", "vocab.txt")
 """The files of a model folder with a vocabulary."""

@@ -24,8 +24,8 @@ from bertwright.model.attention import padded
 from bertwright.model.attention.kernel import bind
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import Kernel, ModelConfig, NetworkConfig
+from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
 from bertwright.train.memory.kept_numbers import Kernels, Pass, layer_numbers
 from bertwright.train.memory.rank_memory import Computing, training_bytes
 from bertwright.train.settings.phase_config import PhaseConfig

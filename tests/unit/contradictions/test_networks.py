@@ -19,8 +19,7 @@ from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import seal
 from bertwright.core.config import Identity
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.config import NetworkConfig
-from bertwright.model.hf_config import read_stock_config
+from bertwright.model.config import NetworkConfig, read_stock_config
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
 from bertwright.train.config import TrainConfig

@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn.functional import linear
 from torch.utils.flop_counter import FlopCounterMode
 
-from bertwright.model import decoder
+from bertwright.model import pretraining
 from bertwright.model.config import ModelConfig
-from bertwright.model.decoder import decode
-from bertwright.model.pretraining import MaskedTokenHead
+from bertwright.model.pretraining import MaskedTokenHead, decode
 
 
 def inputs(vocabulary: int, dtype: torch.dtype, biased: bool) -> list[Tensor | None]:
@@ -42,7 +41,7 @@ def test_rows_that_begin_within_a_cache_line_are_computed_by_columns(
     vocabulary: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states, embeddings = torch.zeros(3, 4), torch.zeros(vocabulary, 4)
-    monkeypatch.setattr(decoder, "linear", lambda *given: None)
+    monkeypatch.setattr(pretraining, "linear", lambda *given: None)
     assert (decode(states, embeddings, None) is not None) == by_columns
 
 
@@ -65,7 +64,7 @@ def test_a_batch_without_predictions_has_no_logits() -> None:
 def test_low_precision_keeps_its_product(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under autocast the states are in low precision, although the embeddings are not."""
     head = MaskedTokenHead(family(size="tiny").resolve(61))
-    monkeypatch.setattr(decoder, "_ByColumns", None)
+    monkeypatch.setattr(pretraining, "_ByColumns", None)
     with torch.autocast("cpu", torch.bfloat16):
         assert head(torch.ones(3, 128), torch.ones(61, 128)).dtype == torch.bfloat16
     assert head.bfloat16()(*(torch.ones(n, 128).bfloat16() for n in (3, 61))).dtype == torch.bfloat16

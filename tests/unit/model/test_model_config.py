@@ -11,7 +11,7 @@ from tests.rows import each_row
 from bertwright.core.errors import RecipeError
 from bertwright.model.bert.config import SIZES, BertModelConfig
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.bert.stock_file import read_bert_config
+from bertwright.model.config_file import read_values
 
 # Google's multilingual release, word for word in its keys.
 GOOGLE: dict[str, Any] = {
@@ -87,7 +87,7 @@ def test_transformers_own_file_is_read(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
     network = transformers.BertConfig(vocab_size=1000, hidden_size=64, num_attention_heads=4)
     network.save_pretrained(tmp_path)
-    assert read_bert_config(tmp_path / "config.json")["hidden_size"] == 64
+    assert read_values(tmp_path / "config.json", BertConfig)["hidden_size"] == 64
     complete = written(tmp_path, network.to_dict())
     assert BertModelConfig(config=complete).resolve(1000).num_attention_heads == 4
 
@@ -106,18 +106,18 @@ def test_transformers_own_file_is_read(tmp_path: Path) -> None:
 )
 def test_another_network_is_refused_by_key(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(RecipeError, match=message):
-        read_bert_config(written(tmp_path, NVIDIA | change))
+        read_values(written(tmp_path, NVIDIA | change), BertConfig)
 
 
 def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"is a folder; give the path of its config\.json"):
-        read_bert_config(tmp_path)
+        read_values(tmp_path, BertConfig)
     with pytest.raises(RecipeError, match="cannot read the model configuration"):
-        read_bert_config(tmp_path / "absent.json")
+        read_values(tmp_path / "absent.json", BertConfig)
     with pytest.raises(RecipeError, match="a JSON list"):
-        read_bert_config(written(tmp_path, [1]))
+        read_values(written(tmp_path, [1]), BertConfig)
     with pytest.raises(RecipeError, match="vocab_size: Field required"):
-        read_bert_config(written(tmp_path, {key: NVIDIA[key] for key in NVIDIA if key != "vocab_size"}))
+        read_values(written(tmp_path, {key: NVIDIA[key] for key in NVIDIA if key != "vocab_size"}), BertConfig)
 
 
 def test_vocabulary_beyond_the_embedding_is_refused(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from tests.reference.unions import sections_of
 from tests.rows import each_row
 
 from bertwright.model.config import Kernel, ModelConfig
+from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
 from bertwright.tasks.pretraining.objective import PreTraining
 
 pytestmark = pytest.mark.heavy

@@ -24,8 +24,8 @@ from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import packed
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import ModelConfig
+from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
 from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.graph import packages
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig

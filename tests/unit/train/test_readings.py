@@ -21,8 +21,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bertwright.model.config import Kernel, ModelConfig
+from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.recompute import recompute_layers
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.objective import Distillation

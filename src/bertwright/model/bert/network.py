@@ -6,8 +6,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.model.section_helpers import (
+from bertwright.model.family import (
     Activations,
+    Allowed,
     Labels,
     NetworkSection,
     TensorShapes,
@@ -36,6 +37,18 @@ class BertConfig(NetworkSection):
             "labels",
         }
     )
+    same_network: ClassVar[Allowed] = {
+        "model_type": ("bert",),
+        "position_embedding_type": ("absolute",),
+        "output_all_encoded_layers": (False,),
+        "directionality": ("bidi",),
+        "pooler_type": ("first_token_transform",),
+        # Google's multilingual release has these keys, but its code does not read them.
+        "pooler_fc_size": None,
+        "pooler_num_attention_heads": None,
+        "pooler_num_fc_layers": None,
+        "pooler_size_per_head": None,
+    }
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""

@@ -6,8 +6,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.model.section_helpers import (
+from bertwright.model.family import (
     Activations,
+    Allowed,
     Labels,
     NetworkSection,
     TensorShapes,
@@ -39,6 +40,14 @@ class DistilBertConfig(NetworkSection):
     may_differ: ClassVar[frozenset[str]] = frozenset(
         {"vocab_size", "dropout", "attention_dropout", "initializer_range", "labels"}
     )
+    same_network: ClassVar[Allowed] = {
+        "model_type": ("distilbert",),
+        # True means fixed sinusoidal positions; the published networks have trained ones.
+        "sinusoidal_pos_embds": (False,),
+        "tie_weights_": (True,),
+        "qa_dropout": None,
+        "seq_classif_dropout": None,
+    }
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""

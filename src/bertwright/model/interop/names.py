@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.section_helpers import Labels
+from bertwright.model.family import Labels
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertwright.model.section_helpers import (
+from bertwright.model.family import (
     Activations,
+    Allowed,
     Labels,
     NetworkSection,
     TensorShapes,
@@ -50,6 +52,35 @@ class ModernConfig(NetworkSection):
         }
     )
     """As in `NetworkSection`. Rotary positions are not learnt."""
+    same_network: ClassVar[Allowed] = {
+        # The second is the value in a model folder of this project.
+        "model_type": ("modernbert", "modern"),
+        "attention_bias": (False,),
+        "mlp_bias": (False,),
+        "norm_bias": (False,),
+        "classifier_bias": (False,),
+        "classifier_activation": ("gelu",),
+        "rope_scaling": (None,),
+        "cls_token_id": None,
+        "sep_token_id": None,
+        "classifier_pooling": None,
+        "deterministic_flash_attn": None,
+        "reference_compile": None,
+        "repad_logits_with_grad": None,
+        "sparse_prediction": None,
+        "sparse_pred_ignore_index": None,
+        # The published files have these keys, but the authors' code does not read them.
+        "layer_norm_eps": None,
+        "position_embedding_type": None,
+    }
+
+    @classmethod
+    def in_our_words(cls, path: Path, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As `NetworkSection.in_our_words`: with the keys of transformers before version 5."""
+        # Imported lazily: most recipes do not read another program's configuration file.
+        from bertwright.model.modern.stock_file import with_older_keys
+
+        return with_older_keys(path, values, cls.title)
 
     vocab_size: int = Field(gt=0, lt=2**31)
     """Rows of the token embedding; at least the number of vocabulary entries."""

@@ -16,7 +16,7 @@ import torch
 
 from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
-from bertwright.model.section_helpers import to_json
+from bertwright.model.family import to_json
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import chosen
 from bertwright.train.machine.cpu_isa import in_use
