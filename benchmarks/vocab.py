@@ -20,8 +20,8 @@ from pathlib import Path
 os.environ |= {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normalization import build_tokenizer
 from bertwright.vocab.run import train_entries
+from bertwright.vocab.split import build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer
 
 TRAINERS = {

@@ -19,8 +19,8 @@ from bertwright import Recipe
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.optim.by_name import decays
 from bertwright.optim.config import AdamWConfig, LambConfig
-from bertwright.optim.groups import decays
 from bertwright.optim.schedule import learning_rate
 from bertwright.train.settings.phase_config import PhaseConfig
 

@@ -12,8 +12,8 @@ from torch.nn.utils import clip_grad_norm_
 from bertwright.optim.build import build_optimizer
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.optim.groups import set_rate
+from bertwright.optim.muon import orthogonalized
 from bertwright.optim.norms import clip_global_norm, square_norms
-from bertwright.optim.orthogonal import orthogonalized
 
 pytestmark = [
     pytest.mark.gpu,

@@ -51,7 +51,7 @@ from bertwright.trial.attempt import Tried
 from bertwright.trial.autotune import machine_here, open_table
 from bertwright.trial.search import Candidate, Trial
 from bertwright.vocab import download as vocabularies
-from bertwright.vocab.normalization import build_tokenizer
+from bertwright.vocab.split import build_tokenizer
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

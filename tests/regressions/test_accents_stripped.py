@@ -22,10 +22,9 @@ from tokenizers import Tokenizer
 from bertwright.core.errors import RecipeError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.load import check_fit
-from bertwright.vocab.normalization import bert_splitter, build_tokenizer, normalizer
 from bertwright.vocab.report import measure
-from bertwright.vocab.split import count_words
-from bertwright.vocab.wordpiece import train_wordpiece
+from bertwright.vocab.split import bert_splitter, build_tokenizer, count_words, normalizer
+from bertwright.vocab.trainers import train_wordpiece
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[3] / "shared"))
 REAL = SHARED / "data" / "text" / "hu_nerkor_wikipedia_sents.txt"

@@ -7,7 +7,7 @@ learns its training text by heart looks perfect.
 
 Here a document is held out by a hash of its text, so the choice survives a new dump and another sharding; no training
 plan reads it; and it is scored during training and at the end under masks that are always the same. There is no
-switch back: `examples.heldout` must be greater than 0.
+switch back: `examples.heldout_plans` must be greater than 0.
 """
 
 import numpy as np

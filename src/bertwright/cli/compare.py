@@ -117,9 +117,8 @@ def _vocabularies(a: Vocabulary, b: Vocabulary, text: list[str], why_not: str) -
 
 
 def _on(text: list[str], vocabulary: Vocabulary, only: set[str]) -> dict[str, Any]:
-    from bertwright.vocab.normalization import bert_splitter
     from bertwright.vocab.report import measure, usage
-    from bertwright.vocab.split import count_words
+    from bertwright.vocab.split import bert_splitter, count_words
 
     words = count_words(text, bert_splitter(vocabulary.lower_case, vocabulary.strip_accents))
     used = usage(vocabulary.entries, words)

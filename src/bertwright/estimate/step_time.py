@@ -163,9 +163,9 @@ def straggler_share(ranks: int) -> float:
 _BYTES = 44
 """Bytes per parameter that an update moves: weight, gradient, moments and scratch, read and written."""
 _ITERATIONS = 5
-"""Newton-Schulz iterations of an update of Muon (`optim/orthogonal.py`, which needs torch)."""
+"""Newton-Schulz iterations of an update of Muon (`optim/muon.py`, which needs torch)."""
 _ASPECT = 1.5
-"""Columns per row of a matrix above which a CPU iterates on its Gram matrix (`optim/orthogonal.py`)."""
+"""Columns per row of a matrix above which a CPU iterates on its Gram matrix (`optim/muon.py`)."""
 _MATRIX = 0.25e-3
 """Seconds spent on starting the iterations of one matrix on a CPU, measured on matrices of 32 x 32."""
 

@@ -17,7 +17,7 @@ from bertwright.model.device import resolve_device
 from bertwright.model.saved import load_network
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.task import HeldOut
-from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
+from bertwright.vocab.load import check_same_vocabulary
 
 
 def run(config: EvaluateConfig, length: int, inputs: Inputs, context: StageContext) -> Artifact:

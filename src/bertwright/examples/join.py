@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bertwright.core.files import make_folder, naming, read_bytes, write_json
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.frequencies import unigram_loss
-from bertwright.examples.heldout_plans import plan_heldout
+from bertwright.examples.heldout import plan_heldout
 from bertwright.examples.plans import ROW, PlanStatistics
 from bertwright.examples.store import SPLITS, Split
 

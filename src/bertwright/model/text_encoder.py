@@ -25,7 +25,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, network_from
 from bertwright.vocab.entries import CLS, MASK, SEP
 from bertwright.vocab.load import read_vocabulary
-from bertwright.vocab.normalization import build_tokenizer
+from bertwright.vocab.split import build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer, read_tokenizer
 from bertwright.vocab.tokenizer import load_tokenizer as load_artifact
 

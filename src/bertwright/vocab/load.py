@@ -1,15 +1,16 @@
-"""Reads and validates an existing vocabulary, and checks that it fits the text settings and the corpus."""
+"""Reads and validates an existing vocabulary, and checks that it fits the text settings, the corpus, and artifacts made
+with a vocabulary."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.artifact import Artifact
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.vocab.config import MOST_UNKNOWN, VocabConfig
 from bertwright.vocab.entries import CONTINUATION, SPECIALS, entries_of
-from bertwright.vocab.normalization import bert_splitter, normalizer
 from bertwright.vocab.report import measure
-from bertwright.vocab.split import count_words
+from bertwright.vocab.split import bert_splitter, count_words, normalizer
 
 MOST_UNREACHABLE = 0.05
 _AT_ONCE = 256
@@ -98,3 +99,18 @@ def _unknown_rate(entries: list[str], lower_case: bool, strip_accents: bool, sen
 
 def _toml(value: bool) -> str:
     return str(value).lower()
+
+
+def check_same_vocabulary(artifact: Artifact, vocab: Artifact) -> None:
+    """Raise `ArtifactError`, naming both, if `artifact` has the hash of another vocabulary than `vocab`.
+
+    Every artifact built from token ids has the count `vocabulary`: SHA-256 over the entries and text settings.
+    """
+    recorded, expected = str(artifact.counts["vocabulary"]), str(vocab.counts["vocabulary"])
+    # Ids of another vocabulary are valid numbers: nothing would raise an error, but the model would be useless.
+    if recorded != expected:
+        raise ArtifactError(
+            f"{artifact.path} was made with another vocabulary than {vocab.path} ({recorded[:12]} instead of "
+            f"{expected[:12]}): its token ids belong to other words. Give the vocabulary it was made with, or run the "
+            f"stage {artifact.manifest['stage']} again."
+        )

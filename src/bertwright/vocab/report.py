@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import CONTINUATION, UNK
-from bertwright.vocab.layout import count_characters
 from bertwright.vocab.matcher import LONGEST_WORD, Matcher
+from bertwright.vocab.trainers import count_characters
 
 SHOWN_SHARE = 1e-4
 _SHOWN_CHARACTERS = 10

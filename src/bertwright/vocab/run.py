@@ -14,12 +14,10 @@ from bertwright.core.files import sha256, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
 from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary
-from bertwright.vocab.normalization import bert_splitter, build_tokenizer
 from bertwright.vocab.report import measure, shortcomings
 from bertwright.vocab.sample import Sample, first_sentences
-from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece
-from bertwright.vocab.split import count_words
-from bertwright.vocab.wordpiece import train_wordpiece
+from bertwright.vocab.split import bert_splitter, build_tokenizer, count_words
+from bertwright.vocab.trainers import lay_out, to_wordpiece, train_sentencepiece, train_wordpiece
 
 # Number of sentences between progress reports.
 _REPORTED_EVERY = 5000

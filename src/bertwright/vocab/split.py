@@ -1,6 +1,10 @@
 """Splits text into BERT's words: normalised, and cut at spaces, punctuation and CJK characters.
 
-The rules are those of the library objects in `normalization`; here they are queried once per character if that is
+Text is normalised to Unicode NFC (the normal form of the corpus), then by BERT's rules: control characters are removed,
+white space is unified, CJK ideographs are separated, and, each only if requested, letters are lower-cased and accents
+stripped. In the originals one switch did both (and could not be turned off in NVIDIA's example builder).
+
+The rules are those of the objects of `tokenizers`; here they are queried once per character if that is
 enough. After NFC they consider one character at a time: it is dropped, replaced or separated, whatever its neighbours.
 NFC considers neighbours, so the library processes any word that is not in NFC. It also processes any word with a
 character that is not in Unicode 3.2 (2002), or that is not a letter, mark, number, punctuation mark or symbol: for all
@@ -11,12 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import islice
 from unicodedata import is_normalized, ucd_3_2_0
 
 import numpy as np
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from bertwright.vocab.entries import CLS, CONTINUATION, SEP, SPECIALS, UNK
 from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, text_of
 
 _ASK = "\0"
@@ -93,3 +99,31 @@ class _Characters(dict[int, str]):
         # Between zeros, because nothing combines with them: next to a letter, an accent would become part of it.
         self[code] = " ".join(self._by_library(f"0{character}0"))[1:-1] if known else _ASK
         return self[code]
+
+
+def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:
+    """NFC, then BERT's normalisation with the two settings passed explicitly: neither implies the other."""
+    # Both are passed: if omitted, `strip_accents` follows `lowercase`, like the single switch of the originals.
+    bert = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, lowercase=lower_case, strip_accents=strip_accents
+    )
+    # NFC first, the form of the corpus: other texts may encode the same letter in two ways.
+    return normalizers.Sequence([normalizers.NFC(), bert])
+
+
+@cache
+def bert_splitter(lower_case: bool, strip_accents: bool) -> WordSplitter:
+    """The cached splitter of text into BERT's words under these settings."""
+    return WordSplitter(normalizer(lower_case, strip_accents), pre_tokenizers.BertPreTokenizer())
+
+
+def build_tokenizer(entries: list[str], lower_case: bool, strip_accents: bool) -> Tokenizer:
+    """The complete fast tokenizer of a vocabulary: [CLS] A [SEP] B [SEP], special tokens recognised in text."""
+    ids = {entry: i for i, entry in enumerate(entries)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=UNK, continuing_subword_prefix=CONTINUATION))
+    tokenizer.normalizer = normalizer(lower_case, strip_accents)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing((SEP, ids[SEP]), (CLS, ids[CLS]))
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
+    tokenizer.add_special_tokens(list(SPECIALS))
+    return tokenizer

@@ -15,7 +15,7 @@ import probe as program
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.vocab.entries import SPECIALS
-from bertwright.vocab.normalization import build_tokenizer
+from bertwright.vocab.split import build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer
 from probe import Accuracy, Probe, by_word, lines, pieces, probe, readable, states
 from softmax_fit import DECAY, fitted, guesses

@@ -17,7 +17,7 @@ from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.by_name import is_layer_matrix
 from bertwright.optim.config import MuonConfig
-from bertwright.optim.orthogonal import ITERATIONS
+from bertwright.optim.muon import ITERATIONS
 from bertwright.train.engine.single import Single
 
 Load = Callable[..., Recipe]

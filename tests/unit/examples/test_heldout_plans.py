@@ -84,7 +84,7 @@ def _owner(part: list[int], documents: list[list[int]]) -> int:
 
 
 def test_groups_of_shards_are_planned_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertwright.examples.heldout_plans.TOGETHER", 150)
+    monkeypatch.setattr("bertwright.examples.heldout.TOGETHER", 150)
     artifact = made_of(tmp_path, one_held_out_a_shard(6), short_seq_prob=0.0)
     store, plans = Store.open(artifact, "heldout"), Plans.open(artifact, PlanSet(length=64), "heldout")
     groups = len(store.shard_tokens) - 1

@@ -8,7 +8,7 @@ from tests.rows import each_row
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from bertwright.optim.orthogonal import orthogonalized
+from bertwright.optim.muon import orthogonalized
 
 BOTH = [(12, 30), (30, 12), (16, 16), (1, 9), (24, 36), (64, 256)]
 

@@ -21,7 +21,7 @@ from bertwright.tasks.pretraining.predictions import (
     readable,
 )
 from bertwright.vocab.entries import SPECIALS
-from bertwright.vocab.normalization import build_tokenizer
+from bertwright.vocab.split import build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer
 
 WORDS = ["híd", "молоко", "עברית", "東", "京", "हिन्दी", "the", "river", "##s", ",", ".", "a", "7"]

@@ -17,7 +17,7 @@ from bertwright.examples.store import Store
 from bertwright.export import run as export
 from bertwright.export.config import ExportConfig
 from bertwright.export.config import Inputs as Exported
-from bertwright.vocab.check_same_vocabulary import check_same_vocabulary
+from bertwright.vocab.load import check_same_vocabulary
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, normalizers
 
 from bertwright.core.errors import DataError
 from bertwright.vocab.entries import TextSettings, entries_of, text_settings
-from bertwright.vocab.normalization import build_tokenizer
+from bertwright.vocab.split import build_tokenizer
 
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "á", "##b", "\u2028"]
 

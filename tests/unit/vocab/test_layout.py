@@ -6,7 +6,7 @@ import pytest
 
 from bertwright.core.errors import RecipeError
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.layout import count_characters, first_entries, special_entries
+from bertwright.vocab.trainers import count_characters, first_entries, special_entries
 
 
 def entries(words: dict[str, int], **settings: float) -> list[str]:

@@ -1,9 +1,8 @@
 from pathlib import Path
 
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.report import measure, script, script_lines, shortcomings, usage
-from bertwright.vocab.split import count_words
+from bertwright.vocab.split import bert_splitter, count_words
 
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "a", ".", "мир", "zebra", "1", "##8"]
 WORDS = count_words(["a cats dog. мир миры", "a 18"], bert_splitter(False, False))

@@ -9,10 +9,10 @@ from tests.unit.examples.made import text
 
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.vocab.config import SentencePieceConfig, VocabConfig
-from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.report import measure
 from bertwright.vocab.run import train_entries
-from bertwright.vocab.sent2wordpiece import lay_out, to_wordpiece, train_sentencepiece
+from bertwright.vocab.split import bert_splitter
+from bertwright.vocab.trainers import lay_out, to_wordpiece, train_sentencepiece
 
 pytestmark = pytest.mark.heavy
 

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertwright.vocab.normalization import bert_splitter
-from bertwright.vocab.split import count_words
+from bertwright.vocab.split import bert_splitter, count_words
 
 CASES = [(False, False), (True, False), (False, True), (True, True)]
 

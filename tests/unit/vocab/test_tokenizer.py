@@ -14,11 +14,10 @@ from tokenizers import Tokenizer as FastTokenizer
 from bertwright.core.errors import ArtifactError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
 from bertwright.vocab.entries import SPECIALS
-from bertwright.vocab.normalization import bert_splitter, build_tokenizer
-from bertwright.vocab.split import count_words
+from bertwright.vocab.split import bert_splitter, build_tokenizer, count_words
 from bertwright.vocab.tokenizer import Tokenizer
+from bertwright.vocab.trainers import train_wordpiece
 from bertwright.vocab.word_table import APART, ASCII_APART
-from bertwright.vocab.wordpiece import train_wordpiece
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
 HUNGARIAN = SHARED / "data" / "text" / "hu_nerkor_wikipedia_sents.txt"

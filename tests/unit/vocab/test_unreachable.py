@@ -6,7 +6,7 @@ from tests.rows import each_row
 
 from bertwright.vocab.entries import CONTINUATION
 from bertwright.vocab.load import unreachable
-from bertwright.vocab.normalization import normalizer
+from bertwright.vocab.split import normalizer
 
 ODD = [
     *["a", "A", "##b", "##B", "0", "-", "##", "é", "É", "e\u0301", "İ", "ß", "Σ", "\u0301", "##\u0301", "ﬁ"],

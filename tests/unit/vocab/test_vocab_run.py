@@ -13,9 +13,8 @@ from bertwright.core.log import Silent
 from bertwright.vocab import run as stage
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import SPECIALS
-from bertwright.vocab.normalization import bert_splitter
 from bertwright.vocab.report import measure
-from bertwright.vocab.split import count_words
+from bertwright.vocab.split import bert_splitter, count_words
 from bertwright.vocab.tokenizer import load_tokenizer
 
 

@@ -7,10 +7,8 @@ from tests.unit.examples.made import text
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.vocab.config import VocabConfig, WordPieceConfig
-from bertwright.vocab.layout import count_characters, first_entries
-from bertwright.vocab.normalization import bert_splitter, normalizer
-from bertwright.vocab.split import count_words
-from bertwright.vocab.wordpiece import train_wordpiece
+from bertwright.vocab.split import bert_splitter, count_words, normalizer
+from bertwright.vocab.trainers import count_characters, first_entries, train_wordpiece
 
 pytestmark = pytest.mark.heavy
 

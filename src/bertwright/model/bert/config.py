@@ -8,7 +8,8 @@ from pydantic import Field
 
 from bertwright.core.config import UserPath, known_by_content, runtime_only
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.family import Labels, ModelSection
+from bertwright.model.family import Labels
+from bertwright.model.section import ModelSection
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 

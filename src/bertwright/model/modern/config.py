@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from bertwright.core.config import UserPath, known_by_content
-from bertwright.model.family import Labels, ModelSection
+from bertwright.model.family import Labels
 from bertwright.model.modern.network import ModernConfig
+from bertwright.model.section import ModelSection
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
 

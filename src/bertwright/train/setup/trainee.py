@@ -138,7 +138,7 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
         low = LowCopy(model, precision.weights)
     computing = low.network if low else model
     if config.checkpoint_activations:
-        from bertwright.model.recompute import recompute_layers
+        from bertwright.model.encoder import recompute_layers
 
         recompute_layers(computing.encoder)
     made = Network(model, config, precision, kernel, low)
