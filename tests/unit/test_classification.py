@@ -19,11 +19,11 @@ from bertwright.check.machine.resources import memory
 from bertwright.core.artifact import open_artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.files import read_json
+from bertwright.core.numbers import percent
 from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network
-from bertwright.page.table import percent
 from bertwright.pipeline.stage import STAGES
 from bertwright.tasks.classification.scores import scores_of
 from bertwright.tasks.classification.section import ClassificationSection

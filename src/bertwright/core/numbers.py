@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+NAN = "NaN"
+"""Shown for NaN, which is null in JSON."""
+
 
 def size_of(size: float) -> str:
     """Bytes in three digits and a decimal unit: 99.5 MB, 1.23 GB, 412 kB."""
@@ -58,12 +61,36 @@ def step_duration(seconds: float) -> str:
 def time_left(seconds: float | None) -> str:
     """Seconds as 0:12:30 or, from a day on, 3d 04:05 (hours and minutes)."""
     if seconds is None:
-        return "NaN"
+        return NAN
     minutes, rest = divmod(round(seconds), 60)
     days, hours = divmod(minutes // 60, 24)
     if days:
         return f"{days:,}d {hours:02}:{minutes % 60:02}"
     return f"{hours}:{minutes % 60:02}:{rest:02}"
+
+
+def percent(share: float | None, digits: int | None = None) -> str:
+    """0.1234 as 12.3 %, with a non-breaking space; None as NaN. By default one digit, none for whole percentages."""
+    if share is None:
+        return NAN
+    if digits is None:
+        digits = 0 if round(share * 100, 1) == round(share * 100) else 1
+    return f"{share * 100:.{digits}f}\u00a0%"
+
+
+def number(value: float) -> str:
+    """A number with thousands separators; integers without a fraction, others with about four digits."""
+    # JSON may have 1.0 for a setting written as 1.
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def operations(tera: float) -> str:
+    """Tera-operations (10^12) in the unit that keeps the number small: 45,600 as 45.6 PFLOP."""
+    units = ((1e9, "ZFLOP"), (1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
+    size, unit = next(((size, unit) for size, unit in units if tera >= size), (1e-6, "MFLOP"))
+    return f"{tera / size:,.3g} {unit}"
 
 
 def _in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bertwright.core.numbers import percent
 from bertwright.page.markup import Content, Element, element, p
-from bertwright.page.table import percent
 
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 12, 44

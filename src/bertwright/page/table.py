@@ -1,36 +1,10 @@
-"""Human-readable numbers, and the elements shared by all sections."""
+"""The elements that all sections share: tables, lists of definitions, bars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from bertwright.page.markup import Content, Element, element
-
-NAN = "NaN"
-"""Shown for NaN, which is null in JSON."""
-
-
-def percent(share: float | None) -> str:
-    """0.1234 as 12.3 %, without a fraction for whole percentages, with a non-breaking space; None as NaN."""
-    if share is None:
-        return NAN
-    digits = 0 if round(share * 100, 1) == round(share * 100) else 1
-    return f"{share * 100:.{digits}f}\u00a0%"
-
-
-def number(value: float) -> str:
-    """A number with thousands separators; integers without a fraction, others with about four digits."""
-    # JSON may have 1.0 for a setting written as 1.
-    if isinstance(value, int) or value == int(value):
-        return f"{int(value):,}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def operations(tera: float) -> str:
-    """Tera-operations (10^12) in the unit that keeps the number small: 45,600 as 45.6 PFLOP."""
-    units = ((1e9, "ZFLOP"), (1e6, "EFLOP"), (1e3, "PFLOP"), (1.0, "TFLOP"), (1e-3, "GFLOP"))
-    size, unit = next(((size, unit) for size, unit in units if tera >= size), (1e-6, "MFLOP"))
-    return f"{tera / size:,.3g} {unit}"
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> Element:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.files import make_folder, write_atomic
-from bertwright.core.numbers import duration, short_count
+from bertwright.core.numbers import duration, number, operations, percent, short_count
 from bertwright.page.chart import Chart, Format, Series, figure
 from bertwright.page.markup import Content, Element, b, code, div, element, p
-from bertwright.page.table import number, operations, percent, table
+from bertwright.page.table import table
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
 from bertwright.report.page import Section, document, time_of
 

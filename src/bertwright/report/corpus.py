@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bertwright.core.numbers import pluralize, size_of
+from bertwright.core.numbers import number, percent, pluralize, size_of
 from bertwright.page.markup import Content, Element, element, p, small
-from bertwright.page.table import bar, definitions, number, percent, table
+from bertwright.page.table import bar, definitions, table
 from bertwright.report.facts import Facts
 
 # Repeated here because the report reads what stages wrote and imports none of them.
@@ -148,8 +148,8 @@ def vocabulary(facts: Facts) -> Content:
     rows = [
         ("entries", number(counts["entries"])),
         ("tokens per word", number(counts["fertility"])),
-        ("unknown words", f"{counts['unknown_rate'] * 100:.3f}\u00a0%"),
-        ("characters in unknown words", f"{counts['unknown_character_rate'] * 100:.3f}\u00a0%"),
+        ("unknown words", percent(counts["unknown_rate"], 3)),
+        ("characters in unknown words", percent(counts["unknown_character_rate"], 3)),
         ("characters that are entries", _alphabet(counts["alphabet"])),
         ("tokens of one character", percent(counts["single_character_rate"])),
         ("entries not met in the sample", percent(counts["unused_rate"])),
@@ -171,7 +171,7 @@ def _given(counts: Mapping[str, Any], text: Mapping[str, Any]) -> Content:
     rows = [
         ("entries", number(counts["entries"])),
         ("tokens per word", number(text["fertility"])),
-        ("unknown words", f"{text['unknown_rate'] * 100:.3f}\u00a0%"),
+        ("unknown words", percent(text["unknown_rate"], 3)),
         ("case", case),
         ("accents", accents),
     ]
@@ -187,7 +187,7 @@ def _letters(counts: Mapping[str, Any]) -> tuple[str, str]:
 
 def _alphabet(alphabet: Mapping[str, Any]) -> str:
     """How many of the text's distinct characters are entries, their share of the text, and the commonest others."""
-    kept = f"{alphabet['characters']:,} of {alphabet['of']:,}, {alphabet['coverage'] * 100:.3f}\u00a0% of the text"
+    kept = f"{alphabet['characters']:,} of {alphabet['of']:,}, {percent(alphabet['coverage'], 3)} of the text"
     return kept + (f"; not {' '.join(alphabet['missing'])}" if alphabet["missing"] else "")
 
 
@@ -204,7 +204,7 @@ def _scripts(scripts: Mapping[str, Mapping[str, Any]]) -> Element:
             name,
             number(row["words"]),
             number(row["fertility"]),
-            f"{row['unknown_rate'] * 100:.3f}\u00a0%",
+            percent(row["unknown_rate"], 3),
             percent(row["single_character_rate"]),
             number(row["entries"]),
             number(row["unused"]),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertwright.core.numbers import duration, short_count
+from bertwright.core.numbers import duration, percent, short_count
 from bertwright.page.markup import Content, Element, b, code, div, element, p, small
-from bertwright.page.table import bar, percent, table
+from bertwright.page.table import bar, table
 from bertwright.report.facts import Facts
 from bertwright.vocab.entries import MASK
 

@@ -4,9 +4,8 @@ import pytest
 from tests.rows import each_row
 from tests.unit.report.conftest import written
 
-from bertwright.core.numbers import duration, short_count
+from bertwright.core.numbers import duration, number, percent, short_count
 from bertwright.page.chart import Chart, Series, figure, thinned, ticks
-from bertwright.page.table import number, percent
 
 
 @each_row(

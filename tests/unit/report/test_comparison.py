@@ -12,7 +12,7 @@ from tests.unit.report.test_report import Page
 from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.page.table import percent
+from bertwright.core.numbers import percent
 from bertwright.report.compared import Run, differing, read_runs
 from bertwright.report.comparison import comparison, write_comparison
 

@@ -4,9 +4,9 @@ import pytest
 from tests.rows import each_row
 from tests.unit.report.conftest import written
 
-from bertwright.core.numbers import duration, short_count
+from bertwright.core.numbers import duration, number, operations, percent, short_count
 from bertwright.page.markup import b
-from bertwright.page.table import bar, definitions, number, operations, percent, table
+from bertwright.page.table import bar, definitions, table
 
 EVIL = "<script>\"'&"
 

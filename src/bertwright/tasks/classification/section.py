@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from bertwright.core.numbers import short_count
+from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.page.chart import Chart, Series, histogram
 from bertwright.page.markup import Content, Element, code, div, p
-from bertwright.page.table import NAN, definitions, number, percent, plain_table, table
+from bertwright.page.table import definitions, plain_table, table
 from bertwright.tasks.classification.verdict import (
     BASELINES,
     CLASSIFIER_SCORES,

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bertwright.core.numbers import percent
 from bertwright.examples.information import FEW_TEXTS
-from bertwright.page.table import percent
 
 CLASSIFIER_SCORES = {
     "accuracy": "accuracy",

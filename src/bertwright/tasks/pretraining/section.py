@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from bertwright.core.numbers import short_count
+from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.page.chart import Chart, Series, histogram
 from bertwright.page.markup import Content, Element, div, p
-from bertwright.page.table import NAN, definitions, number, percent, plain_table, table
+from bertwright.page.table import definitions, plain_table, table
 from bertwright.tasks.pretraining.verdict import untrained, verdict_on_tokens
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 from bertwright.vocab.entries import MASK

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bertwright.page.table import percent
+from bertwright.core.numbers import percent
 
 UNTRAINED = 0.2
 """Minimum difference, in nats, between the unigram loss and the loss of a model that uses the context."""
