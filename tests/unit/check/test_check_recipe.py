@@ -62,7 +62,7 @@ def test_sources_are_named_with_what_they_are(load: Load, tmp_path: Path) -> Non
     assert remote.level == "ok" and "it is opened when the stage starts" in remote.text
 
 
-def test_a_network_without_a_peer_is_refused_where_it_would_be_exported(
+def test_a_network_unknown_to_transformers_cannot_be_exported(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found(load(), tmp_path / "run", "model.kind") == []
@@ -99,7 +99,7 @@ def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> No
         (TorchBuild("2.13.0+cu128", True), (), "torch finds no GPU here."),
     ],
 )
-def test_a_gpu_that_is_asked_for_must_be_there(
+def test_a_requested_gpu_must_exist(
     build: TorchBuild, gpus: tuple[int, ...], says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine_facts, "torch_build", lambda: build)
@@ -313,7 +313,7 @@ def test_what_only_a_part_of_has_an_effect_is_warned_of(load: Load, tmp_path: Pa
     assert not found(recipe, tmp_path / "run", "train.expected.1")
 
 
-def test_torch_says_its_version_without_being_imported() -> None:
+def test_the_torch_version_is_read_without_importing_it() -> None:
     import torch
 
     build = torch_build()
@@ -330,7 +330,7 @@ def test_torch_says_its_version_without_being_imported() -> None:
         ("train.mirror=az://box/run", "adlfs", r"writing az:// needs adlfs, .*bertwright\[azure\]"),
     ],
 )
-def test_a_package_is_asked_for_before_any_work(
+def test_missing_packages_are_reported_before_any_work(
     override: str, module: str, says: str, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = recipe_packages.find_spec
@@ -373,7 +373,7 @@ def test_verdicts_as_lines_as_errors_and_as_exit_codes() -> None:
         refuse(verdicts)
 
 
-def test_what_a_finished_stage_took_is_not_asked_for_again(
+def test_requirements_of_finished_stages_are_not_checked(
     load: Load, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resources, "memory_size", lambda: 1)
@@ -386,9 +386,7 @@ def test_what_a_finished_stage_took_is_not_asked_for_again(
     assert {"train.device", "train memory", "disk"} <= about
 
 
-def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_of_unknown_memory_is_no_error(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_facts, "torch_build", lambda: TorchBuild("2.13.0", True))
     monkeypatch.setattr(machine_facts, "gpu_memory", lambda: (0,))
     monkeypatch.setattr(resources, "memory_size", lambda: 1)
@@ -399,7 +397,7 @@ def test_a_gpu_of_unknown_memory_is_no_fault_and_the_processor_is_measured(
 
 
 @each_row(("limit", "level"), [(0.1, "error"), (0.2, "warning"), (0.36, "warning"), (0.39, None)])
-def test_a_limit_below_what_one_sequence_takes_is_told(
+def test_a_memory_limit_below_one_sequence_is_reported(
     limit: float, level: str | None, load: Load, tmp_path: Path
 ) -> None:
     recipe = load("train.phases.0.micro_batch=auto", f"train.memory_limit_gb={limit}")
@@ -470,7 +468,7 @@ MODERN = ("train.attention=varlen", "train.precision=bf16", "train.device=auto",
         (SOCKETS, ("train.precision=bf16",), []),
     ],
 )
-def test_a_recipe_is_checked_for_another_machine_whatever_this_one_is(
+def test_checks_for_another_machine_ignore_this_one(
     at: OtherMachine,
     keys: tuple[str, ...],
     errors: list[str],

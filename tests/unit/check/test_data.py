@@ -52,7 +52,7 @@ def test_with_a_source_that_is_not_here_the_whole_is_not_known(tmp_path: Path) -
         assert far.level == "ok" and redact_credentials(url) in far.text and "secret" not in far.text
 
 
-def test_a_fault_of_one_source_is_told_with_its_number_and_hides_no_other(tmp_path: Path) -> None:
+def test_each_faulty_source_is_reported_with_its_number(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     (tmp_path / "page.html").write_text("<!DOCTYPE html><html></html>")
     size, verdicts = looked_at(source=[str(tmp_path / "empty.txt"), "sample", str(tmp_path / "page.html")])
@@ -66,7 +66,7 @@ def test_a_fault_of_one_source_is_told_with_its_number_and_hides_no_other(tmp_pa
     assert "is an HTML page" in verdicts[2].text and all(issubclass(verdicts[i].kind, DataError) for i in (0, 2))
 
 
-def test_without_zstandard_other_sources_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_zstandard_other_sources_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the environment of ONNX Runtime, which only trains."""
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(TEXT))
     (tmp_path / "b.txt.zst").write_bytes(zstandard.compress(TEXT))
@@ -78,7 +78,7 @@ def test_without_zstandard_other_sources_are_looked_at(tmp_path: Path, monkeypat
     )
 
 
-def test_every_language_is_looked_at_once() -> None:
+def test_every_language_is_checked_once() -> None:
     _, verdicts = looked_at("hu", source="sample", filter={"languages": ["hu", "uk", "qqx"]})
     told = [verdict for verdict in verdicts if "language" in verdict.about]
     assert [(verdict.level, verdict.text.split(" ")[0]) for verdict in told] == [
@@ -162,7 +162,7 @@ def test_examples_of_another_run_have_the_vocabulary_of_this_one(load: Load, tra
     assert level == "error" and "made with another vocabulary than" in sentence and f"vocab.file={theirs}" in sentence
 
 
-def test_what_is_not_read_of_many_labelled_texts_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_labelled_texts_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = classifier(tmp_path, 'labels = ["poor", "fine"]', texts())
     (short,) = imported_data(recipe, pending=True)
     assert short.level == "ok" and "were read" not in short.text

@@ -74,7 +74,7 @@ def test_one_processor_and_a_full_disk_are_warned_of(monkeypatch: pytest.MonkeyP
         (False, (), False, "ok", "none: training runs on the CPU"),
     ],
 )
-def test_a_gpu_is_told_from_what_torch_can_use(
+def test_the_verdict_on_gpus_and_on_torchs_build(
     accelerated: bool,
     gpus: tuple[str, ...],
     device_file: bool,

@@ -37,7 +37,7 @@ def said(recipe: Recipe, out: Path) -> list[tuple[str, str, str]]:
     return [(each.level, each.about, each.text) for each in information(recipe, out, ["examples", "train"])]
 
 
-def test_a_rate_of_0_in_every_step_is_an_error_and_in_one_phase_a_warning(load: Load, tmp_path: Path) -> None:
+def test_a_learning_rate_of_0_throughout_is_an_error(load: Load, tmp_path: Path) -> None:
     phase = "{length = 16, batch = 8, learning_rate = 1e-3, warmup = 0, "
     last = phase + 'steps = 1, schedule = "poly_nvidia"}'
     text = "the learning rate is 0 throughout the phase (1 step)."

@@ -23,7 +23,7 @@ def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     ("path", "package"),
     [("s3a://box/a.txt", "s3fs"), ("AZ://box/a.txt", "adlfs"), ("abfs://box/a.txt", "adlfs"), ("https://a.b/c", None)],
 )
-def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
+def test_the_package_of_a_storage_is_required_by_its_scheme(
     path: str, package: str | None, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking(monkeypatch, "s3fs", "adlfs")
@@ -36,7 +36,7 @@ def test_the_package_of_a_storage_is_asked_for_by_its_scheme(
     ("observer", "package", "extra"),
     [("tensorboard", "tensorboardX", "tensorboard"), ("mlflow", "mlflow", "mlflow"), ("wandb", "wandb", "wandb")],
 )
-def test_the_package_of_an_observer_is_asked_for_before_work_starts(
+def test_the_package_of_an_observer_is_required(
     observer: str, package: str, extra: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking(monkeypatch, package)
@@ -49,9 +49,7 @@ def test_the_package_of_an_observer_is_asked_for_before_work_starts(
     assert not list(packages(recipe, ["evaluate"])), "nobody watches it"
 
 
-def test_the_package_of_an_engine_is_asked_for_before_work_starts(
-    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_package_of_an_engine_is_required(load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:
     lacking(monkeypatch, "deepspeed")
     (missing,) = packages(load("train.engine=deepspeed"), ["train"])
     assert missing.kind is MissingExtraError and missing.about == "train.engine"
@@ -60,9 +58,7 @@ def test_the_package_of_an_engine_is_asked_for_before_work_starts(
     )
 
 
-def test_a_package_that_every_installation_should_have_is_asked_for_before_work_starts(
-    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_base_packages_are_reported(load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = load()
     lacking(monkeypatch, *REQUIRED)
     missing = {verdict.text.split()[-1].rstrip("."): verdict for verdict in packages(recipe, list(STAGE_NAMES))}

@@ -103,7 +103,7 @@ def assert_three_more_layers(
 @each_length
 @each_kernel
 @each_family
-def test_training_keeps_what_the_rule_says(
+def test_training_memory_follows_the_rule(
     family: Any, kernel: Kernel, length: int, attention_dropout: float, dropout: float, make_batch: Make
 ) -> None:
     assert_three_more_layers(family, (dropout, attention_dropout), length, kernel, Kernels(), make_batch)
@@ -112,7 +112,7 @@ def test_training_keeps_what_the_rule_says(
 @each_attention_dropout
 @each_kernel
 @each_family
-def test_training_in_16_bits_keeps_what_the_rule_says(
+def test_16_bit_training_memory_follows_the_rule(
     family: Any, kernel: Kernel, attention_dropout: float, make_batch: Make
 ) -> None:
     kernels = Kernels(autocast=True, weighed=kernel == "sequences")
@@ -122,7 +122,7 @@ def test_training_in_16_bits_keeps_what_the_rule_says(
 @each_attention_dropout
 @each_dropout
 @each_kernel
-def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
+def test_memory_of_short_rows_beside_a_long_one(
     kernel: Kernel, dropout: float, attention_dropout: float, make_batch: Make
 ) -> None:
     """Most of the rectangle is padding there: what is kept for a place is another number than for a token."""
@@ -140,7 +140,7 @@ def test_short_rows_beside_a_long_one_keep_what_the_rule_says(
 @each_row("autocast", [False, True])
 @each_length
 @each_family
-def test_training_on_a_gpu_keeps_what_the_rule_says(
+def test_gpu_training_memory_follows_the_rule(
     family: Any, length: int, autocast: bool, dropout: float, make_batch: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what a GPU's kernels keep: attention with dropout is one kernel, which a CPU has only without dropout, and
@@ -155,7 +155,7 @@ def test_training_on_a_gpu_keeps_what_the_rule_says(
     assert_three_more_layers(family, (dropout, 0.1), length, "padded", kernels, make_batch)
 
 
-def test_what_does_not_fit_is_refused_and_what_may_not_is_warned_of(
+def test_too_much_memory_is_an_error_and_doubt_a_warning(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     recipe = load()

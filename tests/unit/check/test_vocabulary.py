@@ -52,7 +52,7 @@ def test_a_file_that_is_no_vocabulary_is_a_fault(told: Told, data: str) -> None:
         assert (fault.about, fault.kind) == ("vocab.file", DataError) and "lacks [PAD]" in fault.text
 
 
-def test_settings_that_a_vocabulary_was_not_made_with_are_a_fault(told: Told) -> None:
+def test_text_settings_that_do_not_fit_the_vocabulary(told: Told) -> None:
     (fault,) = told([*SPECIALS, *(f"Word{i}" for i in range(300))], "vocab.lower_case=true").values()
     assert (fault.about, fault.kind) == ("vocab.file", RecipeError) and "could never occur" in fault.text
 
@@ -72,7 +72,7 @@ def test_examples_of_another_vocabulary_are_a_fault(entries: list[str], says: st
     assert says in fault.text and "x_training_0.hdf5" in fault.text and "set vocab.file to theirs" in fault.remedy
 
 
-def test_words_that_a_vocabulary_lacks_are_a_fault_unless_such_files_are_left_out(told: Told, tmp_path: Path) -> None:
+def test_unknown_words_are_an_error_unless_quarantined(told: Told, tmp_path: Path) -> None:
     lddl.write(tmp_path / "x.parquet", iter([sample(40, length=16)]), Shape(None, None, static=True), VOCABULARY)
     data = f"train.phases.0.data={tmp_path / 'x.parquet'}"
     (fault,) = told(VOCABULARY[:30], data).values()

@@ -52,7 +52,7 @@ def test_a_vocabulary_and_a_file(folder: Path, tmp_path: Path) -> None:
     assert "there is no finished corpus next to" in compare(folder / "other" / "vocab", file)["not measured"]
 
 
-def test_a_file_whose_entries_no_settings_leave_reachable_is_compared_with_neither(tmp_path: Path) -> None:
+def test_a_vocabulary_that_fits_no_settings_has_none(tmp_path: Path) -> None:
     decomposed = [f"e\u0301{number}" for number in range(50)]
     for name, own in (("a.txt", decomposed), ("b.txt", ["x"])):
         (tmp_path / name).write_text("".join(f"{entry}\n" for entry in [*SPECIALS, *own]), "utf-8")
@@ -88,7 +88,7 @@ def test_things_of_two_kinds_do_not_compare(folder: Path) -> None:
         compare(folder / "vocab", folder)
 
 
-def test_another_corpus_beside_is_not_taken_for_the_one_it_was_made_from(folder: Path, tmp_path: Path) -> None:
+def test_another_corpus_beside_a_vocabulary_is_not_used(folder: Path, tmp_path: Path) -> None:
     other: Artifact = made.corpus(tmp_path / "elsewhere", [made.text(40, seed=5)])
     stage.run(VocabConfig(size=200), other, tmp_path / "vocab")
     made.corpus(tmp_path / "corpus", [made.text(40, seed=6)])

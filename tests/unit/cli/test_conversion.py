@@ -146,9 +146,7 @@ def test_phases_with_their_own_data_are_left_out(two_phases: Path, tmp_path: Pat
 
 
 @each_row(("kind", "plan"), [("tfrecord", "sentence-order"), ("lddl", "next-sentence")])
-def test_order_labels_in_the_place_of_next_sentence_labels_are_said_once(
-    two_phases: Path, tmp_path: Path, kind: Kind, plan: str
-) -> None:
+def test_order_labels_are_reported_once(two_phases: Path, tmp_path: Path, kind: Kind, plan: str) -> None:
     notes = Notes()
     recipe = Recipe.load(two_phases, [f"examples.plan={plan}"])
     run_stages(recipe, tmp_path / "run", ["corpus", "vocab", "examples"])
@@ -160,7 +158,7 @@ def test_order_labels_in_the_place_of_next_sentence_labels_are_said_once(
     assert len([each for each in notes.said if "sentence order" in each]) == len(said), "documents have no labels"
 
 
-def test_held_out_pairs_without_a_label_are_left_out_where_a_format_cannot_hold_them(
+def test_pairs_without_label_are_left_out_if_the_format_needs_one(
     small_recipe: Path, entries: list[str], tmp_path: Path
 ) -> None:
     run_stages(Recipe.load(small_recipe, ["examples.heldout=1e-9"]), tmp_path / "one", ["corpus", "vocab", "examples"])
@@ -174,7 +172,7 @@ def test_held_out_pairs_without_a_label_are_left_out_where_a_format_cannot_hold_
     assert contents(tmp_path / "all", "test", entries)
 
 
-def test_examples_that_are_no_pairs_are_refused_before_anything_is_written(small_recipe: Path, tmp_path: Path) -> None:
+def test_examples_without_pairs_are_refused_before_writing(small_recipe: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(small_recipe, ["examples.plan=doc-sentences"])
     run_stages(recipe, tmp_path / "run", ["corpus", "vocab", "examples"])
     with pytest.raises(RecipeError, match=r"LDDL holds only pairs .* \(examples\.plan=doc-sentences\)"):
@@ -205,7 +203,7 @@ def test_inspect_asks_for_the_vocabulary_of_word_pieces(trained: Path, tmp_path:
         describe(tmp_path / "out")
 
 
-def test_inspect_tells_of_foreign_examples(trained: Path, tmp_path: Path) -> None:
+def test_inspect_describes_foreign_examples(trained: Path, tmp_path: Path) -> None:
     convert(trained, tmp_path / "out", Target("tfrecord"), ConvertOptions(files=2))
     facts = describe(tmp_path / "out", examples=Examples(trained / "vocab" / "vocab.txt", world=4))
     _, train = sorted(facts["set"], key=lambda each: each["examples"])
@@ -222,9 +220,7 @@ def empty(folder: Path) -> Path:
     return folder / "empty"
 
 
-def test_blocks_are_drawn_whole_except_where_the_rate_of_masks_changes(
-    trained: Path, entries: list[str], tmp_path: Path
-) -> None:
+def test_blocks_are_cut_only_where_the_mask_rate_changes(trained: Path, entries: list[str], tmp_path: Path) -> None:
     """Drawing each step of 8 examples by itself cost half the time of small batches."""
     given = ["train.phases.0.masking.rate=[[0, 0.3], [3, 0.15]]", "train.phases.0.masking.max_predictions=5"]
     given += ["train.phases.0.steps=4"]

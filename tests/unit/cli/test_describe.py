@@ -71,13 +71,13 @@ def test_sequences_are_shown_as_words_with_their_masks(trained: Path) -> None:
     assert any(re.search(r"\[MASK=\w+\]", text) for text in shown.values())
 
 
-def test_a_step_beyond_the_phase_is_an_error_that_says_which_there_are(trained: Path) -> None:
+def test_a_step_beyond_the_phase_is_an_error_with_the_range(trained: Path) -> None:
     for phase, step in ((0, 4), (1, 1), (0, 0)):
         with pytest.raises(RecipeError, match=r"the steps are phase 0: 1 to 3\."):
             describe_batch(trained, phase, step)
 
 
-def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path: Path) -> None:
+def test_describe_recognizes_what_is_at_a_path(trained: Path, small_recipe: Path, tmp_path: Path) -> None:
     assert describe(trained)["what"] == "a run folder"
     assert describe(trained)["evaluate"] == "not finished"
     assert describe(trained / "vocab", verify=True)["verified_files"] == 3
@@ -97,7 +97,7 @@ def test_what_lies_at_a_path_is_said(trained: Path, small_recipe: Path, tmp_path
 
 
 @each_row("kind", ["parquet", "datasets"])
-def test_a_table_of_texts_is_a_source_and_its_columns_are_said(tmp_path: Path, kind: str) -> None:
+def test_a_table_of_texts_shows_its_columns(tmp_path: Path, kind: str) -> None:
     table, path = pa.table({"text": ["Egy híd.", "Két híd."], "url": ["a", "b"]}), tmp_path / f"texts.{kind}"
     if kind == "parquet":
         pq.write_table(table, path)

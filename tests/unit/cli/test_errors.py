@@ -92,7 +92,7 @@ def test_an_empty_out_is_no_folder(
     )
 
 
-def test_an_out_in_the_home_of_nobody_is_told(failing: Callable[..., tuple[int, str, str]], small_recipe: Path) -> None:
+def test_an_unknown_home_folder_is_an_error(failing: Callable[..., tuple[int, str, str]], small_recipe: Path) -> None:
     for line in (["check", small_recipe, "--out", "~nobody-here/run"], ["run", small_recipe, "--out=~nobody-here/run"]):
         code, out, err = failing(*line)
         said = "--out ~nobody-here/run: the home folder ~nobody-here is not known; write the path without ~."
@@ -214,7 +214,7 @@ def test_a_package_that_is_not_installed_is_named(
     assert missing_package_error(ImportError(name="yaml")) is None, "it is there, but lacks a name"
 
 
-def test_a_package_of_the_command_line_that_is_not_installed_is_named() -> None:
+def test_a_missing_package_of_the_command_line_is_named() -> None:
     program = "import sys; sys.modules['typer'] = None; from bertwright.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     said = "the Python package typer is needed here, but is not installed: pip install typer."
@@ -231,7 +231,7 @@ def test_json_is_utf_8_whatever_the_terminal_has(
 
 
 @each_row("words", ["--version", "recipes"])  # less and more than a buffer
-def test_a_full_disk_of_the_output_is_told_once(words: str) -> None:
+def test_a_full_disk_of_the_output_is_reported_once(words: str) -> None:
     with open("/dev/full", "wb") as full:
         done = printing(full, words)
     assert done.returncode == 3 and done.stderr.startswith("bertwright: No space left on device. Free space")
@@ -252,7 +252,7 @@ def printing(to: IO[bytes], words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, stdout=to, stderr=subprocess.PIPE, text=True, check=False, env=environment)
 
 
-def test_a_signal_ends_a_command_before_its_result_and_changes_nothing_after_it(
+def test_a_signal_stops_only_before_the_result(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with end_on_signals(), app._stop_at_output():

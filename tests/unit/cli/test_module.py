@@ -12,7 +12,7 @@ from bertwright import __version__
 pytestmark = pytest.mark.heavy
 
 
-def test_a_terminal_without_the_letters_of_a_name_shows_their_numbers() -> None:
+def test_letters_that_a_terminal_lacks_are_escaped() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     words = ["bertwright", "launch", "local", "smoke", "--out", "runs/ű"]
     done = subprocess.run([sys.executable, "-m", *words], capture_output=True, check=False, env=environment)

@@ -45,7 +45,7 @@ def test_time_left(left: float | None, said: str) -> None:
     assert time_left(left) == said
 
 
-def test_keys_for_a_shell_are_quoted_where_it_would_read_them_otherwise() -> None:
+def test_keys_with_shell_characters_are_quoted() -> None:
     assert _quoted("train.engine=zero") == "train.engine=zero"
     for key in ('train.precision={kind="bf16"}', "a=[1]", "a=b c"):
         assert _quoted(key) == f"'{key}'"

@@ -49,6 +49,6 @@ def test_a_group_gets_its_options(words: list[str], printed: str) -> None:
 @each_row(
     ("words", "said"), [(["me"], "START"), (["me", "home", "--speed", "0"], "--speed"), (["--help"], "Go somewhere.")]
 )
-def test_what_typer_says_of_them_is_said(words: list[str], said: str) -> None:
+def test_grouped_options_have_their_help(words: list[str], said: str) -> None:
     done = CliRunner().invoke(program(), words)
     assert said in done.output and "trip" not in done.output.lower()

@@ -118,7 +118,7 @@ def test_signals_are_handed_on_to_all(ranks: Ranks, number: int, listens: bool, 
 @TWO
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("started", [0, 1])
-def test_after_a_signal_no_rank_starts_and_one_that_was_starting_is_told(
+def test_after_a_signal_no_rank_starts(
     ranks: Ranks, number: int, started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one would otherwise wait for the others, and train as if nothing had been said."""

@@ -71,7 +71,7 @@ def test_ranks_of_a_parallel_stage(call: Call, small_recipe: Path, tmp_path: Pat
     assert asked.share == WorkSplit(2, 5) and asked.executor is None
 
 
-def test_who_looks_at_dropped_documents_may_be_one_rank_of_several(
+def test_dropped_documents_with_several_ranks(
     call: Call, small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[tuple[Path, int | None]] = []
@@ -92,7 +92,7 @@ def test_other_stages_have_no_ranks(call: Call, small_recipe: Path, verb: str) -
         call(verb, small_recipe, "--rank", 1)
 
 
-def test_with_json_the_numbers_of_the_report_stand_beside_the_folder(
+def test_json_output_has_the_numbers_of_the_report(
     call: Call, small_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call("run", small_recipe, "--out", tmp_path, "--json")
@@ -137,7 +137,7 @@ def test_recipes_are_listed_and_printed_to_be_copied(
     assert json.loads(capsys.readouterr().out) == {"name": "demo", "text": text}
 
 
-def test_check_says_what_a_recipe_amounts_to_and_explains_keys(
+def test_check_summarizes_a_recipe_and_explains_keys(
     small_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.app(["check", str(small_recipe), "--out", str(tmp_path / "run"), "--json"], standalone_mode=False)
@@ -190,7 +190,7 @@ def test_other_verbs_take_a_run_folder_too(
     assert "learning_rate" in out or f"--out {trained.name}" in out or trained.name in out
 
 
-def test_dropped_documents_are_all_printed_to_a_file_and_paged_on_a_terminal(
+def test_dropped_documents_are_paged_only_on_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pager reads as much as the user looks at: here one line, of more than any pipe holds."""

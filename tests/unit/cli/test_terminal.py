@@ -37,7 +37,7 @@ def test_every_row_moves_the_bar_also_one_with_scores(monkeypatch: pytest.Monkey
     assert said[0] == HEADER and len(said) == 3
 
 
-def test_every_step_moves_the_bar_and_keeps_the_words_of_the_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_moves_the_bar_and_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, moved = Terminal(), []
     monkeypatch.setattr(terminal, "_show", lambda *step: moved.append(step))
     terminal.progress("phase 1", 29, 40, "steps")
@@ -115,7 +115,7 @@ def test_a_name_in_brackets_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "read [hardware] and [/x]" in printed.getvalue()
 
 
-def test_a_sentence_is_cut_between_words_and_an_address_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_wrap_between_words_and_addresses_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, printed, _ = shown(monkeypatch, force_terminal=True, width=40)
     address = "https://ml.azure.com/runs/calm_sea?wsid=/subscriptions/1/workspaces/berts"
     terminal.say("corpus: a remark of some more words than there is place for")

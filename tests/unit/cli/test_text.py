@@ -23,7 +23,7 @@ def test_scripts_joiners_and_marks_stay(text: str) -> None:
     assert visible(text) == text
 
 
-def test_facts_are_escaped_in_names_and_values_and_no_separator_makes_a_line() -> None:
+def test_facts_are_escaped_in_names_and_values() -> None:
     facts = {"title": HOSTILE, HOSTILE: {"inner": [HOSTILE]}, "set": [{HOSTILE: 1}]}
     lines = list(fact_lines(facts))
     assert len(lines) == 6
@@ -65,7 +65,7 @@ def test_a_long_name_leaves_the_values_of_others_their_room() -> None:
     assert list(fact_lines(facts))[-1] == "keys       one, two, three, four-five, six, seven", "a pipe gets one line"
 
 
-def test_words_that_do_not_fit_are_left_out_of_a_bar_from_the_end() -> None:
+def test_a_bar_drops_its_last_words_first() -> None:
     words = "4 of 40 steps, 0:01:01 left (0:00:58 to 0:01:15), loss 2.500, 25.6% right, 1,234 tokens/s"
     assert shorten(words, 100) == words
     assert shorten(words, 75) == "4 of 40 steps, 0:01:01 left, loss 2.500, 25.6% right, 1,234 tokens/s"
@@ -83,7 +83,7 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatc
     assert colour("ok", "green") == "ok"
 
 
-def test_a_recipe_of_somebody_else_does_not_command_the_terminal_that_checks_it(
+def test_control_characters_of_a_recipe_are_escaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.toml").write_text(

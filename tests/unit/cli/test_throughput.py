@@ -17,7 +17,7 @@ def test_what_was_finished_before_does_not_count_as_fast() -> None:
     assert throughput.describe(10, 910, 1000, "MB", {"documents": 1500}) == "0:01:30 left, 1.0 MB/s, 150 documents/s"
 
 
-def test_a_second_list_of_the_stage_begins_anew() -> None:
+def test_a_second_task_list_restarts_the_rate() -> None:
     throughput = Throughput()
     throughput.describe(0, 0, 10, "shards", {})
     throughput.describe(5, 10, 10, "shards", {})

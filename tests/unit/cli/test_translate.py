@@ -57,13 +57,13 @@ def test_a_batch_that_only_the_machine_determines_is_left_open(tmp_path: Path, l
         call("--", *command, "--max_seq_length=0")
 
 
-def test_a_batch_is_left_open_whichever_of_two_commands_does_not_state_it() -> None:
+def test_a_batch_missing_in_one_of_two_commands_is_open() -> None:
     phases = f"deepspeed {NEEDED[7:]} --max_seq_length 128\nmpirun -n 8 {NEEDED} --max_seq_length 512\n"
     facts = json.loads(call("--script", "-", "--json", text=phases))
     assert [phase.get("batch") for phase in facts["recipe"]["train"]["phases"]] == [None, 256]
 
 
-def test_a_value_that_no_recipe_may_have_is_told_with_its_option(tmp_path: Path) -> None:
+def test_an_invalid_recipe_value_is_reported_with_its_option(tmp_path: Path) -> None:
     out = tmp_path / "mine.toml"
     words = ["--max_seq_length", "0", "--learning_rate=-1", "--warmup_proportion", "3"]
     with pytest.raises(RecipeError) as error:
@@ -112,6 +112,6 @@ def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
         (["--", "A=1"], "there is no command to translate"),
     ],
 )
-def test_mistakes_are_told(words: list[str], said: str) -> None:
+def test_mistakes_are_errors(words: list[str], said: str) -> None:
     with pytest.raises(RecipeError, match=said):
         call(*words)

@@ -72,7 +72,7 @@ def test_recipe_and_place_are_written_both_or_not_at_all(tmp_path: Path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_value_that_no_place_may_have_is_told_with_its_option(tmp_path: Path) -> None:
+def test_an_invalid_place_value_is_reported_with_its_option(tmp_path: Path) -> None:
     out, place, job = tmp_path / "mine.toml", tmp_path / "place.toml", tmp_path / "job.yml"
     words = ["--out", str(out), "--place", str(place)]
     with pytest.raises(RecipeError) as error:
@@ -111,9 +111,7 @@ def test_a_job_file_of_azure_is_opened(tmp_path: Path) -> None:
     assert load_place("azureml", str(place))
 
 
-def test_a_published_job_of_azure_starts_once_the_cluster_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_published_azure_job_needs_only_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("downloads").mkdir()
     Path("downloads/google-uncased-vocab.txt").write_text("".join(f"{entry}\n" for entry in SPECIALS))
@@ -130,7 +128,7 @@ def test_a_published_job_of_azure_starts_once_the_cluster_is_named(
     assert train["outputs"]["run"]["path"] == "azureml://datastores/workspaceblobstore/paths/outputs/outputs"
 
 
-def test_the_settings_of_a_place_can_be_typed_as_they_are_printed(tmp_path: Path) -> None:
+def test_printed_place_settings_can_be_typed(tmp_path: Path) -> None:
     """Also lists and sections, which are no plain words."""
     job = tmp_path / "job.yml"
     job.write_text(
@@ -146,9 +144,7 @@ def test_the_settings_of_a_place_can_be_typed_as_they_are_printed(tmp_path: Path
     assert place["inputs"]["text"]["key"] == "train.phases.0.data" and place["inputs"]["text"]["below"] == "128"
 
 
-def test_a_job_that_is_submitted_by_a_command_is_that_of_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_submitting_command_gives_the_job_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "job.yml").write_text(f"command: |\n  pip install x\n  {NEEDED}\ncompute: gpus\n")
     (tmp_path / "submit.sh").write_text("az login\naz ml job create --file job.yml\n")
     by_script = call("--script", str(tmp_path / "submit.sh"))

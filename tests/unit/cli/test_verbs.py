@@ -110,7 +110,7 @@ def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monke
         app.app(["corpus", "a.toml", "--dropped"], standalone_mode=False)
 
 
-def test_inspect_ends_with_exit_code_3_when_training_data_has_faults(
+def test_inspect_exits_with_3_if_data_has_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever calls it from a script need not read what it prints."""
@@ -120,7 +120,7 @@ def test_inspect_ends_with_exit_code_3_when_training_data_has_faults(
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["set"][0]["faults"]
 
 
-def test_inspect_says_how_another_one_differs(
+def test_inspect_shows_differences(
     small_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed = tmp_path / "changed.toml"
@@ -203,14 +203,14 @@ def test_a_key_is_explained_with_its_value_in_a_recipe(
         ("vocab", "With --download: the folder of the file; default: downloads."),
     ],
 )
-def test_help_says_what_out_is_of_this_verb(
+def test_help_describes_out_of_each_verb(
     words: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, words, "--help") == 0
     assert says in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
-def test_a_recipe_that_cannot_be_printed_is_told(
+def test_a_recipe_that_cannot_be_printed_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
@@ -235,7 +235,7 @@ def test_a_recipe_of_a_stranger_does_not_control_the_terminal(
 
 
 @each_row(("option", "value"), [("--vocab", "v.txt"), ("--limit", 3), ("--world", 2)])
-def test_an_option_for_data_made_elsewhere_is_refused_for_anything_else(
+def test_options_for_foreign_data_are_refused_elsewhere(
     option: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "text.txt").write_text("One sentence.\nAnother one.\n")

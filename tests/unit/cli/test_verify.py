@@ -47,7 +47,7 @@ def test_where_nothing_was_sealed_nothing_is_verified(tmp_path: Path, path: str)
         check_hashes(tmp_path / path)
 
 
-def test_drafts_are_nobodys_result(tmp_path: Path) -> None:
+def test_drafts_are_not_verified(tmp_path: Path) -> None:
     made(tmp_path, "corpus", a="x")
     draft = Path(shutil.copytree(tmp_path / "corpus", tmp_path / ".vocab.0123.draft"))
     (draft / "a").write_text("torn")
@@ -62,7 +62,7 @@ def test_a_stage_that_lost_its_manifest_is_named(tmp_path: Path, stage: str) -> 
         check_hashes(tmp_path)
 
 
-def test_a_folder_that_is_gone_is_missed_when_the_summary_tells_of_it(tmp_path: Path) -> None:
+def test_a_folder_in_the_summary_that_is_gone_is_an_error(tmp_path: Path) -> None:
     made(tmp_path, "vocab", a="x")
     write_json(tmp_path / "summary.json", {"stages": {"vocab": {}, "corpus": {}}})
     with pytest.raises(ArtifactError, match="corpus has no"):
@@ -110,7 +110,7 @@ def test_files_that_no_manifest_lists_are_named(tmp_path: Path) -> None:
     assert check_hashes(tmp_path) == {"verified_files": 4, "unlisted_files": sorted(map(str, strangers))}
 
 
-def test_what_interrupted_writes_left_is_listed_with_and_without_verify(tmp_path: Path) -> None:
+def test_interrupted_writes_are_listed(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text("")
     train = made(tmp_path, "train", a="x")
     for draft in (tmp_path / ".corpus.0123456789ab.draft", train / "checkpoints" / ".step-000010.draft"):

@@ -57,7 +57,7 @@ def test_every_phase_reads_the_same_labelled_texts(tmp_path: Path) -> None:
         ({"target_accuracy": 0.7}, "target_accuracy"),
     ],
 )
-def test_what_a_phase_says_about_running_text_is_refused(phase: dict[str, Any], key: str) -> None:
+def test_phase_settings_of_running_text_are_refused(phase: dict[str, Any], key: str) -> None:
     assert wrong({}, phase) == [f"train.phases.1.{key}"]
 
 
@@ -74,7 +74,7 @@ def test_what_a_phase_says_about_running_text_is_refused(phase: dict[str, Any], 
         ("evaluate", "cloze", ("the [MASK] .",)),
     ],
 )
-def test_settings_of_running_text_and_of_masked_tokens_are_refused(section: str, key: str, value: object) -> None:
+def test_settings_of_running_text_and_masks_are_refused(section: str, key: str, value: object) -> None:
     given: Any = {section: {key: value}}
     assert wrong(**given) == [f"{section}.{key}"]
 

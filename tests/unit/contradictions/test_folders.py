@@ -65,14 +65,14 @@ def test_labelled_pairs_are_only_for_training_on_the_same_labels(
     assert all(made in text and here in text for _, text in mistakes)
 
 
-def test_every_phase_is_checked_and_one_without_data_ends_nothing(tmp_path: Path) -> None:
+def test_every_phase_is_checked_also_after_one_without_data(tmp_path: Path) -> None:
     corpus, right = artifact(tmp_path / "corpus", "corpus"), examples(tmp_path / "examples", SINGLE)
     gone = tmp_path / "gone"
     given = phases(gone, None, corpus, right, gone)
     assert keys(found(train(*given), SINGLE)) == [f"train.phases.{index}.data" for index in (0, 2, 4)]
 
 
-def test_imported_data_that_finished_examples_contain_may_be_gone(tmp_path: Path) -> None:
+def test_imported_data_in_finished_examples_may_be_gone(tmp_path: Path) -> None:
     both = train(*phases(tmp_path / "gone", tmp_path / "gone"))
     assert keys(wrong_folders(both, SINGLE, VocabConfig(), {"vocab.file", "train.phases.1.data"})) == [
         "train.phases.0.data"
@@ -90,7 +90,7 @@ def test_a_run_folder_is_no_data_and_its_examples_are_pointed_to(tmp_path: Path)
     assert before.startswith(after) and before != after, "before they are finished that is said, too"
 
 
-def test_files_have_no_documents_to_take_a_share_of_and_a_folder_of_ours_no_damaged_files(tmp_path: Path) -> None:
+def test_document_range_and_quarantine_without_effect(tmp_path: Path) -> None:
     files, ours = tmp_path / "files", examples(tmp_path / "examples", SINGLE)
     files.mkdir()
     share, damaged = {"document_range": [0.0, 0.5]}, {"quarantine": True}
@@ -115,9 +115,7 @@ def test_files_have_no_documents_to_take_a_share_of_and_a_folder_of_ours_no_dama
         ),
     ],
 )
-def test_examples_of_another_run_are_of_the_phases_length_and_documents(
-    files: tuple[str, ...], has: str, tmp_path: Path
-) -> None:
+def test_examples_of_another_run_must_fit_the_phase(files: tuple[str, ...], has: str, tmp_path: Path) -> None:
     ((key, text),) = found(train(*phases(examples(tmp_path / "examples", SINGLE, *files))), SINGLE)
     assert key == "train.phases.0.data" and has in text
 

@@ -83,7 +83,7 @@ OTHER = {
 
 
 @each_row("name", OTHER)
-def test_a_start_of_another_size_or_number_is_refused_naming_both(name: str, tmp_path: Path) -> None:
+def test_a_start_of_another_size_is_refused_naming_both(name: str, tmp_path: Path) -> None:
     same, other = checkpoint(tmp_path / "same"), checkpoint(tmp_path / "other", **{name: OTHER[name]})
     network = BertConfig(**BERT)
     assert keys(wrong_pretrained(train(init_from=same), network)) == []
@@ -111,7 +111,7 @@ def test_another_family_is_refused_naming_the_kind_to_set(tmp_path: Path) -> Non
     assert first[0] == "train.init_from" and "model.kind=modern" in first[1]
 
 
-def test_a_modernbert_reads_other_lengths_than_it_learnt_but_attends_alike(tmp_path: Path) -> None:
+def test_a_modernbert_may_continue_with_other_lengths(tmp_path: Path) -> None:
     """Its positions are rotations, which have no weights; the windows of its layers are not seen in the weights."""
     longer = stock(tmp_path / "longer", **{**MODERN, "max_position_embeddings": 64})
     windows = stock(tmp_path / "windows", **{**MODERN, "local_attention": 16})
@@ -131,14 +131,14 @@ def test_a_modernbert_reads_other_lengths_than_it_learnt_but_attends_alike(tmp_p
         assert text.startswith(f"{name} is ")
 
 
-def test_nothing_is_compared_without_a_start_and_a_checkpoint_has_no_layers_to_choose(tmp_path: Path) -> None:
+def test_without_a_start_nothing_is_compared(tmp_path: Path) -> None:
     other, network = checkpoint(tmp_path / "other"), BertConfig(**BERT)
     assert keys(wrong_pretrained(train(), network)) == []
     ((key, text),) = wrong_pretrained(train(init_from=other, init_layers=(1, 2)), network)
     assert key == "train.init_from" and "was made by the stage 'checkpoint'; give a finished train folder" in text
 
 
-def test_the_given_vocabulary_is_that_of_the_network_to_start_from(tmp_path: Path) -> None:
+def test_the_vocabulary_must_be_that_of_the_start(tmp_path: Path) -> None:
     network, folder, other = BertConfig(**BERT), stock(tmp_path / "stock"), tmp_path / "vocab.txt"
     other.write_text("\n".join((*ENTRIES[:-1], "b")) + "\n")
     for file, wrong in ((folder / "vocab.txt", []), (other, ["train.init_from"])):
@@ -168,7 +168,7 @@ def test_a_damaged_weight_file_is_refused(tmp_path: Path) -> None:
     assert "is not a complete safetensors file" in text
 
 
-def test_layers_of_another_kind_are_refused_with_a_choice_that_fits(tmp_path: Path) -> None:
+def test_layers_of_another_kind_are_refused_with_a_remedy(tmp_path: Path) -> None:
     folder = stock(tmp_path / "modern", **{**MODERN, "num_hidden_layers": 6})
     network = ModernConfig(**{key: value for key, value in MODERN.items() if key != "model_type"})
     assert keys(wrong_pretrained(train(init_from=folder, init_layers=(1, 6)), network)) == []
@@ -190,7 +190,7 @@ def test_a_classifier_starts_from_no_checkpoint(tmp_path: Path) -> None:
         assert keys(wrong_pretrained(train(init_from=whole), labels)) == []
 
 
-def test_a_pre_training_neither_starts_from_a_classifier_nor_learns_from_one(tmp_path: Path) -> None:
+def test_classifiers_are_no_start_and_no_teacher(tmp_path: Path) -> None:
     tuned, network = finished(tmp_path / "tuned", classifier()), BertConfig(**BERT)
     other = stock(tmp_path / "stock", architectures=["BertForSequenceClassification"])
     right = stock(tmp_path / "right", architectures=["BertForMaskedLM"])
@@ -231,9 +231,7 @@ def test_the_moments_of_a_checkpoint_are_those_of_the_optimizer(
     ("layers", "fits"),
     [((1, 4), True), ((4, 4), True), ((1, 5), False), ((1,), False), ((1, 2, 3), False)],
 )
-def test_as_many_layers_are_chosen_as_the_network_has_among_those_there_are(
-    layers: tuple[int, ...], fits: bool, tmp_path: Path
-) -> None:
+def test_init_layers_match_both_networks(layers: tuple[int, ...], fits: bool, tmp_path: Path) -> None:
     folder = stock(tmp_path / "deep", num_hidden_layers=4)
     found = list(wrong_pretrained(train(init_from=folder, init_layers=layers), BertConfig(**BERT)))
     assert keys(found) == ([] if fits else ["train.init_layers"])
@@ -256,7 +254,7 @@ def learning(teacher: Path, *phases: dict[str, Any], **keys_: Any) -> TrainConfi
     return train(*(phases or ({},)), objective=objective)
 
 
-def test_a_teacher_that_fits_is_accepted_and_one_that_is_not_there_refused(tmp_path: Path) -> None:
+def test_a_missing_teacher_is_refused(tmp_path: Path) -> None:
     network, folder = BertConfig(**BERT), stock(tmp_path / "teacher")
     assert keys(wrong_teacher(learning(folder), network, VocabConfig(), pairs=True)) == []
     assert keys(wrong_teacher(train(), network, VocabConfig(), pairs=True)) == []
@@ -264,7 +262,7 @@ def test_a_teacher_that_fits_is_accepted_and_one_that_is_not_there_refused(tmp_p
     assert keys(wrong_teacher(gone, network, VocabConfig(), pairs=True)) == ["train.objective.teacher"]
 
 
-def test_a_micro_batch_that_is_searched_for_does_not_count_the_teacher(tmp_path: Path) -> None:
+def test_micro_batch_auto_is_refused_with_a_teacher(tmp_path: Path) -> None:
     given = learning(stock(tmp_path / "teacher"), {"micro_batch": 2}, {"micro_batch": "auto"})
     assert keys(wrong_teacher(given, BertConfig(**BERT), VocabConfig(), True)) == ["train.phases.1.micro_batch"]
 

@@ -72,7 +72,7 @@ def ours(tmp_path: Path) -> Path:
     return tmp_path / "ours"
 
 
-def test_a_recipe_without_a_corpus_names_its_vocabulary_and_the_data_of_every_phase(files: Path, ours: Path) -> None:
+def test_without_a_corpus_vocabulary_and_data_are_required(files: Path, ours: Path) -> None:
     vocab = VocabConfig(file=files / "vocab.txt")
     assert keys(missing_without_corpus(vocab, train({"data": files}, {"data": files}))) == []
     assert keys(missing_without_corpus(VocabConfig(), train({"data": files}))) == ["vocab.file"]
@@ -92,13 +92,13 @@ def test_a_recipe_without_a_corpus_names_its_vocabulary_and_the_data_of_every_ph
         ((16, 32), 48, 32, ["evaluate.length", "evaluate.length"]),
     ],
 )
-def test_lengths_fit_the_positions_and_a_scored_length_is_one_of_a_phase(
+def test_lengths_fit_the_positions_and_the_phases(
     lengths: tuple[int, ...], scored: int, positions: int, wrong: list[str]
 ) -> None:
     assert keys(wrong_lengths(train(*({"length": n} for n in lengths)), scored, positions)) == wrong
 
 
-def test_the_lengths_to_choose_from_are_said_once_each_and_in_order() -> None:
+def test_valid_lengths_are_listed_once_and_in_order() -> None:
     ((_, text),) = wrong_lengths(train({"length": 32}, {"length": 16}, {"length": 32}), 24, 512)
     assert "[16, 32]" in text
 
@@ -111,7 +111,7 @@ def test_pairs_need_a_family_with_segments(kind: str) -> None:
     assert not keys(pairs_unseen(model(kind=kind), ExamplesConfig(plan="doc-sentences")))
 
 
-def test_one_segment_embedding_is_too_few_for_pairs_and_for_data_that_may_have_them(files: Path) -> None:
+def test_one_segment_embedding_is_too_few_for_pairs(files: Path) -> None:
     """Whether files of examples hold pairs is known only once they are read."""
     pairs, single = ExamplesConfig(), ExamplesConfig(plan="doc-sentences")
     one, two = (BertConfig(**NETWORK, type_vocab_size=number) for number in (1, 2))
@@ -178,7 +178,7 @@ def test_onnx_runtime_refuses_what_a_compiled_graph_accepts(settings: dict[str, 
     assert keys(unsupported_by_graph(train(graph="compiled", **settings), model())) == []
 
 
-def test_onnx_runtime_trains_the_families_that_have_biases_in_their_norms() -> None:
+def test_onnx_runtime_needs_biases_in_layer_norms() -> None:
     found = {
         kind: keys(unsupported_by_graph(train(graph="ortmodule"), model(kind=kind))) for kind in ("bert", "distilbert")
     }
@@ -201,7 +201,7 @@ def test_onnx_runtime_trains_the_families_that_have_biases_in_their_norms() -> N
         ("auto", "fp32", 0.1, 0),
     ],
 )
-def test_the_kernel_for_gpus_takes_half_precision_and_keeps_all_attention_weights(
+def test_varlen_needs_half_precision_and_no_dropout(
     attention: str, precision: str, dropout: float | None, wrong: int
 ) -> None:
     network = model(attention_dropout=dropout).resolve(40)
@@ -209,7 +209,7 @@ def test_the_kernel_for_gpus_takes_half_precision_and_keeps_all_attention_weight
     assert keys(found) == ["train.attention"] * wrong
 
 
-def test_the_kernel_for_gpus_takes_the_dropout_of_a_file_for_what_it_is() -> None:
+def test_varlen_checks_the_dropout_of_a_config_file() -> None:
     """`model.attention_dropout` is not set there."""
     network = BertConfig(**{**NETWORK, "hidden_size": 16})
     ((key, text),) = without_kernel(train(attention="varlen", precision="bf16"), network)
@@ -266,7 +266,7 @@ CLIP = {"kind": "lamb", "clip_before_reduction": True}
         ("fsdp", {"compare_ranks_every": 1000}, {}, []),
     ],
 )
-def test_engines_that_shard_tensors_refuse_what_needs_entire_ones(
+def test_sharding_engines_refuse_what_needs_full_tensors(
     engine: Any, settings: dict[str, Any], optimizer: dict[str, Any], wrong: list[str]
 ) -> None:
     found = list(unsupported_by_sharding(train(engine=engine, **settings), optim(**optimizer)))
@@ -291,7 +291,7 @@ def test_a_norm_that_ranks_have_clipped_is_not_judged() -> None:
         assert not keys(clipped_before_judged(config, optim(**optimizer), ranks))
 
 
-def test_a_micro_batch_that_is_searched_for_is_refused_in_its_phase_where_tensors_are_sharded() -> None:
+def test_micro_batch_auto_is_refused_with_sharding() -> None:
     phases: tuple[dict[str, Any], ...] = ({"micro_batch": 4}, {"micro_batch": "auto"})
     assert keys(unsupported_by_sharding(train(*phases, engine="fsdp"), optim())) == ["train.phases.1.micro_batch"]
     assert keys(unsupported_by_sharding(train(*phases, engine="ddp"), optim())) == []
@@ -322,7 +322,7 @@ def test_each_rank_has_at_least_one_micro_batch_of_every_step(
     assert keys(too_many_ranks(train(phase), ranks)) == wrong
 
 
-def test_the_product_of_micro_batch_and_ranks_is_said() -> None:
+def test_the_product_of_micro_batch_and_ranks_is_reported() -> None:
     ((_, text),) = too_many_ranks(train({"batch": 8, "micro_batch": 3}), 4)
     assert text.startswith("8 ") and "3 x 4 ranks = 12" in text
     ((_, text),) = too_many_ranks(train({"batch": 8}), 11)

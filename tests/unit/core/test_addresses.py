@@ -39,7 +39,7 @@ def test_addresses_are_written_down_without_secrets(url: str, safe: str) -> None
     assert redact_credentials(url) == safe
 
 
-def test_what_an_unsigned_query_asks_for_is_told_by_a_hash() -> None:
+def test_an_unsigned_query_is_replaced_by_its_hash() -> None:
     first, second = (redact_credentials(f"https://host/get?id={i}&token=secret") for i in (1, 2))
     assert first != second
     assert first.startswith("https://host/get?hidden-") and "secret" not in first

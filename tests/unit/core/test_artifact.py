@@ -58,7 +58,7 @@ def test_a_finished_artifact_is_opened_not_built(tmp_path: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == stamps
 
 
-def test_the_manifest_says_how_much_disk_it_took(tmp_path: Path) -> None:
+def test_the_manifest_records_disk_usage(tmp_path: Path) -> None:
     def scratchy(draft: Path) -> dict[str, int]:
         (draft / ".parts").mkdir()
         (draft / ".parts" / "x").write_bytes(b"123")
@@ -84,7 +84,7 @@ def test_changing_back_takes_the_old_folder_back(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus", f"corpus.{identity('blue').fingerprint[:12]}"]
 
 
-def test_a_failing_stage_leaves_no_artifact_and_its_draft_goes_on(tmp_path: Path) -> None:
+def test_a_failed_stage_leaves_a_draft_that_is_continued(tmp_path: Path) -> None:
     def fails(draft: Path) -> dict[str, int]:
         (draft / "a.txt").write_text("half")
         raise DataError("bad input")
@@ -178,7 +178,7 @@ def test_scratch_is_neither_sealed_nor_left(tmp_path: Path) -> None:
     assert sorted(p.name for p in done.path.iterdir()) == ["a.txt", "manifest.json", "sub"]
 
 
-def test_scratch_of_a_kill_after_publishing_goes_with_the_next_run(tmp_path: Path) -> None:
+def test_scratch_left_after_publishing_is_removed_by_the_next_run(tmp_path: Path) -> None:
     done = built(tmp_path)
     (done.path / ".parts").mkdir()
     (done.path / ".seconds").write_text("0.000")  # goes last
@@ -211,7 +211,7 @@ def test_the_time_of_interrupted_attempts_counts(tmp_path: Path, monkeypatch: py
 
 
 @each_row("damage", [b"{}", b"not JSON", None])
-def test_what_cannot_be_built_anew_is_never_to_be_moved_away(tmp_path: Path, damage: bytes | None) -> None:
+def test_the_remedy_never_moves_away_what_cannot_be_rebuilt(tmp_path: Path, damage: bytes | None) -> None:
     for folder, stage, advice in (
         (tmp_path / "train", "train", "Remove .*/train/manifest.json and run the same command again"),
         (tmp_path / "step-000000004", "checkpoint", "An older complete checkpoint is used instead"),
@@ -241,7 +241,7 @@ def test_nothing_that_a_killed_writer_left_is_published(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_the_draft_of_other_settings_is_named_and_goes_when_the_artifact_is_there(tmp_path: Path) -> None:
+def test_the_draft_of_other_settings_is_logged_and_then_removed(tmp_path: Path) -> None:
     def fails(draft: Path) -> dict[str, int]:
         (draft / "a.txt").write_text("half")
         raise DataError("bad input")
@@ -268,7 +268,7 @@ def test_only_the_files_of_the_result_are_sealed(tmp_path: Path) -> None:
     assert sealed.names() == ["a.txt", "sub/b.txt"] and sealed.unlisted_files() == ["notes.txt", "sub/.tmpA1b2C3"]
 
 
-def test_drafts_of_interrupted_builds_are_those_of_this_folder_without_the_own(tmp_path: Path) -> None:
+def test_drafts_of_interrupted_builds_exclude_the_own_one(tmp_path: Path) -> None:
     folder = tmp_path / "corpus[1]"
     mine, old = open_draft(folder, "a" * 64), open_draft(folder, "b" * 64)
     open_draft(tmp_path / "vocab", "a" * 64)

@@ -153,7 +153,7 @@ def test_place_goes_up_to_the_nearest_line() -> None:
     assert locate("a", "f", {"a": 3, "ab": 0}) == "f:3"
 
 
-def test_what_changes_no_result_and_what_may_grow_can_be_left_out() -> None:
+def test_runtime_and_extendable_fields_can_be_excluded() -> None:
     whole = Whole(phases=(Phase(length=8, steps=5, micro=3),), workers=9)
     assert result_settings(whole)["phases"] == [{"length": 8, "steps": 5}] and "workers" not in result_settings(whole)
     assert result_settings(whole, extendable=False)["phases"] == [{"length": 8}]

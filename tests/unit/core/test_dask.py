@@ -56,7 +56,7 @@ def test_what_a_killed_worker_was_doing_is_done_by_another(tmp_path: Path) -> No
     assert {int(path.name) for path in tmp_path.iterdir()} == {survivor, killed[0]}
 
 
-def test_a_worker_that_is_stopped_holds_nothing_up_once_the_scheduler_gives_it_up(
+def test_tasks_of_a_stopped_dask_worker_are_reassigned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")
@@ -106,7 +106,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         Dask("tcp://127.0.0.1:9").__enter__()
 
 
-def test_without_a_scheduler_the_error_says_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dask_scheduler_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertwright.core.dask._SECONDS", 1)
     for nowhere in ("tcp://127.0.0.1:9", "not an address"):
         with pytest.raises(DataError, match=r"no Dask scheduler answers at .*Start one"):

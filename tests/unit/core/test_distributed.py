@@ -15,7 +15,7 @@ from bertwright.core.errors import RecipeError
         ({"RANK": "7"}, (0, 1)),
     ],
 )
-def test_what_the_launcher_says(
+def test_rank_and_world_come_from_the_launcher(
     environment: dict[str, str], expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("RANK", "WORLD_SIZE"):

@@ -54,7 +54,7 @@ def fail_at_three(n: int) -> int:
     return n
 
 
-def test_results_come_in_task_order_and_each_is_told_of(executor: Executor) -> None:
+def test_results_are_in_task_order_and_each_is_reported(executor: Executor) -> None:
     seen: list[int] = []
     assert executor.map(square, range(6), "corpus", seen.append) == [0, 1, 4, 9, 16, 25]
     assert sorted(seen) == [0, 1, 4, 9, 16, 25]
@@ -83,7 +83,7 @@ def test_tasks_are_taken_from_the_list_a_few_ahead_of_the_work(executor: Executo
     assert done == 60 and 1 <= most <= AHEAD * 2
 
 
-def test_the_first_failure_is_raised_unchanged_and_no_more_tasks_are_taken(executor: Executor) -> None:
+def test_the_first_failure_is_raised_and_stops_the_list(executor: Executor) -> None:
     taken: list[int] = []
     with pytest.raises(DataError, match="task 3 cannot be read"):
         executor.map(fail_at_three, (taken.append(n) or n for n in range(2000)), "corpus")
@@ -120,7 +120,7 @@ on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the 
 
 
 @on_linux
-def test_a_stopped_worker_is_told_of_once_with_what_continues_it() -> None:
+def test_a_stopped_worker_is_reported_once_with_a_remedy() -> None:
     log = Continuing()
     with Pool(2, log) as pool:
         done = pool.map(stop_oneself, range(4), "corpus")
@@ -129,13 +129,13 @@ def test_a_stopped_worker_is_told_of_once_with_what_continues_it() -> None:
 
 
 @on_linux
-def test_a_stopped_worker_keeps_nobody_who_ends_the_work() -> None:
+def test_a_stopped_worker_does_not_block_the_end() -> None:
     with pytest.raises(Stopped), Pool(2, Continuing(Stopped(signal.SIGTERM))) as pool:
         pool.map(stop_oneself, range(4), "corpus")
 
 
 @on_linux
-def test_the_end_of_a_pool_tells_of_a_stopped_worker_too() -> None:
+def test_closing_a_pool_reports_a_stopped_worker() -> None:
     log = Continuing()
     with Pool(2, log) as pool:
         workers = set(pool.map(own_process, range(8), "corpus"))

@@ -20,7 +20,7 @@ def test_ordinary_values_are_those_of_the_library(text: str) -> None:
 
 
 @each_row("depth", [MAX_DEPTH + 2, 1_000, 200_000])
-def test_what_is_nested_too_deeply_is_refused_before_it_can_break_anything(depth: int) -> None:
+def test_deep_nesting_is_refused(depth: int) -> None:
     with pytest.raises(ValueError, match=f"nested deeper than {MAX_DEPTH} levels"):
         parse_json(nested(depth))
 

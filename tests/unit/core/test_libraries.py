@@ -15,7 +15,7 @@ class Said(list[str]):
         self.append(message)
 
 
-def test_a_draft_begun_with_other_libraries_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draft_of_other_library_versions_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a corpus of one sentence splitter, half of another, is what an upgrade between two starts would give."""
     said = Said()
     assert record_libraries(tmp_path, ["numpy"], said) == {"numpy": version("numpy")}  # type: ignore[arg-type]

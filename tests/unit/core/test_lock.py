@@ -20,7 +20,7 @@ def test_alone_means_alone(tmp_path: Path) -> None:
             FolderLock(tmp_path).__enter__()
 
 
-def test_who_would_share_it_says_so_and_waits(tmp_path: Path) -> None:
+def test_a_shared_lock_logs_that_it_waits(tmp_path: Path) -> None:
     said, entered = threading.Event(), threading.Event()
 
     class Heard(Silent):

@@ -19,7 +19,7 @@ def test_text_and_attributes_are_escaped_once_in_html() -> None:
     assert '<p title="&quot;&gt;<i&gt;">R&amp;D &lt;b&gt;</p>' in page
 
 
-def test_text_keeps_its_place_between_elements_even_of_one_used_twice() -> None:
+def test_text_stays_between_its_elements() -> None:
     bold = b("x")
     assert markdown([p("a ", bold, " c ", (bold, ["d", small("e")]), "f")]) == "a **x** c **x**def"
 

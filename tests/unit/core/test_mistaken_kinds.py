@@ -49,7 +49,7 @@ def test_there_is_a_case_of_every_union() -> None:
 
 
 @each_row("key", OF_ANOTHER_KIND)
-def test_a_key_of_another_kind_is_told_with_both_kinds(key: str, small_recipe: Path) -> None:
+def test_a_key_of_another_kind_is_reported_with_both_kinds(key: str, small_recipe: Path) -> None:
     section, kind, others = OF_ANOTHER_KIND[key]
     name = section.split(", ")[1].partition("=")[0]
     override = f"{key}={{{section}}}" if key[-1] != "0" else f"{key[:-2]}=[{{{section}}}]"
@@ -59,7 +59,7 @@ def test_a_key_of_another_kind_is_told_with_both_kinds(key: str, small_recipe: P
     )
 
 
-def test_without_a_kind_the_kinds_that_have_the_given_keys_are_named(small_recipe: Path) -> None:
+def test_a_missing_kind_lists_the_kinds_with_the_given_keys(small_recipe: Path) -> None:
     says = "command line: train.objective: the key kind is missing; set it to 'distillation'"
     assert refusal(small_recipe, "train.objective.temperature=3") == says
     says = "command line: train.spot_notice: the key kind is missing; set it to one of 'azure', 'aws', 'gcp'"

@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "mine.toml"
 
 
-def test_a_preset_takes_the_place_of_the_files_values_and_the_command_line_wins(file: Path) -> None:
+def test_the_command_line_overrides_a_preset_and_it_the_file(file: Path) -> None:
     plain, low = Recipe.load(file), Recipe.load(file, ["preset=bf16"])
     assert (plain.train.precision.kind, plain.train.phases[0].batch) == ("fp32", 8)
     assert (low.train.precision.kind, low.train.phases[0].batch) == ("bf16", 16)
@@ -55,7 +55,7 @@ def test_the_resolved_recipe_has_the_values_alone(file: Path, tmp_path: Path) ->
         ("preset=wrong", "mine.toml:17: train.phases.0.bacth: unknown key 'bacth'; did you mean 'batch'"),
     ],
 )
-def test_a_wrong_one_is_told(file: Path, override: str, says: str) -> None:
+def test_a_malformed_preset_is_an_error(file: Path, override: str, says: str) -> None:
     with pytest.raises(RecipeError) as caught:
         Recipe.load(file, [override])
     assert says in str(caught.value)
@@ -70,7 +70,7 @@ def test_a_recipe_without_presets_has_none_to_choose(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ['["bf16"]', "3", "{}", "false"])
-def test_a_name_that_is_no_text_is_told(file: Path, name: str) -> None:
+def test_a_preset_name_that_is_no_text_is_an_error(file: Path, name: str) -> None:
     file.write_text(FILE.replace('preset = "fp32"', f"preset = {name}"))
     with pytest.raises(RecipeError, match=r"mine.toml: preset: must be the name of a preset in quotes; got "):
         Recipe.load(file)

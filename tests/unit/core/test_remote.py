@@ -89,7 +89,7 @@ def test_a_server_that_cannot_begin_in_the_middle(tmp_path: Path, server: Server
         (1_000_000, DATA[::-1], '"1"', "http://other", [0]),
     ],
 )
-def test_what_a_killed_process_left_is_used_where_it_is_of_the_same_file(
+def test_a_partial_download_of_the_same_file_is_continued(
     tmp_path: Path, server: Server, size: int, old: bytes, tag: str, elsewhere: str, asked: list[int]
 ) -> None:
     url = f"{server.address}/a/wiki.bz2"
@@ -140,7 +140,7 @@ def test_two_that_want_the_same_file_wait_for_each_other(tmp_path: Path, server:
     assert [path.name for path in tmp_path.iterdir()] == ["wiki.bz2"]
 
 
-def test_who_waits_for_a_transfer_that_is_killed_goes_on_where_that_one_stopped(
+def test_a_waiting_process_continues_a_killed_transfer(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The part grows after it was opened here, so this process cannot know its end before it has the lock."""

@@ -34,7 +34,7 @@ def test_keys_and_counters_broadcast() -> None:
     assert table[2, 3] == plain_splitmix64(int(keys[2]), 3)
 
 
-def test_key_is_stable_and_tells_parts_apart() -> None:
+def test_key_is_stable_and_separates_its_parts() -> None:
     assert rng.key(12345, "mask", 0) == 1697234026343759102
     different = {rng.key("a", "b"), rng.key("ab"), rng.key("b", "a"), rng.key("a", "b", ""), rng.key(1), rng.key("1")}
     assert len(different) == 6

@@ -60,7 +60,7 @@ SHAPED = {
         ("export MYSQL_PWD=planted", f"MYSQL_PWD=..., {NAMED}"),
     ],
 )
-def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
+def test_a_secret_in_a_text_is_described_without_its_value(text: str, found: str) -> None:
     assert secret_in(text) == found and "planted" not in found
 
 
@@ -107,7 +107,7 @@ def test_a_secret_in_a_text_is_told_without_it(text: str, found: str) -> None:
         "SECOND_PASS=1 run; cd $OLDPWD; export PGPASSFILE=~/.pgpass",
     ],
 )
-def test_what_is_asked_for_elsewhere_or_is_none_is_no_secret(text: str) -> None:
+def test_references_and_empty_values_are_no_secrets(text: str) -> None:
     assert secret_in(text) == ""
 
 
@@ -190,7 +190,7 @@ def test_words_that_tell_of_no_secret_stay(words: tuple[str, ...]) -> None:
 
 
 @each_row("option", ["-genv", "--genv", "-env", "--env"])
-def test_the_value_of_a_variable_that_mpirun_sets_is_the_word_after_its_name(option: str) -> None:
+def test_mpirun_variables_have_their_value_in_the_next_word(option: str) -> None:
     secret = ("mpirun", option, "API_TOKEN", "planted", option, "DB_PASSWORD", "-planted")
     plain = (option, "OMP_NUM_THREADS", "4", "run", "--max-tokens", "x")
     assert hide_in_words(secret + plain) == (

@@ -28,7 +28,7 @@ def resealed(folder: Path, **changed: dict[str, object]) -> None:
 
 
 @each_row("stage", [name for name in STAGES if name != "report"])
-def test_every_stage_with_an_artifact_says_what_it_counts(stage: str) -> None:
+def test_every_stage_with_an_artifact_types_its_counts(stage: str) -> None:
     assert counts_of(stage) is not None and settings_of(stage) is not None
 
 

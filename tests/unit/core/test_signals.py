@@ -89,7 +89,7 @@ time.sleep(1)
 
 
 @each_row("number", ASKING)
-def test_a_signal_that_asks_to_stop_is_raised_at_a_safe_point_and_named(number: signal.Signals) -> None:
+def test_a_stop_signal_is_raised_at_a_safe_point(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with pytest.raises(Stopped) as stop, end_on_signals():
         os.kill(os.getpid(), number)
@@ -106,7 +106,7 @@ def test_ctrl_c_has_its_own_code() -> None:
     assert exit_message(stop.value) == ("interrupted. Run the same command again to continue.", 130)
 
 
-def test_a_stop_is_raised_once_and_never_where_training_saves_first() -> None:
+def test_a_stop_is_raised_once_and_not_while_training_saves() -> None:
     with end_on_signals():
         with stop_on_signals() as stop_requested:
             assert not stop_requested()
@@ -129,7 +129,7 @@ def test_an_error_that_ends_training_is_the_one_reported(error: Exception) -> No
 
 @each_row(("numbers", "code"), [((signal.SIGINT,), 130), ((signal.SIGTERM, signal.SIGHUP), 75)])
 @each_row("in_program", [True, False])
-def test_training_that_was_asked_has_the_code_of_the_first_signal(
+def test_stopped_training_has_the_code_of_the_first_signal(
     numbers: tuple[int, ...], code: int, in_program: bool
 ) -> None:
     def train() -> None:
@@ -182,7 +182,7 @@ def started(code: str, **settings: bool) -> subprocess.Popen[str]:
 
 
 @each_row(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_a_library_that_computes_for_long_does_not_hold_up_the_end(number: signal.Signals, code: int) -> None:
+def test_a_long_library_call_does_not_delay_the_stop(number: signal.Signals, code: int) -> None:
     process = started(BUSY)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

@@ -77,7 +77,7 @@ def test_one_node(machine: Machine) -> None:
     )
 
 
-def test_clusters_within_a_socket_are_nodes_and_memory_without_processors_is_none(machine: Machine) -> None:
+def test_clusters_in_a_socket_are_nodes(machine: Machine) -> None:
     """Sub-NUMA clustering; a node of memory alone has an empty list."""
     machine([(i // 4, (i,)) for i in range(8)], {0: "0-1", 1: "2-3", 2: "4-5", 3: "6-7", 4: ""})
     assert [place.processors for place in processors_of("socket")] == [(0, 1, 2, 3), (4, 5, 6, 7)]
@@ -112,7 +112,7 @@ def test_only_what_the_process_may_use_is_there(machine: Machine, monkeypatch: p
     assert processors_of("node") == (Processors("node 1", (2, 3, 6, 7), 2),), "and keeps its number"
 
 
-def test_where_nothing_is_told_all_is_one_place(machine: Machine) -> None:
+def test_without_topology_all_processors_are_one_group(machine: Machine) -> None:
     """A virtual machine may tell neither sockets (-1) nor nodes."""
     machine([(-1, (0,)), (-1, (1,))])
     assert processors_of("socket") == (Processors("socket 0", (0, 1), 2),) and processors_of("node") == (

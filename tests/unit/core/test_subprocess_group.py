@@ -52,7 +52,7 @@ def test_the_children_of_one_that_has_exited_end_too() -> None:
     assert gone(child)
 
 
-def test_a_program_that_cannot_be_started_is_an_error_of_the_system() -> None:
+def test_a_program_that_cannot_start_is_an_os_error() -> None:
     with pytest.raises(FileNotFoundError), subprocess_group(("/no/such/program",), 0):
         raise AssertionError("the block must not run")
 
@@ -81,7 +81,7 @@ def test_a_signal_while_the_program_starts_leaves_none(
 
 
 @each_row("listening", [end_on_signals, nullcontext])
-def test_the_output_of_a_program_that_is_given_much_and_says_much(listening: Callable[[], Any]) -> None:
+def test_large_input_and_output_of_a_program(listening: Callable[[], Any]) -> None:
     given, slow = bytes(2**20), ("/bin/sh", "-c", "sleep 0.5; cat")
     with listening(), subprocess_group(slow, 0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert output_of(process, given) == given

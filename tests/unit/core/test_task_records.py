@@ -17,7 +17,7 @@ def note(folder: Path) -> Path:
     return folder / "task.json"
 
 
-def test_a_whole_task_is_done_and_tells_what_it_counted(tmp_path: Path) -> None:
+def test_a_completed_task_is_done_and_has_its_counts(tmp_path: Path) -> None:
     assert not is_done(tmp_path / "task.json")
     path = note(tmp_path)
     assert is_done(path) and read_done(path) == {"count": 2}

@@ -26,7 +26,7 @@ def own_process(_: int) -> int:
     return os.getpid()
 
 
-def test_the_processes_stay_from_one_list_to_the_next_and_one_task_needs_none() -> None:
+def test_workers_are_reused_and_one_task_needs_none() -> None:
     with Pool(1) as pool:
         assert pool.map(own_process, range(3), "corpus") == [os.getpid()] * 3
     with Pool(2) as pool:
@@ -36,7 +36,7 @@ def test_the_processes_stay_from_one_list_to_the_next_and_one_task_needs_none() 
     _until(lambda: not any(_alive(pid) for pid in lists[0]))
 
 
-def test_a_killed_worker_is_an_error_that_says_what_to_do() -> None:
+def test_a_killed_worker_is_an_error_with_a_remedy() -> None:
     says = r"examples: a worker process was killed.*examples.workers=1"
     with Pool(2) as pool, pytest.raises(DataError, match=says):
         pool.map(die_at_three, range(6), "examples")

@@ -21,7 +21,7 @@ def test_who_works_alone_completes(tmp_path: Path) -> None:
     SINGLE.complete("corpus", tmp_path, [tmp_path / "not looked at"])
 
 
-def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_missing(tmp_path: Path) -> None:
+def test_the_rank_that_finds_all_outputs_completes_the_stage(tmp_path: Path) -> None:
     outputs = [tmp_path / name for name in "abc"]
     with FolderLock(tmp_path, shared=True) as early, FolderLock(tmp_path, shared=True) as late:
         mark_done(outputs[0])
@@ -41,7 +41,7 @@ def test_the_rank_that_finds_all_outputs_completes_and_the_others_say_what_is_mi
 
 
 @each_row("publishes", [False, True])
-def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: bool, tmp_path: Path) -> None:
+def test_completing_a_stage_waits_for_the_folder_lock(publishes: bool, tmp_path: Path) -> None:
     waits, completed, left = threading.Event(), threading.Event(), threading.Event()
     draft = tmp_path / "draft"
     draft.mkdir()
@@ -69,9 +69,7 @@ def test_who_finds_all_outputs_waits_for_whoever_is_in_the_folder(publishes: boo
     waiting.join()
 
 
-def test_a_draft_that_was_published_on_another_machine_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draft_published_on_another_machine_is_not_recreated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An NFS client remembers for a while that it was there."""
     monkeypatch.setattr(Path, "is_dir", lambda self: True)
     with (

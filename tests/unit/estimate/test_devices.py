@@ -26,7 +26,7 @@ def test_a_gpu_has_the_numbers_of_its_data_sheet() -> None:
         assert h100.has(precision) and h100.speed(precision) == pytest.approx(tera * 1e12 * share, rel=2e-3), precision
 
 
-def test_a_v100_has_float16_alone_and_computes_the_rest_in_float32() -> None:
+def test_a_v100_has_units_for_float16_only() -> None:
     """15.7 TFLOP/s in float32 (data sheet of the V100 SXM2)."""
     v100 = gpu_named("v100")
     assert [precision for precision in devices.UNITS if v100.has(precision)] == ["fp32", "fp16"]
@@ -35,7 +35,7 @@ def test_a_v100_has_float16_alone_and_computes_the_rest_in_float32() -> None:
 
 
 @each_row("name", gpus())
-def test_every_gpu_is_found_by_the_words_of_its_driver_and_gets_the_memory_that_was_measured(name: str) -> None:
+def test_every_gpu_is_found_by_its_driver_name(name: str) -> None:
     words, device = gpus()[name]
     found = gpu_of_driver(f"NVIDIA {words}", 7e9)
     assert found and found.memory == 7e9 and found.speeds == device.speeds and found.link == device.link
@@ -49,7 +49,7 @@ def test_the_smallest_gpu_stands_for_an_unknown_one() -> None:
         assert device.speed("fp16") >= smallest.speed("fp16"), name
 
 
-def test_unknown_memory_is_that_of_the_smallest_gpu_and_fits_everything() -> None:
+def test_everything_fits_unknown_memory() -> None:
     known, unknown = (Device("x", memory, {"fp32": 1.0}, {"fp32": 1.0}, 1.0, 1.0, 1.0) for memory in (32e9, 0.0))
     assert gpu_named(devices.SMALLEST).memory == UNKNOWN_MEMORY
     assert known.fits(32e9) and not known.fits(32e9 + 1) and unknown.fits(1e15)

@@ -54,9 +54,7 @@ def test_what_is_left_is_without_scratch(load: Load) -> None:
         (["train.keep_checkpoints=1", "train.phases.0.steps=1000"], 1),
     ],
 )
-def test_of_checkpoints_the_newest_are_left_as_far_as_there_are_so_many(
-    load: Load, overrides: list[str], kept: int
-) -> None:
+def test_the_newest_checkpoints_are_kept(load: Load, overrides: list[str], kept: int) -> None:
     assert checkpoints(load(*overrides)) == pytest.approx(kept)
 
 
@@ -65,7 +63,7 @@ def test_of_each_phase_the_last_one_stays(two_phases: object) -> None:
     assert checkpoints(recipe) == pytest.approx(2)
 
 
-def test_where_steps_are_not_known_all_that_may_be_kept_are_reckoned_with(load: Load) -> None:
+def test_unknown_steps_count_all_checkpoints_that_may_be_kept(load: Load) -> None:
     recipe = load("train.phases.0.steps=", "train.phases.0.epochs=2", "train.keep_checkpoints=7")
     data = replace(data_of(recipe, None), sets={})
     found = disk_left(recipe, data, works_of(recipe, data))["train"]
@@ -78,7 +76,7 @@ def test_an_average_is_kept_in_each_checkpoint(load: Load) -> None:
     assert more == pytest.approx(4 * plain.network().parameters)
 
 
-def test_of_an_unknown_text_nothing_is_said(load: Load) -> None:
+def test_an_unknown_text_has_no_size(load: Load) -> None:
     recipe = load()
     assert disk_of(recipe, data_of(recipe, None))["corpus"] is None
     found = left(recipe, None)

@@ -50,7 +50,7 @@ def checked(recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPatch) -> Verdi
 
 
 @each_row("preset", [name + more for name in PRESETS for more in ("", "-deepspeed")])
-def test_settings_published_for_32_gb_are_not_refused_for_short_texts(
+def test_published_settings_for_32_gb_fit_short_texts(
     preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for data in (short_texts(tmp_path / "own"), *([COLA] if COLA.is_dir() else [])):
@@ -93,7 +93,7 @@ def test_own_examples_are_known_once_they_exist(trained: Path, load: Load, tmp_p
     ("counts", "longest"),
     [({"mean_length": 6.0, "lengths": [0, 5, 0, 0]}, 8), ({"mean_length": 6.0}, 16), ({}, 16)],
 )
-def test_examples_made_elsewhere_are_full_unless_their_lengths_are_counted(
+def test_imported_examples_without_lengths_count_as_full(
     counts: dict[str, Sequence[float]], longest: int, load: Load, tmp_path: Path
 ) -> None:
     recipe = load(f"train.phases.0.data={tmp_path}")

@@ -49,7 +49,7 @@ def test_steps_scores_and_checkpoints_are_added_up(load: Load) -> None:
     assert found.total == pytest.approx(found.seconds + found.scoring + found.saving)
 
 
-def test_fewer_held_out_sequences_than_asked_for_are_scored_sooner(load: Load) -> None:
+def test_fewer_held_out_sequences_are_scored_sooner(load: Load) -> None:
     recipe = load("train.phases.0.steps=20", "train.evaluate_every=5")
     assert time_of(recipe, heldout={"16": 4}).scoring == pytest.approx(time_of(recipe).scoring / 2)
     assert time_of(recipe, heldout={"16": 400}).scoring == pytest.approx(time_of(recipe).scoring)
@@ -61,11 +61,11 @@ def test_saving_beside_training_takes_no_time_of_it(load: Load) -> None:
         assert beside.saving == 0 < waiting.saving
 
 
-def test_checkpoints_are_saved_beside_training_on_a_gpu_unless_the_recipe_says(load: Load) -> None:
+def test_gpu_checkpoints_are_saved_beside_training(load: Load) -> None:
     assert time_of(load(), gpu=True).saving == 0 < time_of(load(), gpu=False).saving
 
 
-def test_a_batch_that_grows_takes_as_much_less_as_it_has_fewer_sequences(load: Load) -> None:
+def test_a_growing_batch_takes_less_time_in_proportion(load: Load) -> None:
     recipe = load("train.phases.0.steps=10", "train.phases.0.batch_warmup=[[0,4],[6,8]]")
     assert time_of(recipe).seconds == pytest.approx(2.0 * (6 * 4 + 4 * 8) / 8)
 

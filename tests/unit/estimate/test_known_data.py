@@ -36,7 +36,7 @@ def test_examples_are_as_many_as_their_text_fills(plan: str, fill: float, specia
 
 
 @each_row("plan", ["next-sentence", "doc-sentences", "full-sentences"])
-def test_documents_fill_less_of_longer_examples_unless_these_run_over_several(plan: str) -> None:
+def test_documents_fill_less_of_longer_examples(plan: str) -> None:
     config = ExamplesConfig(plan=plan)  # type: ignore[arg-type]
     sets = [PlanSet(length=length, document_range=(0.0, 1.0)) for length in (64, 128, 512, 1024, 8192)]
     shares = [estimate_examples(each, config, None).mean_length / each.length for each in sets]
@@ -46,7 +46,7 @@ def test_documents_fill_less_of_longer_examples_unless_these_run_over_several(pl
     assert means == sorted(means)
 
 
-def test_a_share_of_the_documents_gives_that_share_of_the_examples() -> None:
+def test_a_share_of_documents_is_a_share_of_examples() -> None:
     share = PlanSet(length=128, document_range=(0.5, 0.9))
     whole, part = (estimate_examples(plan, ExamplesConfig(passes=1), 1e6).per_pass[0] for plan in (WHOLE, share))
     assert part == pytest.approx(0.4 * whole, abs=1)
@@ -88,9 +88,7 @@ def test_a_finished_corpus_is_not_reduced_again(load: Load) -> None:
         ({"fertility": None}, 1000 / 5),
     ],
 )
-def test_a_finished_vocabulary_says_how_many_tokens_a_word_has(
-    counts: dict[str, Any], tokens: float, load: Load
-) -> None:
+def test_tokens_per_word_come_from_a_finished_vocabulary(counts: dict[str, Any], tokens: float, load: Load) -> None:
     found = read_data(load(), {"corpus": CORPUS, "vocab": made(counts)})
     assert found.tokens == pytest.approx(0.9 * tokens), "a tenth is held out"
 

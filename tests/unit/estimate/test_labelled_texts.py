@@ -49,7 +49,7 @@ def test_a_part_that_was_read_stands_for_its_whole_file(tmp_path: Path, monkeypa
     ("longest", "tokens"),
     [((23, 9), 8), ((23, 25), 9), ((23, 900), 16), ((23, None), 16)],
 )
-def test_the_longest_text_has_a_token_for_four_bytes_or_the_length_of_the_phase(
+def test_the_longest_text_is_bounded_by_its_bytes_and_the_phase(
     longest: tuple[int | None, ...], tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two files; with [CLS] and [SEP], 23 bytes are 7.75 tokens."""
@@ -75,7 +75,7 @@ def test_files_that_are_not_there_are_not_known(tmp_path: Path) -> None:
     assert (data.imported, data.heldout, data.basis) == ({}, {}, "nothing")
 
 
-def test_a_classifier_keeps_logits_of_classes_and_none_of_entries(tmp_path: Path) -> None:
+def test_a_classifier_keeps_logits_of_classes_only(tmp_path: Path) -> None:
     wanted = recipe(tmp_path, LABELS, texts())
     network, phase, read = wanted.network(), wanted.train.phases[0], Pass.full(8, 16)
     larger = network.model_copy(update={"vocab_size": 1000 * network.vocab_size})

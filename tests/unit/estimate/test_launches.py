@@ -23,7 +23,7 @@ def work(load: Load) -> PhaseWork:
     return replace(phase_work(recipe, 0, read_data(recipe, {})), examples=Sequences((), 12.0, 2.0, 16))
 
 
-def test_a_padded_pass_has_one_length_and_another_as_many_as_its_sequences_have(load: Load, work: PhaseWork) -> None:
+def test_distinct_lengths_of_padded_and_packed_passes(load: Load, work: PhaseWork) -> None:
     network = load().network()
     assert network.num_hidden_layers == 1 and work.phase.length == 16
     assert pass_launch_seconds(network, work, 8, padded=True, gpu=False) == pytest.approx(0.9e-3 + 0.15e-3 + 2.5e-3)
@@ -68,6 +68,6 @@ def test_lengths_are_counted_as_drawing_them_does(sequences: int, mean: int) -> 
     assert distinct_lengths(sequences, mean, longest) == pytest.approx(fmean(lengths() for _ in range(400)), rel=0.05)
 
 
-def test_full_sequences_have_one_length_and_never_more_than_there_are() -> None:
+def test_distinct_lengths_are_at_most_the_sequences() -> None:
     assert distinct_lengths(1000, 128, 128) == 1
     assert distinct_lengths(10**6, 64, 128) == pytest.approx(129)

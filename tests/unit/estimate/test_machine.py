@@ -23,7 +23,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machines, "memory_size", lambda: 24 * 10**9)
 
 
-def test_a_machine_with_gpus_has_a_rank_for_each_and_their_data_sheet() -> None:
+def test_gpus_have_one_rank_each_and_data_sheet_values() -> None:
     """8 H100 of 700 W, and 35 % more for the rest of the machine; InfiniBand of 200 Gbit/s, 25 GB/s, for each."""
     found = machine_of(HardwareConfig(gpu="h100", gpus=8, nodes=4, cores=96))
     assert (found.each, found.nodes, found.ranks, found.cores) == (8, 4, 32, 96)
@@ -32,7 +32,7 @@ def test_a_machine_with_gpus_has_a_rank_for_each_and_their_data_sheet() -> None:
     assert (found.price, found.currency) == (0, "USD")
 
 
-def test_what_the_place_says_comes_before_the_data_sheet() -> None:
+def test_values_of_the_place_override_the_data_sheet() -> None:
     found = machine_of(HardwareConfig(gpu="h100", memory_gb=94, network_gb=50, watts=9000, price=12.5, currency="EUR"))
     assert (found.device.memory, found.network, found.watts) == (94e9, 50e9, 9000)
     assert (found.price, found.currency) == (12.5, "EUR")
@@ -46,7 +46,7 @@ def test_ranks_without_gpus_share_cores_and_memory() -> None:
     assert machine_of(HardwareConfig(cores=2, ranks=4)).device.watts == 6, "no rank has less than a core"
 
 
-def test_cores_and_memory_that_are_not_said_are_those_of_this_machine() -> None:
+def test_missing_cores_and_memory_are_those_of_this_machine() -> None:
     found = machine_of(HardwareConfig(ranks=2))
     assert (found.cores, found.device.memory) == (6, 12e9)
     assert machine_of(HardwareConfig(gpu="h100")).cores == 6
@@ -81,7 +81,7 @@ def given(values: dict[str, Any]) -> HardwareConfig | None:
     return hardware_in(values, {}, "place.toml")
 
 
-def test_numbers_of_the_place_hold_unless_its_hardware_says_otherwise() -> None:
+def test_hardware_overrides_numbers_of_the_place() -> None:
     place = {"gpus": 4, "ranks": 2, "nodes": 3}
     assert given(place) is None
     found = given({**place, "hardware": {"gpu": "h100"}})

@@ -97,9 +97,7 @@ def test_the_smallest_limit_on_memory_counts(limits: Callable[..., None]) -> Non
     assert memory_size() == 500_000
 
 
-def test_the_disk_of_a_folder_that_is_not_there_is_that_of_the_nearest_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_free_space_of_a_missing_folder_is_its_parents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Usage(NamedTuple):
         free: int
 
@@ -179,7 +177,7 @@ def test_gpus_are_counted_by_their_driver(monkeypatch: pytest.MonkeyPatch) -> No
         assert gpu_memory.__wrapped__() == expected
 
 
-def test_the_first_gpu_says_what_it_can_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_capability_is_that_of_the_first_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for driver, sizes, expected in (
         (Driver(80 << 30, 24 << 30), (80 << 30, 24 << 30), (9, 1)),
         (Driver(1), (1,), None),  # it does not say

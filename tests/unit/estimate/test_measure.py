@@ -124,7 +124,7 @@ def test_a_user_without_a_home_has_no_measurements(monkeypatch: pytest.MonkeyPat
         store_measurements({"a": Measured(2.0, 1.0, "2026-01-02")})
 
 
-def test_a_cache_that_cannot_be_written_is_told(cache: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_an_error(cache: Path) -> None:
     cache.parent.parent.mkdir()
     cache.parent.write_text("a file where the folder should be")
     with pytest.raises(DataError, match=r"cannot write .*bertwright: .* Measurements are written below XDG_CACHE_HOME"):

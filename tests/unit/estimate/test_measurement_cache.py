@@ -64,7 +64,7 @@ def test_only_training_has_a_forecast(load: Load, tmp_path: Path, trained: Path)
         (None, None, "forecast: 1.5 GB of memory"),
     ],
 )
-def test_the_log_says_it_in_a_line(low: float | None, high: float | None, line: str) -> None:
+def test_the_log_has_one_line(low: float | None, high: float | None, line: str) -> None:
     told = forecast_line({"memory_bytes": 1.5e9, "low_hours": low, "high_hours": high})  # type: ignore[typeddict-item]
     rest = " for each rank; the time is unknown" if low is None else " for each rank (for details, run bertwright plan)"
     assert told == line + rest

@@ -113,7 +113,7 @@ def test_published_points_are_met_within_a_tenth(row: Published) -> None:
     assert abs(error(row)) <= 0.10
 
 
-def test_the_point_that_is_not_met_is_said() -> None:
+def test_the_missed_point_is_documented() -> None:
     assert 0.2 < error(OUTSIDE) < 0.3
 
 
@@ -144,13 +144,13 @@ def mlperf(device: str, each_batch: tuple[int, int], rates: tuple[float, float],
     return large / step / last - 1
 
 
-def test_mlperf_is_met_as_the_document_says() -> None:
+def test_mlperf_forecasts_match_the_document() -> None:
     """Its programs differ between 8 and 64 GPUs, packed and unpadded, and its times have evaluations in them."""
     assert mlperf("a100", (448, 3072), (2426.0, 18_120.0), 64) == pytest.approx(0.06, abs=0.01)
     assert mlperf("h100", (768, 4608), (7767.0, 53_332.0), 64) == pytest.approx(0.14, abs=0.01)
 
 
-def test_thousands_of_gpus_are_missed_as_the_document_says() -> None:
+def test_forecasts_for_thousands_of_gpus_match_the_document() -> None:
     assert mlperf("a100", (448, 16_384), (2426.0, 442_765.0), 4096) == pytest.approx(0.31, abs=0.01)
     assert mlperf("h100", (768, 12_288), (7767.0, 599_975.0), 3072) == pytest.approx(0.52, abs=0.01)
     assert mlperf("h100", (768, 13_888), (7767.0, 760_044.0), 3472) == pytest.approx(0.36, abs=0.01)
@@ -193,7 +193,7 @@ def test_the_document_has_the_forecast_from_1_to_1024() -> None:
     assert table("From 1 to 1,024 H100").splitlines()[2:] == rows
 
 
-def test_more_devices_are_faster_and_never_more_than_in_proportion() -> None:
+def test_more_devices_scale_at_most_linearly() -> None:
     recipe = Recipe.load("nvidia-large", ["train.precision=bf16"], given=False)
     work = phase_work(recipe, 0, read_data(recipe, {}))
     before = 0.0

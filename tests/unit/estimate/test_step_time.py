@@ -43,13 +43,13 @@ def passes(recipe: Recipe, device: Device, padded: bool = False, **keys: Any) ->
     return micro_batch_seconds(recipe.network(), recipe.train, work(recipe, **keys), machine(device), 4.0, padded)
 
 
-def test_a_step_is_the_longer_of_its_work_and_its_data_and_waits_for_the_slowest() -> None:
+def test_step_time_combines_compute_loader_and_wait() -> None:
     step = StepTime(compute=3.0, update=0.5, reduction=9.0, exposed=0.25, loader=1.0, wait=0.1)
     assert step.seconds == pytest.approx(3.75 * 1.1)
     assert replace(step, loader=5.0).seconds == pytest.approx(5.0 * 1.1)
 
 
-def test_products_take_their_operations_at_the_speed_of_the_precision(load: Load) -> None:
+def test_products_run_at_the_speed_of_the_precision(load: Load) -> None:
     """A training pass is three forward passes; recomputing activations makes it four."""
     recipe = load()
     one = forward_flops(recipe.network(), np.array([12]), 2 * round(work(recipe).predictions) / 2)
@@ -115,7 +115,7 @@ def test_a_processor_keeps_float32_but_of_weights_in_bfloat16(load: Load) -> Non
     assert moved(low, CPU) - weights == pytest.approx((moved(single, CPU) - weights) / 2, rel=1e-3)
 
 
-def test_a_gpu_hides_its_calls_behind_its_work_and_a_processor_does_not(load: Load) -> None:
+def test_only_a_gpu_hides_launches_behind_work(load: Load) -> None:
     recipe = load()
     fast = {"bandwidth": 1e30, "speeds": {"fp32": 1e30}}
     assert passes(recipe, replace(GPU, **fast)) == pytest.approx(150e-6)
@@ -125,7 +125,7 @@ def test_a_gpu_hides_its_calls_behind_its_work_and_a_processor_does_not(load: Lo
     assert cpu - gpu == pytest.approx(passes(recipe, replace(CPU, **fast)), rel=1e-2)
 
 
-def test_the_update_moves_the_state_or_the_part_of_it_that_a_rank_has(load: Load) -> None:
+def test_the_update_moves_the_ranks_share_of_the_state(load: Load) -> None:
     """44 bytes for each parameter at 0.8 of the bandwidth."""
     recipe, shared = load(), load("train.engine=zero")
     whole = 44 * recipe.network().parameters / (0.8 * 1e9)

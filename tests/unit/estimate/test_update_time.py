@@ -42,7 +42,7 @@ def test_muons_operations_are_those_that_torch_counts(kind: str) -> None:
     assert muon_flops(network, gpu=False) == counter.get_total_flops()
 
 
-def test_a_gpu_multiplies_them_in_bfloat16_and_a_processor_starts_each_operation(load: Load) -> None:
+def test_muon_on_a_gpu_and_on_a_processor(load: Load) -> None:
     recipe = load(MUON)
     flops, tensors = muon_flops(recipe.network(), gpu=False), len(recipe.network().tensors)
     matrices = [sorted(shape) for name, shape in recipe.network().tensors.items() if is_layer_matrix(name, len(shape))]

@@ -43,14 +43,14 @@ def work(
         ({"micro_batch": 8, "packing": True}, 64, 1, 1),
     ],
 )
-def test_the_share_of_a_rank_is_read_in_as_many_passes_as_it_needs(
+def test_a_ranks_share_is_split_into_forward_passes(
     keys: dict[str, Any], ranks: int, passes: int, sequences: int
 ) -> None:
     found = work(**keys)
     assert (found.micro_batches(ranks), found.micro_sequences(ranks)) == (passes, sequences)
 
 
-def test_the_largest_of_several_passes_holds_the_longest_sequences() -> None:
+def test_the_largest_pass_has_the_longest_sequences() -> None:
     """Sequences are sorted by length, so the longest eighth shares a pass. The mean of the upper eighth of a normal
     distribution is 1.6468 deviations above its mean."""
     found = work(mean=60.0, deviation=20.0, micro_batch=8).largest_pass(ONE)
@@ -60,7 +60,7 @@ def test_the_largest_of_several_passes_holds_the_longest_sequences() -> None:
     assert found.pairs == pytest.approx(8 * mean * mean, rel=1e-4), "the sequences of a pass are of similar length"
 
 
-def test_the_longest_sequences_are_no_longer_than_the_phase_allows() -> None:
+def test_sequences_are_at_most_as_long_as_the_phase() -> None:
     assert work(mean=120.0, deviation=20.0, micro_batch=8).largest_pass(ONE).tokens == 8 * 128
 
 
@@ -97,7 +97,7 @@ def test_no_pass_is_larger_than_the_longest_example_makes_it() -> None:
     assert (tokens.sequences, tokens.tokens, tokens.longest) == (20, 940, 47)
 
 
-def test_rows_that_are_packed_or_of_fixed_shape_are_full_however_short_the_examples() -> None:
+def test_packed_and_fixed_rows_are_full() -> None:
     short = {"mean": 11.0, "deviation": 5.0, "longest": 47}
     assert work(**short, packing=True, micro_batch=8).largest_pass(ONE).longest == 128
     fixed = replace(ONE, full_rows=True)
@@ -114,7 +114,7 @@ def test_the_longest_row_of_a_pass_grows_with_its_sequences() -> None:
     assert work(mean=60.0, packing=True, micro_batch=8).row(2) == 128
 
 
-def test_predictions_are_the_rate_but_no_more_than_there_is_room_for() -> None:
+def test_predictions_follow_the_rate_up_to_the_maximum() -> None:
     """At 15 % of 100 tokens, one more than 15 are reckoned with, because each sequence rounds up."""
     assert work().predictions == pytest.approx(16.0)
     assert work(masking={"max_predictions": 12}).predictions == 12
@@ -148,13 +148,13 @@ def test_a_length_is_resolved_to_steps(length: str, steps: int, sequences: int, 
     assert found.tokens == pytest.approx(sequences * 12.0)
 
 
-def test_a_phase_ends_early_where_the_recipe_says(load: Load) -> None:
+def test_a_phase_ends_at_end_after(load: Load) -> None:
     phase = "train.phases.0"
     assert planned(load(f"{phase}.steps=10", f"{phase}.end_after=4")).steps == 4
     assert planned(load(f"{phase}.steps=", f"{phase}.samples=80", f"{phase}.end_after=40")).steps == 10
 
 
-def test_unknown_examples_leave_only_what_the_recipe_says(load: Load) -> None:
+def test_unknown_examples_leave_only_values_of_the_recipe(load: Load) -> None:
     steps = planned(load(), per_pass=())
     assert (steps.steps, steps.sequences, steps.epochs) == (3, 24, None)
     found = planned(load("train.phases.0.steps=", "train.phases.0.epochs=2"), per_pass=())

@@ -54,9 +54,7 @@ def test_the_largest_network_that_sees_enough_tokens_is_chosen(size: str, foreca
 
 
 @each_row(("speed", "size"), [(2.0, "medium"), (0.5, "mini")])
-def test_only_what_fits_is_chosen_and_without_enough_tokens_the_smallest(
-    speed: float, size: str, forecast: Forecast
-) -> None:
+def test_the_largest_fitting_network_with_enough_tokens(speed: float, size: str, forecast: Forecast) -> None:
     forecast(lambda recipe: speed * enough(recipe), lambda recipe: size_of(recipe) in ("mini", "small", "medium"))
     assert choose(request(quality="classic")).size == size
 
@@ -115,7 +113,7 @@ def test_a_quality_has_lengths_and_shares_of_the_time(
         (2_000, 24, 100_000, 3.78e-6),  # 13,600 tokens; a phase has more in any case
     ],
 )
-def test_a_budget_is_twice_the_tokens_of_the_hours_and_no_more_than_40_passes(
+def test_the_token_budget_is_doubled_and_limited_to_40_passes(
     text: int | None, hours: float, tokens: int, trained: float, forecast: Forecast
 ) -> None:
     forecast(lambda recipe: 1e6)
@@ -123,7 +121,7 @@ def test_a_budget_is_twice_the_tokens_of_the_hours_and_no_more_than_40_passes(
     assert phase.tokens == tokens and phase.hours == pytest.approx(trained, rel=0.01)
 
 
-def test_the_budget_follows_the_speed_of_the_batches_that_are_chosen(forecast: Forecast) -> None:
+def test_the_budget_uses_the_speed_of_the_chosen_batches(forecast: Forecast) -> None:
     """Before the tokens are known, all networks have a batch for ten billion of them."""
     forecast(lambda recipe: 1e6 if recipe.train.phases[0].tokens == 10**10 else 5e5)
     (phase,) = recipe_of(choose(request(hours=2)).sections).train.phases

@@ -102,7 +102,7 @@ def test_where_the_network_is_a_modernbert(quality: Quality, size: str, machine:
 
 
 @each_row(("quality", "narrow"), [("quick", True), ("best", True), ("classic", False)])
-def test_a_mini_has_wide_initial_weights_where_it_is_a_modernbert(quality: Quality, narrow: bool) -> None:
+def test_a_modernbert_mini_has_wide_initial_weights(quality: Quality, narrow: bool) -> None:
     found = keys(quality=quality, size="mini", machine="2-cores")
     assert found["train.phases.warmup"] == ("0.02" if narrow else "0.06")
     assert found.get("model.initializer_range") == ("0.06" if narrow else None)
@@ -119,7 +119,7 @@ def test_a_mini_has_wide_initial_weights_where_it_is_a_modernbert(quality: Quali
         ("best", 10**6, "1"),
     ],
 )
-def test_a_text_is_cut_anew_less_often_where_there_is_much_of_it(quality: Quality, text: int, passes: str) -> None:
+def test_large_texts_have_fewer_passes(quality: Quality, text: int, passes: str) -> None:
     found = keys(text, quality=quality, size="small")
     assert found["examples.passes"] == passes
     assert ("examples.plan" in found) == (quality == "best")
@@ -144,7 +144,7 @@ def test_what_the_quality_decides(
     )
 
 
-def test_positions_of_a_first_look_are_those_of_its_longest_phase() -> None:
+def test_positions_of_a_quick_recipe_are_its_longest_phase() -> None:
     phases = (LONG, PhaseDraft(128, 0.9, 10**8, 12.0))
     assert keys(quality="quick", phases=phases)["model.max_positions"] == "512"
 
@@ -190,7 +190,7 @@ def test_long_sequences_are_fewer_and_every_rank_has_as_many() -> None:
 
 
 @each_row(("length", "size", "micro_batch"), [(128, "large", "32"), (128, "tiny", "16"), (512, "large", "8")])
-def test_a_processor_computes_4096_tokens_at_once_and_a_gpu_what_fits(length: int, size: str, micro_batch: str) -> None:
+def test_micro_batches_on_a_processor_and_a_gpu(length: int, size: str, micro_batch: str) -> None:
     phases = (PhaseDraft(length, 1.0, 10**6, 1.0),)
     assert keys(size=size, phases=phases)["train.phases.micro_batch"] == micro_batch
     assert keys(size=size, phases=phases, machine="h100")["train.phases.micro_batch"] == '"auto"'
@@ -205,7 +205,7 @@ def test_a_phase_has_its_budget_and_the_rate_of_its_size() -> None:
     assert (found["train.phases.length"], found["model.size"]) == ("128", '"mini"')
 
 
-def test_a_dump_is_called_by_its_database_and_its_language_by_the_code() -> None:
+def test_dump_names_use_the_database_and_languages_the_code() -> None:
     found = keys(language="be-tarask")
     assert found["corpus.source"] == '"downloads/be_x_oldwiki-*-pages-articles-multistream.xml.bz2"'
     assert found["corpus.language"] == '"be-tarask"'

@@ -17,7 +17,7 @@ from bertwright.init.dump_sizes import WikiSize, wiki_size
         ("ak", WikiSize(376_948)),  # 189 bytes: the count failed
     ],
 )
-def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str, known: WikiSize) -> None:
+def test_a_wiki_is_found_by_its_database_name(language: str, known: WikiSize) -> None:
     assert wiki_size(language) == known
 
 
@@ -32,8 +32,6 @@ def test_a_wiki_is_found_by_its_database_and_has_what_was_counted(language: str,
         (("", "", ""), WikiSize()),
     ],
 )
-def test_a_text_is_never_less_than_nothing_and_unknown_with_its_articles(
-    row: tuple[str, ...], known: WikiSize, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_sizes_are_not_negative(row: tuple[str, ...], known: WikiSize, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertwright.init.dump_sizes._table", lambda: {"hu": list(row)})
     assert wiki_size("hu") == known and wiki_size("uk") == WikiSize()

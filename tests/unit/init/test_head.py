@@ -25,7 +25,7 @@ def comment(
     return head(Request(answers, facts, machine_named(machine)), Choice("mini", [], plan, **hours))
 
 
-def test_it_says_what_was_asked_what_to_type_and_what_to_expect() -> None:
+def test_the_head_has_request_commands_and_forecast() -> None:
     assert comment() == (
         "# A BERT-mini from the Wikipedia in Hungarian (hu), in 24 h on 2 cores.\n"
         "#\n"

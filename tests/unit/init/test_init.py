@@ -77,7 +77,7 @@ def drafts() -> Iterator[tuple[Request, str]]:
                 yield request, text_of(sections)
 
 
-def test_every_language_machine_and_quality_has_a_recipe_that_loads_and_passes_check(tmp_path: Path) -> None:
+def test_every_drafted_recipe_loads_and_passes_check(tmp_path: Path) -> None:
     """Checked for the machine that was named, whatever this one is; drawn at random, some networks are too large. A
     dump would have one of the languages only."""
     (tmp_path / "text.txt").write_text("The old mill is by the river.\n", encoding="utf-8")
@@ -136,7 +136,7 @@ def test_what_follows_from_the_language() -> None:
     assert "masking.unit" not in str(lines("hu", "quick"))
 
 
-def test_sizes_are_known_with_their_dates_or_said_not_to_be() -> None:
+def test_dump_sizes_are_shown_with_dates_or_as_unknown() -> None:
     assert wiki_size("hu") == WikiSize(849_498_794, 1_505_652_559 - 150 * 529_609, 529_609)
     assert wiki_size("zh-yue").dump_bytes == wiki_size("yue").dump_bytes == 54_945_980
     assert wiki_size("lrc") == WikiSize(4_933_677, None, None), "144 bytes are no Wikipedia"
@@ -236,7 +236,7 @@ class Keyboard(io.StringIO):
         return True
 
 
-def test_questions_are_asked_until_they_are_answered(
+def test_questions_repeat_until_the_answer_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -259,7 +259,7 @@ def test_the_end_of_the_answers_is_no_answer(
     )
 
 
-def test_nobody_to_ask_is_an_error_that_names_the_options(
+def test_without_a_terminal_missing_options_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -278,7 +278,7 @@ def test_for_each_wikipedia_a_choice_is_made(machine: str, quality: Quality) -> 
 
 
 @each_row(("machine", "ranks", "target"), [("a100", 1, "local"), ("8xh100", 8, "torchrun"), ("16-cores", 1, "local")])
-def test_a_place_describes_another_machine_to_check_plan_and_launch(
+def test_a_written_place_is_read_by_check_plan_and_launch(
     machine: str, ranks: int, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.chdir(tmp_path)

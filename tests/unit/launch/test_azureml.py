@@ -96,13 +96,13 @@ def described(*settings: str, overrides: tuple[str, ...] = (), out: str = "runs/
         ([GPUS, "output=wasbs://a/b"], "a folder of a datastore as azureml://datastores/NAME/paths/FOLDER"),
     ],
 )
-def test_a_mistake_says_what_is_right(settings: list[str], says: str) -> None:
+def test_a_mistake_is_reported_with_a_remedy(settings: list[str], says: str) -> None:
     with pytest.raises(RecipeError) as caught:
         described(*settings)
     assert says in str(caught.value) and "planted" not in str(caught.value)
 
 
-def test_a_reference_in_the_recipe_and_a_run_folder_elsewhere_are_refused() -> None:
+def test_references_and_absolute_run_folders_are_refused() -> None:
     with pytest.raises(RecipeError, match=r"Azure inserts values into commands, not into a recipe"):
         described(GPUS, overrides=("corpus.source=${{inputs.text}}",))
     with pytest.raises(RecipeError, match=r"--out /runs/a: run folders are stored below `output`"):
@@ -191,12 +191,12 @@ def test_a_cluster_that_jobs_read_data_as_has_an_identity() -> None:
         }
 
 
-def test_who_says_whom_to_ask_is_heeded_and_machines_that_stay_need_not() -> None:
+def test_spot_notices_are_set_only_where_they_are_needed() -> None:
     for given in (described(GPUS), described(GPUS, "spot=true", overrides=("train.spot_notice=none",))):
         assert "spot_notice=" not in yaml.safe_load(given.files["pipeline.yml"])["jobs"]["train"]["command"]
 
 
-def test_files_that_no_job_sees_are_told_of() -> None:
+def test_files_that_no_job_sees_are_listed() -> None:
     unseen = described(GPUS, overrides=("corpus.source=huwiki.xml.bz2",)).note
     assert unseen.startswith("The jobs do not see corpus.source = huwiki.xml.bz2: upload what is missing, and add")
     given = described(GPUS, 'inputs.a={key="corpus.source",path="azureml:a:1"}', overrides=("corpus.source=x.bz2",))
@@ -206,7 +206,7 @@ def test_files_that_no_job_sees_are_told_of() -> None:
     assert "train.phases.0.data = /disk/hdf5" in data.note and "phases.1" not in data.note
 
 
-def test_a_signal_reaches_the_program_and_its_exit_code_is_the_jobs(tmp_path: Path) -> None:
+def test_signals_and_exit_codes_pass_through_the_job(tmp_path: Path) -> None:
     """The command of a job, by a shell as Azure's, with a program in the place of ours that says what it hears."""
     command = yaml.safe_load(described("compute=cpus", "runs=training").files["job.yml"])["command"]
     (tmp_path / "output").mkdir()
@@ -251,7 +251,7 @@ def test_a_workspace_is_of_the_place_or_of_the_environment(monkeypatch: pytest.M
         Workspace(name="berts").complete()
 
 
-def test_a_job_is_known_by_an_identifier_that_holds_its_workspace() -> None:
+def test_a_job_identifier_contains_its_workspace() -> None:
     text = "/subscriptions/1/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w/jobs/calm_sea_1"
     workspace = Workspace(subscription="1", resource_group="g", name="w")
     assert (
@@ -263,9 +263,7 @@ def test_a_job_is_known_by_an_identifier_that_holds_its_workspace() -> None:
         JobId.of("calm_sea_1")
 
 
-def test_without_the_package_its_name_and_the_commands_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_azures_package_the_commands_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "azure.ai.ml", None)
     place = load_place("azureml", "", [GPUS, 'workspace={subscription="1",resource_group="g",name="w"}'])

@@ -62,7 +62,7 @@ def test_several_ranks_are_three_commands_for_one_shell(here: Path) -> None:
     assert text.count(" && ") == 2 and "--nproc-per-node 2" in text
 
 
-def test_a_signal_reaches_the_command_that_runs_and_its_code_is_the_containers(here: Path) -> None:
+def test_signals_and_codes_pass_through_the_container(here: Path) -> None:
     """As `docker stop` sends it, to the shell alone."""
     submit(place("ranks=2"), job(), SILENT)
     text = (here / "words").read_text().partition("\n-c\n")[2]
@@ -99,7 +99,7 @@ def test_a_signal_as_a_stage_ends_is_seen_before_the_next(shell: str, signal: st
     assert len((here / "begun").read_text().splitlines()) == 1
 
 
-def test_a_signal_during_the_last_stage_does_not_undo_a_run_that_is_finished(here: Path) -> None:
+def test_a_signal_in_the_last_stage_keeps_a_finished_run(here: Path) -> None:
     last = """case "$*" in *--until*) ;; *) trap '' TERM; kill -TERM $PPID ;; esac; exit 0"""
     assert subprocess.run([*HEARING, "sh", *stages(here, last)], check=False, timeout=60).returncode == 0
     assert len((here / "begun").read_text().splitlines()) == 3
@@ -114,9 +114,7 @@ def test_a_signal_during_the_last_stage_does_not_undo_a_run_that_is_finished(her
         ("TERM", "exit 4", 4),
     ],
 )
-def test_training_that_is_stopped_has_the_code_that_asks_to_run_it_again(
-    signal: str, ends: str, code: int, here: Path
-) -> None:
+def test_stopped_training_exits_with_75(signal: str, ends: str, code: int, here: Path) -> None:
     command = stages(here, "exit 0", f"trap '' TERM; kill -{signal} $PPID; {ends}")
     assert subprocess.run([*HEARING, "sh", *command], check=False, timeout=60).returncode == code
     assert len((here / "begun").read_text().splitlines()) == 2
@@ -174,7 +172,7 @@ def test_kubernetes_gets_a_name_that_it_takes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["kubeflow", "skypilot"])
-def test_what_is_described_only_says_so(kind: str, here: Path) -> None:
+def test_a_described_only_target_submits_no_jobs(kind: str, here: Path) -> None:
     sent = submit(load_place(kind, "", ()), job(), SILENT)
     assert not sent.jobs and (here / sent.folder / "recipe.toml").is_file()
     assert not (here / sent.folder / "submitted.json").exists()
@@ -201,7 +199,7 @@ def test_the_script_is_one_for_sh(here: Path) -> None:
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
 
 
-def test_files_that_a_place_does_not_see_are_told_of() -> None:
+def test_files_that_a_place_does_not_see_are_listed() -> None:
     far = {"corpus.source": "/home/me/x.bz2", "train.init_from": "~/run/train", "train.phases.1.data": "/data/512"}
     far |= {"corpus.contamination": '["../glue.jsonl"]', "train.phases.0.data": "hdf5/128"}
     reading = load_job(Path("smoke"), [f"{key}={path}" for key, path in far.items()], None)

@@ -24,9 +24,7 @@ def shell(text: str) -> str:
     return f"sh -c '{text}'"
 
 
-def test_commands_run_one_after_another_with_the_variables_of_the_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_run_in_order_with_the_places_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OURS", "kept")
     log = tmp_path / "log"
     run_in_order([shell(f"echo $A $OURS >> {log}"), shell(f"echo second >> {log}")], {"A": "of the place"})
@@ -47,9 +45,7 @@ def test_the_first_failure_ends_the_run_with_its_code(text: str, code: int, tmp_
     run_on_terminal("true")
 
 
-def test_our_program_runs_with_this_interpreter_whatever_the_path_has(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_bertwright_runs_with_this_interpreter(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "bertwright"
     other.write_text("#!/bin/sh\necho another environment\n")
     other.chmod(0o755)
@@ -87,7 +83,7 @@ time.sleep(60)
         ("SIGTERM", "SIGTERM", 0, 0),
     ],
 )
-def test_torchrun_that_is_stopped_has_the_code_of_a_run_that_is_stopped(
+def test_stopped_torchrun_has_the_code_of_a_stopped_run(
     sent: str, heard: str, code: int, becomes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(monkeypatch, "torchrun", WAITS.format(sent=sent, heard=heard, code=code))
@@ -108,7 +104,7 @@ def test_a_run_that_is_stopped_keeps_its_own_code(monkeypatch: pytest.MonkeyPatc
     assert ended("bertwright x") == 4
 
 
-def test_a_program_that_had_no_handler_yet_was_stopped_and_did_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_stopped_before_its_handler_did_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     program(monkeypatch, "bertwright", "os.kill(parent, signal.SIGTERM); time.sleep(60)")
     assert ended("bertwright x") == 75
 
@@ -138,7 +134,7 @@ with end_on_signals(process_ends=True):
         ("run_on_terminal", signal.SIGTERM, 75),  # there, Ctrl-C is the command's
     ],
 )
-def test_after_a_second_signal_a_command_that_does_not_end_is_killed_and_named(
+def test_a_second_signal_kills_a_hanging_command(
     way: str, deaf: str, number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     """With a program that it started in a session of its own, as torchrun starts ranks."""
@@ -161,7 +157,7 @@ def test_after_a_second_signal_a_command_that_does_not_end_is_killed_and_named(
     assert gone(int(sleeping)) and gone(int(command))
 
 
-def test_a_signal_other_than_ctrl_c_reaches_the_command_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_signals_reach_the_interactive_command(monkeypatch: pytest.MonkeyPatch) -> None:
     code = f"{sys.executable} -c 'import os, signal, time; os.kill(os.getppid(), signal.SIG{{}}); time.sleep({{}})'"
     with pytest.raises(SystemExit) as left, end_on_signals():
         run_on_terminal(code.format("HUP", 60))

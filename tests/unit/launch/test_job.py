@@ -41,7 +41,7 @@ def test_the_files_of_a_recipe_are_those_that_its_sections_mark() -> None:
     }
 
 
-def test_a_file_that_only_the_place_has_is_not_read_and_it_is_said_what_was_not_checked() -> None:
+def test_a_file_only_at_the_place_is_noted_as_unchecked() -> None:
     """The note on files that a place does not see says to give their path there."""
     there = ["vocab.size=", "vocab.file=/there/vocab.txt"]
     for kind, given in {"container": ('mounts={"/there"="vocab"}',), "kubeflow": (), "slurm": ("nodes=2",)}.items():

@@ -46,7 +46,7 @@ def test_only_what_computes_asks_for_gpus(gpus: int, asked: tuple[int | None, ..
 
 
 @each_row(("nodes", "gpus", "each"), [(1, 0, "1"), (3, 0, "1"), (2, 8, "8")])
-def test_the_operator_starts_a_pod_for_each_node_and_a_rank_for_each_gpu(nodes: int, gpus: int, each: str) -> None:
+def test_one_pod_for_each_node_and_one_rank_for_each_gpu(nodes: int, gpus: int, each: str) -> None:
     spec = documents(f"nodes={nodes}", f"gpus={gpus}", "restarts=4")["train"]["spec"]
     assert spec["nprocPerNode"] == each and spec["pytorchReplicaSpecs"]["Worker"]["replicas"] == nodes
     elastic = spec["elasticPolicy"]
@@ -94,7 +94,7 @@ def test_each_step_waits_for_the_one_before_it() -> None:
     assert lines[0][4:6] == ["configmap", "smoke-recipe"]
 
 
-def test_the_commands_that_look_after_a_run_name_what_was_made_of_it() -> None:
+def test_monitoring_commands_name_the_created_resources() -> None:
     job = load_job(Path("smoke"), [], Path("runs/Big Run"))
     found = {what: shlex.split(line) for what, line in place().monitoring_commands(job).items()}
     jobs = ["job/big-run-prepare", "pytorchjob/big-run", "job/big-run-finish"]

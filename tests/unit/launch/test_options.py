@@ -21,7 +21,7 @@ def test_two_words_in_one_and_blanks_around_it_are_refused(option: str) -> None:
             adapter.validate_python(["--first", option])
 
 
-def test_the_remedy_keeps_the_form_of_the_option_and_leaves_its_value_out() -> None:
+def test_the_remedy_shows_the_option_without_its_value() -> None:
     for option, remedy in (("--token planted", '"--token=..."'), ("-t planted", '"-t..."')):
         with pytest.raises(ValidationError) as error:
             WORDS.validate_python([option])

@@ -46,9 +46,7 @@ CLUSTER = 'kind = "slurm"\ngpus = 4\n\n[prepare]\ntasks = 2\n'
         (CLUSTER, ['environment={"A B"="1"}'], "'A B' is not a valid name of a variable; use letters, digits and _"),
     ],
 )
-def test_a_mistake_says_where_it_is_and_what_is_right(
-    text: str, settings: list[str], says: str, tmp_path: Path
-) -> None:
+def test_a_mistake_is_reported_with_place_and_remedy(text: str, settings: list[str], says: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(RecipeError) as caught:
         load_place("slurm", str(tmp_path / "mine.toml"), settings)
@@ -194,7 +192,7 @@ def test_an_option_and_its_value_are_one_word(target: str, setting: str, says: s
     assert says in str(caught.value)
 
 
-def test_an_option_may_have_a_blank_in_its_value_and_words_may_follow_one_another() -> None:
+def test_options_with_spaces_and_with_following_words() -> None:
     assert load_place("slurm", "", ['options=["--comment=two words"]', 'srun=["--mpi", "pmix"]'])
     assert load_place("container", "", ['options=["--memory", "64g"]'])
 
@@ -232,7 +230,7 @@ def test_a_blank_in_a_name_does_not_split_an_option_of_sbatch() -> None:
     assert described.commands[0] == "corpus=$(sbatch --parsable 'runs/my run/launch/corpus.sbatch')"
 
 
-def test_a_mistake_in_hardware_that_no_file_has_is_one_of_the_target() -> None:
+def test_a_mistake_in_overridden_hardware_names_the_target() -> None:
     with pytest.raises(RecipeError) as caught:
         load_place("skypilot", "", ["hardware={gpu='h100'}", "accelerators=H100:8"])
     assert str(caught.value).startswith("skypilot: ")

@@ -68,7 +68,7 @@ def test_a_secret_variable_whose_value_is_wrong_is_not_shown(value: str) -> None
     assert "planted" not in str(caught.value)
 
 
-def test_all_secrets_are_listed_with_their_lines_and_without_other_mistakes(tmp_path: Path) -> None:
+def test_all_secrets_are_listed_with_their_lines(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(f'kind = "slurm"\ntime = 5\nqos = {SIGNED}\n[environment]\nA = "{TOKEN}"\n')
     with pytest.raises(RecipeError) as caught:
         load_place("slurm", str(tmp_path / "mine.toml"))
@@ -77,14 +77,14 @@ def test_all_secrets_are_listed_with_their_lines_and_without_other_mistakes(tmp_
     assert f"mine.toml:5: environment.A holds a token, known by its form, {REFUSED}" in second
 
 
-def test_a_secret_of_a_recipe_is_not_shown_even_if_it_is_wrong_besides() -> None:
+def test_a_secret_in_an_invalid_recipe_is_not_shown() -> None:
     for override in (f"corpus.language={SIGNED}", f"train.seed={SIGNED}", f"train.phases.0.data={SIGNED}"):
         with pytest.raises(RecipeError) as caught:
             load_job(Path("smoke"), [override], None)
         assert REFUSED in str(caught.value) and "planted" not in str(caught.value)
 
 
-def test_a_section_that_is_made_in_python_does_not_show_it_either() -> None:
+def test_a_secret_in_an_invalid_section_is_not_shown() -> None:
     with pytest.raises(RecipeError, match="is a secret, and job descriptions must not contain secrets") as caught:
         Input(key="corpus.source", path=SIGNED.strip('"'))
     assert "planted" not in str(caught.value)

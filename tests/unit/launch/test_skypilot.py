@@ -32,7 +32,7 @@ def task(*settings: str, overrides: tuple[str, ...] = ()) -> Any:
     return yaml.safe_load(place(*settings).describe(job(*overrides)).files["task.yaml"])
 
 
-def test_the_machine_is_what_was_asked_for_and_no_more() -> None:
+def test_the_machine_has_exactly_the_requested_resources() -> None:
     assert task()["resources"] == {"cpus": "8+", "memory": "32+", "disk_size": 256}
     asked = ("accelerators=H100:8", "cloud=aws/us-east-1", "spot=true", 'cpus="64"', "memory=512+", "disk=500")
     assert task(*asked, overrides=(MIRROR,))["resources"] == {
@@ -63,7 +63,7 @@ def test_this_version_is_installed_with_what_the_recipe_needs() -> None:
     assert "[azure,formats,hf,s3,sentencepiece]" in task(overrides=('vocab.trainer.kind="sentencepiece"',))["setup"]
 
 
-def test_its_python_is_not_that_of_the_machine_which_may_be_too_old(tmp_path: Path) -> None:
+def test_python_is_installed_rather_than_the_machines(tmp_path: Path) -> None:
     """SkyPilot starts in ~/sky_workdir, and has its uv in ~/.local/bin; `run` activates what is in the home folder."""
     home, programs = tmp_path / "home", tmp_path / "home/.local/bin"
     for folder in (programs, home / "sky_workdir"):
@@ -81,7 +81,7 @@ def test_its_python_is_not_that_of_the_machine_which_may_be_too_old(tmp_path: Pa
     assert 'cd "$HOME" && . bertwright/bin/activate' in task()["run"]
 
 
-def test_recipe_and_wheel_are_copied_to_where_the_commands_read_them() -> None:
+def test_recipe_and_wheel_are_copied() -> None:
     found = task('environment={A="1"}')
     sent = {f"runs/smoke/launch/{name}" for name in ("recipe.toml", WHEEL)}
     assert found["file_mounts"] == {f"~/{path}": f"./{path}" for path in sent}
@@ -110,7 +110,7 @@ def test_a_spot_machine_is_a_managed_job_and_another_a_cluster() -> None:
 
 
 @each_row("mirror", ["", "file:///scratch/run", "gs://bucket/run"])
-def test_a_spot_machine_without_a_storage_that_it_can_write_to_is_refused(mirror: str) -> None:
+def test_a_spot_machine_without_a_mirror_is_refused(mirror: str) -> None:
     """The task installs packages for s3:// and az:// alone."""
     with pytest.raises(RecipeError, match="Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or remove"):
         place("spot=true").describe(job(*([f"train.mirror={mirror}"] if mirror else [])))

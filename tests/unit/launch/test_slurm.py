@@ -23,7 +23,7 @@ def options(step: str, *settings: str) -> set[str]:
     return {line.split(maxsplit=1)[1] for line in text_of(step, *settings).splitlines() if line.startswith("#SBATCH")}
 
 
-def test_the_last_job_has_memory_for_a_model_and_is_asked_for_by_itself() -> None:
+def test_the_last_job_requests_its_own_memory() -> None:
     """What prepares has 4 GB: scores and export of a large network, with a second copy of it, need more."""
     assert {"--mem=16G", "--cpus-per-task=4", "--time=12:00:00"} <= options("finish")
     assert "--mem=16G" in options("finish", "prepare.memory=2G"), "it is not the memory of what prepares"
@@ -46,7 +46,7 @@ def test_the_last_job_runs_where_training_does(gpus: int, asked: bool) -> None:
         ('"--no-container-mount-home", "-D", "/x", "--container=/b"', "--no-container-mount-home --container=/b"),
     ],
 )
-def test_a_process_alone_is_given_its_processors_and_the_container_of_training(srun: str, container: str) -> None:
+def test_single_process_jobs_get_cpus_and_the_container(srun: str, container: str) -> None:
     """`srun` takes neither from its job: it would bind the process to one processor, on the bare node."""
     settings = ("prepare.cpus=8", "prepare.tasks=2", "finish.cpus=3", f"srun=[{srun}]")
     for step, cpus in (("corpus", 8), ("vocab", 8), ("examples", 8), ("finish", 3)):

@@ -65,7 +65,7 @@ def fails(queue: Path, said: str) -> str:
     return said
 
 
-def test_a_run_is_not_submitted_again_where_the_queue_cannot_be_asked(queue: Path) -> None:
+def test_no_resubmission_if_the_queue_does_not_answer(queue: Path) -> None:
     """A controller that restarts says nothing of the jobs: they may run."""
     slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
     sent = submit(slurm, job, SILENT)
@@ -96,7 +96,7 @@ def test_a_run_whose_jobs_have_ended_is_submitted_again(queue: Path) -> None:
     assert submit(slurm, job, SILENT).jobs
 
 
-def test_what_was_submitted_is_found_again_by_its_run_folder_and_target(queue: Path) -> None:
+def test_a_submission_is_found_by_run_folder_and_target(queue: Path) -> None:
     slurm, job = load_place("slurm", "", ["prepare.tasks=1"]), load_job(Path("smoke"), [], None)
     azure = load_place("azureml", "", ["compute=cpus"])
     with pytest.raises(RecipeError, match=r"runs/smoke has no job"):
@@ -109,7 +109,7 @@ def test_what_was_submitted_is_found_again_by_its_run_folder_and_target(queue: P
         read_submission(slurm, load_job(Path("smoke"), [], Path("runs/other")))
 
 
-def test_what_its_user_has_to_do_is_said_before_it_is_submitted(queue: Path) -> None:
+def test_the_note_is_logged_before_submitting(queue: Path) -> None:
     ran, said = queue.parent / "ran", list[tuple[str, bool]]()
     (queue.parent / "docker").write_text(f"#!/bin/sh\ntouch {ran}\n")
     (queue.parent / "docker").chmod(0o755)

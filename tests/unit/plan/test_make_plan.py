@@ -43,7 +43,7 @@ def test_scores_cost_a_third_of_the_training_of_their_sequences(load: Load) -> N
     assert plan["hours"]["evaluate"] == pytest.approx((800 * step / 8 / 3 + 3) / 3600)
 
 
-def test_a_micro_batch_that_is_searched_for_fits_into_the_limit_of_the_recipe(load: Load) -> None:
+def test_micro_batch_auto_fits_the_memory_limit(load: Load) -> None:
     large = ("model.config=", "model.size=base", "train.phases.0.batch=4096", "train.phases.0.micro_batch=auto")
     found = {
         limit: make_plan(load(*large, "train.device=auto", f"train.memory_limit_gb={limit}"), {}, GPU)
@@ -64,7 +64,7 @@ def test_batches_are_32_bytes_a_token(gpu: bool, sequences: int, load: Load) -> 
     assert memory_of(recipe, work, 1, gpu).teacher == 0
 
 
-def test_weights_and_gradients_are_float32_and_an_average_is_a_copy(load: Load) -> None:
+def test_weights_gradients_and_averages_are_float32(load: Load) -> None:
     plain, averaged = load(), load("train.averaging=ema")
     work = phase_work(plain, 0, read_data(plain, {}))
     parameters = plain.network().parameters

@@ -86,7 +86,7 @@ def test_a_gpu_is_known_by_whole_words_of_its_driver(driver: str, name: str | No
     assert (found and found.name) == name
 
 
-def test_what_is_not_known_is_not_said(load: Load, tmp_path: Path) -> None:
+def test_unknown_values_are_question_marks(load: Load, tmp_path: Path) -> None:
     recipe = load("corpus.source=https://a.b/c.xml.bz2", "train.phases.0.steps=", "train.phases.0.epochs=2")
     plan = PLAN.validate_python(make_plan(recipe, {}, this_machine(recipe)))
     assert plan["basis"] == "nothing" and plan["text_bytes"] is None and plan["disk"]["corpus"] is None
@@ -94,7 +94,7 @@ def test_what_is_not_known_is_not_said(load: Load, tmp_path: Path) -> None:
     assert plan["phases"][0]["step_seconds"] > 0 and plan["memory_bytes"] > 0
 
 
-def test_every_remedy_makes_it_fit_as_it_says() -> None:
+def test_every_remedy_makes_the_training_fit() -> None:
     recipe = Recipe.load("nvidia-large", given=False)
     for hardware in (HardwareConfig(gpu="v100-16", gpus=8), HardwareConfig(gpu="h100", memory_gb=6.0, gpus=2)):
         machine = machine_of(hardware)
@@ -191,7 +191,7 @@ def test_json_is_the_whole_plan(capsys: pytest.CaptureFixture[str], monkeypatch:
         ),
     ],
 )
-def test_a_place_that_says_too_little_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
+def test_an_incomplete_place_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "place.toml"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -200,7 +200,7 @@ def test_a_place_that_says_too_little_is_refused(tmp_path: Path, text: str | Non
     assert str(error.value).startswith(message.format(path=path))
 
 
-def test_a_place_to_launch_in_says_what_its_machines_have(tmp_path: Path) -> None:
+def test_a_launch_place_describes_its_hardware(tmp_path: Path) -> None:
     path = tmp_path / "place.toml"
     said = 'kind = "slurm"\nnodes = 3\ngpus = 4\noverrides = ["train.precision=fp16"]\n'
     path.write_text(said + '[hardware]\ngpu = "h100"\n', encoding="utf-8")
@@ -215,7 +215,7 @@ def test_ranks_of_a_machine_share_its_cores_and_its_memory(tmp_path: Path) -> No
     assert (machine.ranks, machine.device.memory, machine.cores) == (2, 32e9, 8)
 
 
-def test_a_run_of_another_recipe_says_nothing(load: Load, trained: Path) -> None:
+def test_a_run_of_another_recipe_is_not_used(load: Load, trained: Path) -> None:
     recipe, other = load(), load("train.phases.0.steps=99", "examples.heldout=0.3")
     assert set(standing_artifacts(recipe, trained)) >= {"corpus", "vocab", "examples", "train"}
     assert set(standing_artifacts(other, trained)) == {"corpus", "vocab"}
@@ -224,7 +224,7 @@ def test_a_run_of_another_recipe_says_nothing(load: Load, trained: Path) -> None
 
 
 @each_row("name", shipped("place"))
-def test_every_place_that_comes_with_the_package_can_be_planned_for(name: str) -> None:
+def test_every_shipped_place_can_be_planned_for(name: str) -> None:
     assert read_place(name).machine.device.memory > 0
 
 

@@ -37,7 +37,7 @@ def recipe(load: Load) -> Recipe:
     return load("train.phases.0.micro_batch=8", "train.device=auto")
 
 
-def test_what_fits_needs_no_remedy_and_what_nothing_helps_gets_none(recipe: Recipe) -> None:
+def test_no_remedies_if_it_fits_or_nothing_helps(recipe: Recipe) -> None:
     assert found(recipe, GPU, lambda changed: 10.0) == []
     assert found(recipe, GPU, lambda changed: 11.0) == []
 
@@ -53,14 +53,14 @@ def test_the_largest_power_of_two_that_fits_is_the_first_remedy(recipe: Recipe) 
     assert only == {"keys": ["train.phases.0.micro_batch=4"], "memory_bytes": 8e9, "times_as_long": 2.0}
 
 
-def test_a_key_that_helps_is_offered_beside_smaller_micro_batches(recipe: Recipe) -> None:
+def test_a_helpful_key_is_listed_beside_smaller_batches(recipe: Recipe) -> None:
     def needed(changed: Recipe) -> float:
         return 1.0 if changed.train.checkpoint_activations else 2.0 * int(changed.train.phases[0].micro_batch)
 
     assert keys(found(recipe, GPU, needed)) == [["train.phases.0.micro_batch=4"], [CHECKPOINT]]
 
 
-def test_a_key_that_helps_only_with_smaller_micro_batches_is_offered_with_them(recipe: Recipe) -> None:
+def test_a_key_that_needs_smaller_batches_lists_them(recipe: Recipe) -> None:
     def needed(changed: Recipe) -> float:
         fixed = 3.0 if changed.train.checkpoint_activations else 20.0
         return fixed + 2.0 * int(changed.train.phases[0].micro_batch)
@@ -97,7 +97,7 @@ def test_engines_that_share_are_offered_where_there_are_ranks(recipe: Recipe) ->
     assert keys(found(recipe, two, needed)) == [["train.engine=zero"], ["train.engine=fsdp"]]
 
 
-def test_weights_in_bfloat16_are_offered_where_the_device_computes_in_it(load: Load, recipe: Recipe) -> None:
+def test_bf16_weights_are_offered_if_supported(load: Load, recipe: Recipe) -> None:
     def needed(changed: Recipe) -> float:
         return 5.0 if getattr(changed.train.precision, "weights", "") == "bf16" else 20.0
 
@@ -125,7 +125,7 @@ def test_the_only_key_that_helps_is_offered_once(load: Load) -> None:
     assert keys(found(recipe, GPU, needed)) == [["train.phases.0.micro_batch=4"], [CHECKPOINT]]
 
 
-def test_a_smaller_network_comes_last_and_the_largest_that_fits_is_enough(load: Load) -> None:
+def test_the_largest_fitting_network_is_the_last_remedy(load: Load) -> None:
     recipe = load("model.config=", "model.size=large", "train.device=auto")
 
     def needed(changed: Recipe) -> float:

@@ -33,7 +33,7 @@ def test_all_machines_train_and_one_does_the_rest() -> None:
     assert spent(SECONDS, machine=replace(MACHINE, price=0.0))["cost"] is None
 
 
-def test_a_forecast_without_a_measurement_may_be_wrong_by_a_factor_of_two() -> None:
+def test_unmeasured_forecasts_have_a_factor_of_two() -> None:
     for measured in ([None], [DAY, None]):
         found = spent(SECONDS, measured)
         assert (found["low_hours"], found["high_hours"], found["calibrated"]) == (1.5, 6.0, "")
@@ -63,7 +63,7 @@ def test_stages_before_a_finished_one_need_not_be_made(made: list[str], done: li
     assert plan._done(made) == done
 
 
-def test_the_speed_of_all_phases_is_all_tokens_in_all_of_the_time() -> None:
+def test_overall_speed_is_total_tokens_by_total_time() -> None:
     """10 seconds for 1,000 tokens and 10 for 3,000."""
     phases: Any = [{"tokens": 1000.0, "tokens_per_second": 100.0}, {"tokens": 3000.0, "tokens_per_second": 300.0}]
     assert plan._throughput(phases) == pytest.approx(200.0)
