@@ -53,10 +53,6 @@ class Sequences:
 
     @classmethod
     def counted(cls, per_pass: Iterable[int], counts: Mapping[str, Any], length: int) -> Sequences:
-        """Sequences whose lengths were counted, in older artifacts only in equal bins up to `length`."""
-        bins, mean = counts["lengths"], float(counts["mean_length"])
-        square = sum(n * ((i + 0.5) * length / len(bins)) ** 2 for i, n in enumerate(bins)) / max(1, sum(bins))
-        filled = max((i + 1 for i, n in enumerate(bins) if n), default=len(bins))
-        deviation = float(counts.get("deviation", math.sqrt(max(0.0, square - mean**2))))
-        longest = counts.get("longest") or -(-filled * length // len(bins))
-        return cls(tuple(map(int, per_pass)), mean, deviation, int(longest))
+        """Sequences whose lengths were counted, in a phase that allows up to `length` tokens."""
+        mean, deviation = float(counts["mean_length"]), float(counts["deviation"])
+        return cls(tuple(map(int, per_pass)), mean, deviation, int(counts["longest"]) or length)

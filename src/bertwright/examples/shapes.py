@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
@@ -18,9 +18,9 @@ _Set = Annotated[str, Field(strict=True, pattern="^[1-9][0-9]{0,8}(-|$)")]
 class _Lengths(TypedDict):
     lengths: Annotated[list[Count], Field(min_length=1)]
     mean_length: Number
-    deviation: NotRequired[Number]
-    """Standard deviation of the lengths, in tokens; older examples lack it, and `longest`."""
-    longest: NotRequired[Count]
+    deviation: Number
+    """Standard deviation of the lengths, in tokens."""
+    longest: Count
     label_share: Score
 
 

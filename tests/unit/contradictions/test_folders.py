@@ -28,7 +28,10 @@ def examples(folder: Path, plan: str, *files: str, **counts: Any) -> Path:
         (folder / name).touch()
     folder.mkdir(parents=True, exist_ok=True)
     plans = [Path(name).stem for name in names if "plans" in name]
-    sequences = {name: {"lengths": [1], "mean_length": 9.0, "label_share": None} for name in plans}
+    sequences = {
+        name: {"lengths": [1], "mean_length": 9.0, "deviation": 0.0, "longest": 9, "label_share": None}
+        for name in plans
+    }
     counts = {"train": {"sequences": sequences}, **counts}
     seal(folder, Identity("examples", 1, {"examples": {"plan": plan}}, {}), counts, 0.0)
     return folder

@@ -91,7 +91,11 @@ def test_own_examples_are_known_once_they_exist(trained: Path, load: Load, tmp_p
 
 @each_row(
     ("counts", "longest"),
-    [({"mean_length": 6.0, "lengths": [0, 5, 0, 0]}, 8), ({"mean_length": 6.0}, 16), ({}, 16)],
+    [
+        ({"mean_length": 6.0, "lengths": [0, 5, 0, 0], "deviation": 1.0, "longest": 8}, 8),
+        ({"mean_length": 6.0}, 16),
+        ({}, 16),
+    ],
 )
 def test_imported_examples_without_lengths_count_as_full(
     counts: dict[str, Sequence[float]], longest: int, load: Load, tmp_path: Path

@@ -98,8 +98,8 @@ EXAMPLES = {
         "tokens": 5000,
         "rows": {"16": [30, 31], "16-0.5-1.0": [9, 8]},
         "sequences": {
-            "16": {"lengths": [0, 1], "mean_length": 12.0},
-            "16-0.5-1.0": {"lengths": [1, 0], "mean_length": 4.0},
+            "16": {"lengths": [0, 1], "mean_length": 12.0, "deviation": 1.5, "longest": 14},
+            "16-0.5-1.0": {"lengths": [1, 0], "mean_length": 4.0, "deviation": 0.0, "longest": 4},
         },
     },
     "heldout": {"rows": {"16": [3, 4]}},
@@ -111,7 +111,7 @@ def test_finished_examples_are_what_was_counted(load: Load) -> None:
     assert (found.basis, found.text, found.tokens) == ("examples", 1000, 5000)
     assert found.disk == {"corpus": 300, "examples": 700} and found.heldout == {"16": 7}
     assert {name: each.per_pass for name, each in found.sets.items()} == {"16": (30, 31), "16-0.5-1.0": (9, 8)}
-    assert (found.sets["16"].mean_length, found.sets["16"].deviation) == (12.0, 0.0), "the middle of 8 to 16"
+    assert (found.sets["16"].mean_length, found.sets["16"].deviation) == (12.0, 1.5)
 
 
 def test_imported_examples_are_known_by_their_phase(load: Load, tmp_path: Path) -> None:

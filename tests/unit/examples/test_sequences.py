@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from tests.rows import each_row
 
 from bertwright.examples.sequences import Sequences
 
@@ -26,36 +25,11 @@ def test_guessed_lengths_below_half_are_uniform() -> None:
     assert Sequences.guessed((), 40, 128).deviation == pytest.approx(math.sqrt(128**2 / 3 - 40**2))
 
 
-def test_counted_lengths_stand_in_the_middle_of_their_bins() -> None:
-    """Four bins of 32 tokens, whose middles are 16, 48, 80 and 112."""
-    counts = {"lengths": [1, 0, 0, 3], "mean_length": 88.0}
-    found = Sequences.counted([7, 8], counts, 128)
-    assert (found.per_pass, found.mean_length) == ((7, 8), 88.0)
-    assert found.deviation == pytest.approx(math.sqrt((16**2 + 3 * 112**2) / 4 - 88**2))
-
-
-@each_row(
-    ("bins", "length", "longest"), [([4, 0, 0, 0], 128, 32), ([1, 0, 2, 0], 128, 96), ([1, 1, 0], 128, 86), ([0], 9, 9)]
-)
-def test_no_counted_example_is_longer_than_the_last_bin_with_one(bins: list[int], length: int, longest: int) -> None:
-    """A bin of 42.67 tokens ends within a token."""
-    assert Sequences.counted([1], {"lengths": bins, "mean_length": 8}, length).longest == longest
-
-
-def test_no_counted_lengths_deviate_by_nothing() -> None:
-    assert Sequences.counted([], {"lengths": [0, 0], "mean_length": 0}, 128).deviation == 0
-
-
-def test_a_mean_beyond_the_middles_of_the_bins_has_no_negative_variance() -> None:
-    assert Sequences.counted([1], {"lengths": [0, 4], "mean_length": 128}, 128).deviation == 0
-
-
-def test_counts_of_today_say_the_deviation_and_the_longest_of_short_texts_in_long_phases() -> None:
-    """In a phase of 512 all are in the first two bins of 25.6 tokens, whose middles are far from their lengths."""
+def test_counted_lengths_are_those_of_the_counts() -> None:
     counts = {"lengths": [9, 1, *[0] * 18], "mean_length": 10.0, "deviation": 6.5, "longest": 31}
     found = Sequences.counted([10], counts, 512)
-    assert (found.deviation, found.longest, found.mean_square) == (6.5, 31, 10.0**2 + 6.5**2)
-    assert Sequences.counted([0], {**counts, "lengths": [0] * 20, "longest": 0}, 512).longest == 512
+    assert (found.per_pass, found.deviation, found.longest, found.mean_square) == ((10,), 6.5, 31, 10.0**2 + 6.5**2)
+    assert Sequences.counted([0], {**counts, "lengths": [0] * 20, "longest": 0}, 512).longest == 512, "none counted"
 
 
 def test_epochs_are_the_inverse_of_the_sequences_in_them() -> None:

@@ -115,14 +115,30 @@ EXAMPLES = {
         "sentences": 78_000,
         "tokens": 1_800_000,
         "rows": {"64": [30_000] * 4},
-        "sequences": {"64": {"lengths": [*range(500, 10_000, 500), 25_000], "mean_length": 51.5, "label_share": 0.524}},
+        "sequences": {
+            "64": {
+                "lengths": [*range(500, 10_000, 500), 25_000],
+                "mean_length": 51.5,
+                "deviation": 16.0,
+                "longest": 64,
+                "label_share": 0.524,
+            }
+        },
     },
     "heldout": {
         "documents": 130,
         "sentences": 3234,
         "tokens": 80_000,
         "rows": {"64": [1400]},
-        "sequences": {"64": {"lengths": [1400, *[0] * 19], "mean_length": 50.5, "label_share": 0.519}},
+        "sequences": {
+            "64": {
+                "lengths": [1400, *[0] * 19],
+                "mean_length": 50.5,
+                "deviation": 16.0,
+                "longest": 64,
+                "label_share": 0.519,
+            }
+        },
         "unigram_loss": 5.91,
     },
     "heldout_contamination": {"sentences": 1900, "found": 38, "share": 0.02, "run": "26 characters"},
