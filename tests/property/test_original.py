@@ -11,10 +11,10 @@ import numpy as np
 from tests.reference import pairs
 
 from bertwright.core.rng import below, fold, key
-from bertwright.examples.collate import Rows, collate
 from bertwright.examples.config import ExamplesConfig, MaskingConfig
 from bertwright.examples.masking import Masking
 from bertwright.examples.plan_builder import plan_passes
+from bertwright.examples.planned import Rows, collate
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.vocabulary import Vocabulary
 

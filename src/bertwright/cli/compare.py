@@ -89,7 +89,7 @@ def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
 
 def _text(artifact: Artifact | None) -> tuple[list[str], str]:
     """Sentences of the corpus next to a vocabulary; or an empty list, and the reason."""
-    from bertwright.vocab.sample import first_sentences
+    from bertwright.vocab.run import first_sentences
 
     if artifact is None:
         return [], "a vocab.txt has no corpus; give the vocab folder of a run first"

@@ -14,9 +14,8 @@ from bertwright.core.errors import BertwrightError
 from bertwright.core.log import SILENT
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.estimate.example_lengths import BYTES_A_TOKEN, counted_examples, labelled_texts, phase_examples
-from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.sequences import Sequences
+from bertwright.examples.sequences import BatchSizes, Sequences
 from bertwright.recipe import Recipe
 from bertwright.train.settings.phase_config import PhaseConfig
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -82,6 +83,35 @@ MicroBatch = Batch[NDArray[Any]]
 def max_row(cu_rows: NDArray[np.integer[Any]]) -> int:
     """Tokens of the longest of the R rows delimited by `cu_rows` [R + 1]; 0 if there are no rows."""
     return int(np.diff(cu_rows).max(initial=0))
+
+
+def split(batch: MicroBatch, row_sizes: list[NDArray[np.int64]]) -> list[MicroBatch]:
+    """A packed batch split into packed batches, each specified by the number of sequences in its R rows, [R]."""
+    sequence_cuts = np.cumsum([0, *(int(sizes.sum()) for sizes in row_sizes)])
+    token_cuts = batch.cu_seqlens[sequence_cuts]
+    prediction_cuts = np.searchsorted(batch.prediction_positions, token_cuts)
+    cuts = [[slice(*pair) for pair in pairwise(ends)] for ends in (sequence_cuts, token_cuts, prediction_cuts)]
+    return [_cut(batch, *slices) for slices in zip(row_sizes, *cuts, strict=True)]
+
+
+def _cut(
+    batch: MicroBatch, row_sizes: NDArray[np.int64], sequences: slice, tokens: slice, predictions: slice
+) -> MicroBatch:
+    cu_seqlens = batch.cu_seqlens[sequences.start : sequences.stop + 1] - tokens.start
+    cu_rows = cu_seqlens[np.concatenate([[0], np.cumsum(row_sizes)])]
+    return MicroBatch(
+        token_ids=batch.token_ids[tokens],
+        position_ids=batch.position_ids[tokens],
+        segment_ids=batch.segment_ids[tokens],
+        cu_seqlens=cu_seqlens,
+        cu_rows=cu_rows,
+        max_row=max_row(cu_rows),
+        prediction_positions=batch.prediction_positions[predictions] - tokens.start,
+        labels=batch.labels[predictions],
+        weights=batch.weights[predictions],
+        sequence_labels=batch.sequence_labels[sequences],
+        sequence_weights=batch.sequence_weights[sequences],
+    )
 
 
 def unmasked(batch: MicroBatch) -> NDArray[np.int64]:

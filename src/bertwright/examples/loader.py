@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.core.rng import fold, key
-from bertwright.examples.batch import MicroBatch
-from bertwright.examples.batch_sizes import BatchSizes
-from bertwright.examples.collate import split
+from bertwright.examples.batch import MicroBatch, split
 from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.example_set import AT_ONCE, ExampleSet, Ids, Selection, StepCounts
 from bertwright.examples.packing import Assignment, assign_to_ranks
+from bertwright.examples.sequences import BatchSizes
 from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import refuse_cut
 

@@ -1,25 +1,144 @@
-"""The model card: how the model was made and how well it performs, from manifests alone."""
+"""The model card: what texts a model was made from, how it was made and how well it performs, from manifests alone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.files import write_atomic
+from bertwright.core.files import read_json, write_atomic
 from bertwright.core.numbers import duration
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus.wikis import wikis
+from bertwright.examples.config import TextsConfig
 from bertwright.export.config import Inputs
-from bertwright.export.origin import Origin
 from bertwright.export.shapes import largest_difference
-from bertwright.page.markup import Content, Element, b, code, element, markdown, p
+from bertwright.page.markup import Content, Element, address, b, code, element, markdown, p
 from bertwright.page.table import plain_table
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
 from bertwright.tasks.title import model_title, start_of, training_seconds
+
+MOST_FILES = 20
+"""Maximum number of files per phase listed in the card; the examples artifact lists all."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the card says about the text."""
+
+    language: str
+    """Language code; "" if not known."""
+    fertility: float
+    """Tokens per word."""
+    unit: str
+    """What the held-out set consists of: documents, examples or texts."""
+    text: list[Element]
+    """The section about the text."""
+
+
+def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
+    """The origin of the text in `source`, a corpus or examples made elsewhere; `texts` has what the files do not
+    tell."""
+    if source.manifest["stage"] == "corpus":
+        language = source.manifest["config"]["corpus"]["language"]
+        return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
+    if "labels" in source.counts:
+        return Origin(texts.language, source.counts["text"]["fertility"], "texts", _labelled(source, texts))
+    splits = source.counts["heldout"]["phases"].values()
+    unit = "documents" if all("documents" in split for split in splits) else "examples"
+    return Origin(texts.language, source.counts["text"]["fertility"], unit, _files(source, texts))
+
+
+def _sources(corpus: Artifact) -> list[Element]:
+    lines = []
+    for source in corpus.counts["sources"]:
+        where = (" (", address(source["base"]), ")") if source["base"] else ""
+        size = f"{source['kept']:,} documents, {source['words']:,} words"
+        lines.append(element("li", source["name"], where, f": {size}, licence {source['licence']}"))
+    counts = corpus.counts
+    return [
+        p(f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:"),
+        element("ul", lines),
+        *_evaluation_texts(counts["contamination"]),
+        p(
+            "The texts were written by the contributors of these sources, who must be credited as the licence "
+            "requires. This card grants no licence for the model; whoever publishes it must choose one that respects "
+            "the licences above."
+        ),
+    ]
+
+
+def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> Iterable[Element]:
+    """The share of each evaluation text found in the corpus, which users need to know before evaluating this model."""
+    return (
+        p(
+            f"Of the evaluation text {Path(name).name}, {text['found']:,} of {text['sentences']:,} sentences "
+            f"of {_run(text)} or more have {_run(text)} in a row in common with the training text, and "
+            f"{text['short_found']:,} "
+            f"of {text['short']:,} shorter ones."
+        )
+        for name, text in texts.items()
+    )
+
+
+def _run(overlap: Mapping[str, Any]) -> str:
+    """The length of a run that texts share; artifacts made before runs were of characters do not name it."""
+    return str(overlap.get("run", "13 words"))
+
+
+def _files(examples: Artifact, texts: TextsConfig) -> list[Element]:
+    """The files that each phase was trained on, with their hashes, and what was held out."""
+    overlap = examples.counts["heldout_contamination"]
+    return [
+        p("Examples and tokenised documents that were made elsewhere:"),
+        *(part for key, told in examples.counts["imported"].items() for part in _phase(key, told, examples)),
+        p(f"Licence of the texts: {texts.licence or 'unknown'}."),
+        p(
+            f"Of {overlap['sentences']:,} held-out segments of {_run(overlap)} or more, {overlap['found']:,} have "
+            f"{_run(overlap)} in a row in common with the training text."
+        ),
+        p(
+            "This card grants no licence for the model; whoever publishes it must choose one that respects the "
+            "licence of the texts."
+        ),
+    ]
+
+
+def _labelled(examples: Artifact, texts: TextsConfig) -> list[Element]:
+    """The files of labelled texts, with their hashes."""
+    counts, files = examples.counts, read_json(examples.file("labelled/facts.json"))["files"]
+    rows = [(file["file"], f"{file['examples']:,}", code(file["sha256"])) for file in files[:MOST_FILES]]
+    train, heldout = counts["train"]["examples"], counts["heldout"]
+    return [
+        p(
+            f"{train:,} labelled texts to learn from, {heldout['examples']:,} held out, of which "
+            f"{heldout['repeated']:,} also occur among the training texts."
+        ),
+        plain_table(rows, ("file", "texts", "SHA-256")),
+        p(
+            f"Licence of the texts: {texts.licence or 'unknown'}. This card grants no licence for the model; whoever "
+            "publishes it must choose one that respects the licences of the texts and of the network it started from."
+        ),
+    ]
+
+
+def _phase(key: str, told: Mapping[str, Any], examples: Artifact) -> Iterable[Element]:
+    files = read_json(examples.file(f"imported/{key.rpartition('.')[2]}/facts.json"))["files"]
+    held = examples.counts["heldout"]["phases"][key]
+    unit = "documents" if "documents" in held else "examples"
+    where = f"a share of {held['share']:g}" if held["share"] else ", ".join(held["files"][:MOST_FILES])
+    yield p(
+        f"Phase {key.rpartition('.')[2]}: {told['examples']:,} examples ({told['kind']}); {held[unit]:,} {unit} are "
+        f"held out ({where})."
+    )
+    yield plain_table([(file["file"], code(file["sha256"])) for file in files[:MOST_FILES]], ("file", "SHA-256"))
+    if len(files) > MOST_FILES:
+        yield p(f"and {len(files) - MOST_FILES:,} more files.")
+
 
 _BERT = "A BERT (Devlin et al. 2019)"
 _WHAT = {

@@ -15,9 +15,8 @@ from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
-from bertwright.export.card import model_card
+from bertwright.export.card import model_card, origin_of
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
-from bertwright.export.origin import origin_of
 from bertwright.export.shapes import largest_difference
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.interop.peer import peer_of

@@ -4,20 +4,79 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bertwright.core import rng
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import sha256, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
+from bertwright.corpus.text import read_documents, shard_names
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
 from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary
 from bertwright.vocab.report import measure, shortcomings
-from bertwright.vocab.sample import Sample, first_sentences
 from bertwright.vocab.split import bert_splitter, build_tokenizer, count_words
 from bertwright.vocab.trainers import lay_out, to_wordpiece, train_sentencepiece, train_wordpiece
+
+MEASURED_CHARACTERS = 2_000_000
+
+
+@dataclass
+class Sample:
+    """Documents sampled from an entire corpus, of about `max_bytes` of text and at most about `max_sentences`
+    sentences (0: any number); counted while they are read.
+
+    Whether a document is drawn depends only on its position in the corpus and on `seed`; no sample is kept in memory.
+    """
+
+    corpus: Artifact
+    max_bytes: int
+    seed: int
+    max_sentences: int = 0
+    documents: int = 0
+    bytes: int = 0
+
+    @property
+    def share(self) -> float:
+        """The probability that a document is drawn."""
+        counts = self.corpus.counts
+        of_sentences = self.max_sentences / max(1, counts["sentences"]) if self.max_sentences else 1.0
+        return float(min(1.0, self.max_bytes / max(1, counts["text_bytes"]), of_sentences))
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the sentences of the drawn documents in corpus order; call once, because it updates the counts."""
+        stream = rng.key(self.seed, "vocab sample")
+        for number, name in enumerate(shard_names(self.corpus)):
+            documents = list(read_documents(self.corpus, name))
+            # Keyed by position: no document's draw depends on how many were drawn before.
+            draws = rng.uniform(rng.fold(stream, number), np.arange(len(documents)))
+            for place in np.flatnonzero(draws < self.share).tolist():
+                self.documents += 1
+                self.bytes += sum(len(sentence.encode()) + 1 for sentence in documents[place]) + 1
+                yield from documents[place]
+
+
+def first_sentences(corpus: Artifact, characters: int = MEASURED_CHARACTERS) -> list[str]:
+    """Sentences from the beginning of every shard, about `characters` in total, to measure vocabularies on."""
+    names = shard_names(corpus)
+    share = characters // max(1, len(names))
+    return [sentence for name in names for sentence in _first(read_documents(corpus, name), share)]
+
+
+def _first(documents: Iterable[list[str]], characters: int) -> Iterator[str]:
+    taken = 0
+    for document in documents:
+        for sentence in document:
+            if taken >= characters:
+                return
+            taken += len(sentence)
+            yield sentence
+
 
 # Number of sentences between progress reports.
 _REPORTED_EVERY = 5000

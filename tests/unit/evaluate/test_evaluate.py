@@ -30,8 +30,7 @@ from bertwright.examples.store import Store
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import save_model
-from bertwright.tasks.pretraining.predictions import readable
-from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths, majority
+from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths, majority, readable
 from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab

@@ -4,7 +4,7 @@ import math
 
 from tests.rows import each_row
 
-from bertwright.examples.batch_sizes import BatchSizes
+from bertwright.examples.sequences import BatchSizes
 
 GROWTHS = [
     BatchSizes(8),

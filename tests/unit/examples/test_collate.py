@@ -8,10 +8,10 @@ from tests.reference.batch_types import TYPES, types
 from tests.rows import each_row
 
 from bertwright.core.rng import below, fold, key
-from bertwright.examples.batch import batch_hash
-from bertwright.examples.collate import Rows, collate, split
+from bertwright.examples.batch import batch_hash, split
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.masking import Masking
+from bertwright.examples.planned import Rows, collate
 from bertwright.examples.store import Store
 from bertwright.examples.vocabulary import Vocabulary
 

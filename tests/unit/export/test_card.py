@@ -13,9 +13,8 @@ from bertwright.core.config import Identity
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT
 from bertwright.examples.config import TextsConfig
-from bertwright.export.card import model_card
+from bertwright.export.card import MOST_FILES, model_card, origin_of
 from bertwright.export.config import Inputs
-from bertwright.export.origin import MOST_FILES, origin_of
 from bertwright.page.markup import markdown
 
 COUNTS = {

@@ -17,8 +17,7 @@ from tests.rows import each_row
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
-from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.collate import split
+from bertwright.examples.batch import MicroBatch, batch_hash, split
 from bertwright.examples.padding import with_room
 from bertwright.model.batch import packed
 from bertwright.model.config import BertConfig, Kernel

@@ -2,7 +2,7 @@ import pytest
 from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
-from bertwright.vocab.sample import Sample, first_sentences
+from bertwright.vocab.run import Sample, first_sentences
 
 SHARDS = [made.text(300, seed=seed) for seed in (1, 2, 3)]
 

@@ -26,7 +26,7 @@ from bertwright.model.batch import packed
 from bertwright.model.classifier import SequenceClassifier
 from bertwright.model.model import Model
 from bertwright.tasks.classification.verdict import BASELINES, CLASSIFIER_SCORES, by_chance
-from bertwright.tasks.pretraining.predictions import readable
+from bertwright.tasks.pretraining.scores import readable
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 

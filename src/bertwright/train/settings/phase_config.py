@@ -15,9 +15,9 @@ from pydantic import (
 )
 
 from bertwright.core.config import Section, UserPath, extendable, known_by_content, runtime_only
-from bertwright.examples.batch_sizes import BatchSizes
 from bertwright.examples.config import DocumentRange, Length, MaskingConfig, MicroBatching
 from bertwright.examples.labelled.config import glue_folder
+from bertwright.examples.sequences import BatchSizes
 from bertwright.optim.config import ScheduleConfig
 from bertwright.optim.schedule import LinearSchedule, PolyNvidiaSchedule, WsdSchedule
 
