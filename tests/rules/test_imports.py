@@ -62,8 +62,10 @@ MAY_IMPORT = {
         "tasks",
         "transfer",
     },
+    "exams": {"core", "corpus", "examples", "model", "tasks", "vocab"},
     "trial": {"core", "corpus", "train", "recipe", "estimate", "check", "pipeline"},
     "cli": {
+        "exams",
         "bench",
         "trial",
         "core",
@@ -113,7 +115,7 @@ PUBLIC = SOURCE / "__init__.py"
 """Exports the public names, including those of the pipeline, to users; its `run` shows progress as the verbs do."""
 MAIN = SOURCE / "__main__.py"
 """Starts the command line for `python -m bertwright`."""
-TORCH = {"model", "tasks", "optim", "train", "evaluate", "export", "bench"}
+TORCH = {"exams", "model", "tasks", "optim", "train", "evaluate", "export", "bench"}
 FOLDERS_WITHOUT_TORCH = {"settings", "memory"}
 FILES_WITHOUT_TORCH = {
     "config",

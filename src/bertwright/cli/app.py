@@ -42,7 +42,7 @@ _VERBS = {
     "vocab": "vocab:vocab",
     "examples": "stages:examples",
     "train": "stages:train",
-    "evaluate": "stages:evaluate",
+    "evaluate": "evaluate:evaluate",
     "export": "stages:export",
     "report": "stages:report",
     "recipes": "check:recipes",

@@ -205,7 +205,7 @@ def _stage_command(name: str) -> Callable[..., None]:
     return option_groups(command)
 
 
-evaluate, export = _stage_command("evaluate"), _stage_command("export")
+export = _stage_command("export")
 
 
 def run_and_print(of: Run, stages: Sequence[str], as_json: bool, workers: Workers = Workers()) -> None:

@@ -18,8 +18,8 @@ from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.model.batch import PackedBatch, packed_sequences, to_device
 from bertwright.model.classifier import SequenceClassifier
-from bertwright.model.interop.stock import load_stock, load_tensors
-from bertwright.model.model import Model
+from bertwright.model.interop.stock import load_headless, load_stock, load_tensors
+from bertwright.model.model import HeadlessModel, Model
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, network_from
@@ -32,22 +32,25 @@ from bertwright.vocab.tokenizer import load_tokenizer as load_artifact
 _TOKENIZER = "tokenizer.json"
 
 
-def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
+def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model | HeadlessModel:
     """The trained network of a run, in evaluation mode on `device`, in float32.
 
     `path` is a run folder whose training is finished, one of its folders `train` and `export`, or any folder in the
     format of transformers with a network of a family that bertwright has. The network is a torch module with its heads:
     a pre-trained one takes a `Batch` of tensors and returns the logits of the masked tokens and of the pairs, a
-    classifier those of its classes. Raises `RecipeError` if the folder has no network, `ArtifactError` if a file is
-    damaged.
+    classifier those of its classes, and one that was saved without heads the hidden states. Raises `RecipeError` if the
+    folder has no network, `ArtifactError` if a file is damaged.
     """
     given = _find(path)
+    model: Model | HeadlessModel
     if not given.stock:
         model = load_network(given.folder)
     elif given.task == "SequenceClassification":
         model = network_from(given.network.model_copy(update={"labels": given.labels}), load_tensors(given))
     elif given.task:
         raise RecipeError(f"{path}: {given.other_task}.")
+    elif given.lacks_head:
+        model = load_headless(given)
     else:
         model = load_stock(given.folder)
     return model.to(device).eval()
@@ -111,7 +114,7 @@ class Encoder:
         Raises `RecipeError` if the text has none or several, or the model is a classifier.
         """
         if not isinstance(self.model, PreTrainingModel):
-            raise RecipeError("this model is a classifier, which fills no masks. Load a pre-trained one.")
+            raise RecipeError("this model has no head that fills masks. Load a pre-trained one.")
         (packed,) = (packed for _, packed in self._batches([text], 1))
         if (masks := len(packed.prediction_positions)) != 1:
             raise RecipeError(f"{text!r} has {masks} [MASK] in the tokens that the model reads. Write exactly one.")

@@ -39,7 +39,7 @@ def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
     `without_header` names the columns of a .tsv that has no header. Raises `DataError` naming the file, and where
     possible the line, that cannot be read, and `MissingExtraError` for a .parquet without pyarrow.
     """
-    with _reading(file):
+    with reading(file):
         if file.suffix == ".tsv":
             yield from _tsv(file, without_header)
         else:
@@ -200,7 +200,8 @@ SUFFIXES = (".tsv", *_READERS)
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[None]:
+def reading(file: Path) -> Iterator[None]:
+    """Name the file in errors of reading it: of the disk, and of text that is not UTF-8 (`DataError`)."""
     try:
         with naming(file):
             yield

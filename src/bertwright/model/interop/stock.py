@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from bertwright.core.errors import ArtifactError
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.interop.peer import peer_of
+from bertwright.model.model import HeadlessModel
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, model_from, read_tensors
@@ -29,6 +31,18 @@ def load_stock(folder: Path) -> PreTrainingModel:
         raise ArtifactError(f"cannot read the weights in {folder}: {error}") from error
     config, tensors = _with_its_heads(given.network, tensors)
     return model_from(config, {name: tensor.float() for name, tensor in tensors.items()}, source=str(folder))
+
+
+def load_headless(given: Pretrained) -> HeadlessModel:
+    """Load the encoder of a folder that was saved without heads, in float32 on the CPU."""
+    tensors = load_tensors(given)
+    with torch.device("meta"):
+        model = HeadlessModel(given.network)
+    kept = {name: tensors[name] for name in model.state_dict() if name in tensors}
+    if missing := [name for name in model.state_dict() if name not in kept]:
+        raise ArtifactError(f"{given.folder} has no tensor {missing[0]}. Restore it from a copy, or save it again.")
+    model.load_state_dict(kept, assign=True)
+    return model
 
 
 def load_tensors(given: Pretrained) -> dict[str, Tensor]:

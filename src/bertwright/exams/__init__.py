@@ -1,0 +1,1 @@
+"""Exams: what a trained encoder is worth, whoever trained it, on data that says so in minutes."""

@@ -1,0 +1,73 @@
+"""What an exam is, and what it says of a model. A kind of exam is a section of a suite, in a module of its own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pydantic import Field
+
+from bertwright.core.config import Section, UserPath
+from bertwright.core.errors import DataError
+from bertwright.core.files import naming
+from bertwright.model.text_encoder import Encoder
+
+
+class Score(NamedTuple):
+    """One score of a model in an exam."""
+
+    exam: str
+    name: str
+    value: float
+    interval: tuple[float, float] | None = None
+    """Where 95 of 100 exams with other items of the same kind would put it; None: not resampled."""
+    chance: float | None = None
+    """What a model that knows nothing scores; None: not known."""
+    healthy: str = ""
+    """What a healthy model scores, or what another value says."""
+    share: bool = True
+    """Whether it is a share, from 0 to 1."""
+
+
+class Exam(Section):
+    """The base of the sections of exams."""
+
+    name: str = ""
+    """What the exam is called in tables; empty: its kind."""
+
+    @abstractmethod
+    def take(self, encoder: Encoder) -> Iterator[Score]:
+        """Yield the scores of a model.
+
+        Raises `DataError` for unusable data, and `RecipeError` if the exam needs a head that the model lacks.
+        """
+
+    @property
+    def title(self) -> str:
+        """What the exam is called."""
+        return self.name or str(getattr(self, "kind", ""))
+
+
+class TextExam(Exam):
+    """The base of exams on plain texts."""
+
+    texts: tuple[str, ...] = ()
+    """The texts; give either these or `file`."""
+    file: UserPath | None = None
+    """A file with a text on each line."""
+    most: int = Field(500, gt=0)
+    """Texts that are read, from the beginning."""
+
+    def read(self) -> list[str]:
+        """The texts; `DataError` if there are none."""
+        texts = list(self.texts)
+        if self.file is not None:
+            with naming(self.file), self.file.open(encoding="utf-8-sig") as lines:
+                texts += [line.strip() for line in lines]
+        found = [text for text in texts if text][: self.most]
+        if len(found) < 2:
+            raise DataError(
+                f"{self.title}: {self.file or 'texts'} has {len(found)} texts, too few to score a model on."
+            )
+        return found

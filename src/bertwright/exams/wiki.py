@@ -1,0 +1,232 @@
+"""An exam for any language, made from held-out documents of its own wiki, because most languages have no test set.
+
+    inflection    a word of a sentence, or another form of it: the right sentence must be more probable
+    order         two neighbouring sentences, or the same two swapped: the right order must be more probable
+    belonging     the beginning of an article, its later part, and later parts of four other articles: the vectors of
+                  the beginning and of its own part must be the most alike
+
+Forms of a word are found by their common beginning, so the exam suits languages that inflect at the end of words; in a
+language without inflection it has few such items. A swapped form is sometimes right, too, and two sentences sometimes
+stand in either order, so no model reaches 100 %: compare models on the same items, and checkpoints of a run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import regex
+from pydantic import Field
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.config import UserPath
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import write_atomic
+from bertwright.core.rng import key
+from bertwright.corpus.text import read_documents, shard_names
+from bertwright.examples.documents import is_heldout, text_hash
+from bertwright.exams.exam import Exam, Score
+from bertwright.exams.interval import interval_of_mean
+from bertwright.exams.minimal_pairs import Pair, score_pairs
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.text_encoder import Encoder
+
+ITEMS = 200
+"""Items of each kind, at most."""
+DISTRACTORS = 4
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
+_SENTENCE = (6, 40)
+"""Words of a sentence that items are made of."""
+_FEWEST = 5
+"""Occurrences of a word in the training text, at least, for its forms to be compared."""
+
+
+Fresh = Callable[[str], bool]
+"""Whether a sentence is not in the training text."""
+
+
+@dataclass(frozen=True)
+class Belonging:
+    """The beginning of an article, and parts of articles, of which the first belongs to it."""
+
+    beginning: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WikiExam:
+    """The items of an exam."""
+
+    inflection: tuple[Pair, ...]
+    order: tuple[Pair, ...]
+    belonging: tuple[Belonging, ...]
+
+    def write(self, path: Path) -> None:
+        """Write the items as JSON, so that other programs can take the exam."""
+        pairs = {name: [each._asdict() for each in found] for name, found in self._pairs.items()}
+        items = {**pairs, "belonging": [asdict(each) for each in self.belonging]}
+        write_atomic(path, json.dumps(items, ensure_ascii=False, indent=1).encode())
+
+    @property
+    def _pairs(self) -> dict[str, tuple[Pair, ...]]:
+        return {"inflection": self.inflection, "order": self.order}
+
+    @classmethod
+    def read(cls, path: Path) -> WikiExam:
+        """Read items that `write` wrote; raises `DataError` if the file has others."""
+        try:
+            items: Any = json.loads(path.read_text(encoding="utf-8"))
+            pairs = {name: tuple(Pair(**each) for each in items[name]) for name in ("inflection", "order")}
+            belonging = tuple(Belonging(each["beginning"], tuple(each["parts"])) for each in items["belonging"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path} is no exam made from a wiki ({error}). Make it again.") from error
+        return cls(**pairs, belonging=belonging)
+
+
+class Wiki(Exam):
+    """Inflection, order and belonging: an exam made from held-out documents of a wiki."""
+
+    kind: Literal["wiki"] = "wiki"
+    data: UserPath | None = None
+    """The items, as `WikiExam.write` wrote them."""
+    items: WikiExam | None = Field(None, exclude=True)
+    """The items themselves, instead of a file."""
+
+    def take(self, encoder: Encoder) -> Iterator[Score]:
+        """As `Exam.take`."""
+        if self.items is None and self.data is None:
+            raise RecipeError("wiki: data is missing. Give the file with the items of the exam.")
+        items = self.items or WikiExam.read(self.data or Path())
+        yield from score_wiki(encoder, items, self.title)
+
+
+def score_wiki(encoder: Encoder, exam: WikiExam, title: str) -> Iterator[Score]:
+    """Yield the scores of a model; those that need a head for masked tokens are left out if it has none."""
+    if isinstance(encoder.model, PreTrainingModel):
+        for pairs in (exam.inflection, exam.order):
+            if pairs:
+                yield from score_pairs(encoder, pairs, title)
+    if exam.belonging:
+        texts = [text for each in exam.belonging for text in (each.beginning, *each.parts)]
+        vectors = encoder.encode(texts).reshape(len(exam.belonging), 2 + DISTRACTORS, -1)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        similar = np.einsum("nh,nph->np", vectors[:, 0], vectors[:, 1:])
+        # A tie is wrong.
+        right = (similar[:, :1] > similar[:, 1:]).all(1)
+        value, low, high = interval_of_mean(right.astype(np.float64))
+        yield Score(title, "belonging", value, (low, high), 1 / (1 + DISTRACTORS), "rises with training")
+
+
+def make_exam(corpus: Artifact, heldout: float, items: int = ITEMS) -> WikiExam:
+    """Make an exam from the documents of a corpus that the stage `examples` holds out; `heldout` is their share.
+
+    The same corpus always gives the same items. Raises `DataError` if no document is held out.
+    """
+    train, held, seen = Counter[str](), list[list[str]](), set[int]()
+    for is_held, document in _documents(corpus, heldout):
+        if is_held:
+            held.append(document)
+        else:
+            train.update(_WORD.findall("\n".join(document)))
+            seen.update(map(hash, document))
+    if not held:
+        raise DataError(f"none of the documents is held out with examples.heldout={heldout:g}. Raise it.")
+
+    def fresh(sentence: str) -> bool:
+        # A sentence that also stands in the training text, such as a formula of stubs, shows nothing.
+        return hash(sentence) not in seen
+
+    return WikiExam(
+        tuple(_evenly(list(_inflection(held, train, fresh)), items)),
+        tuple(_evenly(list(_order(held, fresh)), items)),
+        tuple(_evenly(list(_belonging(held, fresh)), items)),
+    )
+
+
+def heldout_documents(corpus: Artifact, heldout: float) -> list[list[str]]:
+    """The documents of a corpus that the stage `examples` holds out, each a list of its sentences."""
+    return [document for is_held, document in _documents(corpus, heldout) if is_held]
+
+
+def _documents(corpus: Artifact, heldout: float) -> Iterator[tuple[bool, list[str]]]:
+    for name in shard_names(corpus):
+        for document in read_documents(corpus, name):
+            yield bool(is_heldout(np.array([text_hash(document)], np.uint64), heldout)[0]), document
+
+
+def _evenly(found: Sequence[Any], most: int) -> list[Any]:
+    number = min(most, len(found))
+    return [found[i * len(found) // number] for i in range(number)]
+
+
+def _usable(sentence: str) -> bool:
+    return _SENTENCE[0] <= len(sentence.split()) <= _SENTENCE[1]
+
+
+def _inflection(documents: Iterable[list[str]], counts: Counter[str], fresh: Fresh) -> Iterator[Pair]:
+    """Yield for each usable sentence one word in another form of about the same frequency."""
+    forms = _forms(counts)
+    for number, document in enumerate(documents):
+        for at, sentence in enumerate(document):
+            # The first word is in upper case, as some of its forms are not.
+            words = [match for match in _WORD.finditer(sentence) if match.start() and match[0] in forms]
+            if not words or not _usable(sentence) or not fresh(sentence):
+                continue
+            draw = key("wiki exam", "inflection", number, at)
+            word = words[draw % len(words)]
+            others = forms[word[0]]
+            form = others[draw // len(words) % len(others)]
+            yield Pair(sentence, sentence[: word.start()] + form + sentence[word.end() :], "inflection")
+
+
+def _forms(counts: Counter[str]) -> dict[str, list[str]]:
+    """For each frequent word the other words with the same beginning and at most twice or half its frequency.
+
+    The beginning is two thirds of the longer word, at least four letters: what remains is an ending.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for word, count in sorted(counts.items()):
+        if count >= _FEWEST and len(word) >= 5:
+            groups[word[:4]].append(word)
+    forms: dict[str, list[str]] = {}
+    for group in groups.values():
+        for word in group:
+            half, double = counts[word] / 2, counts[word] * 2
+            if found := [each for each in group if _alike(word, each) and half <= counts[each] <= double]:
+                forms[word] = found
+    return forms
+
+
+def _alike(word: str, other: str) -> bool:
+    if word == other or word[0].isupper() != other[0].isupper():
+        return False
+    shared = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    return shared >= max(4, -(-2 * max(len(word), len(other)) // 3))
+
+
+def _order(documents: Iterable[list[str]], fresh: Fresh) -> Iterator[Pair]:
+    """Yield two neighbouring sentences from the middle of each document, and the same swapped."""
+    for number, document in enumerate(documents):
+        usable = [_usable(sentence) and fresh(sentence) for sentence in document]
+        places = [i for i in range(1, len(document) - 1) if usable[i] and usable[i + 1]]
+        if places:
+            at = places[key("wiki exam", "order", number) % len(places)]
+            first, second = document[at], document[at + 1]
+            yield Pair(f"{first} {second}", f"{second} {first}", "order")
+
+
+def _belonging(documents: Sequence[list[str]], fresh: Fresh) -> Iterator[Belonging]:
+    """Yield the beginning of each document of at least eight sentences, with its end and the ends of four others."""
+    long = [each for each in documents if len(each) >= 8 and all(map(fresh, (*each[:3], *each[-3:])))]
+    if len(long) <= DISTRACTORS:
+        return
+    for number, document in enumerate(long):
+        draw = key("wiki exam", "belonging", number)
+        step = 1 + draw % max((len(long) - 1) // DISTRACTORS, 1)
+        others = [long[(number + step * (i + 1)) % len(long)] for i in range(DISTRACTORS)]
+        yield Belonging(" ".join(document[:3]), tuple(" ".join(each[-3:]) for each in (document, *others)))

@@ -1,0 +1,53 @@
+"""`bertwright evaluate --suite`: exams of runs and folders of transformers, from the command line."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.pipeline.conftest import Call
+
+EXAMS = """
+[[exam]]
+kind = "vectors"
+texts = ["egy szöveg", "egy másik szöveg", "egészen más"]
+"""
+
+
+def test_the_quick_suite_compares_a_run_and_its_export(finished: Path, call: Call, tmp_path: Path) -> None:
+    shutil.copytree(finished / "export" / "hf", tmp_path / "published")
+    done = call("evaluate", finished, tmp_path / "published", "--suite", "quick", "--json")
+    assert done.code == 0, done.err
+    scores = json.loads(done.out)
+    ours, theirs = scores[str(finished)], scores[str(tmp_path / "published")]
+    assert {score["exam"] for score in ours} == {"masked", "vectors", "wiki"}
+    # The same network, once with our names and once with theirs.
+    for own, their in zip(ours, theirs, strict=True):
+        assert (own["exam"], own["name"]) == (their["exam"], their["name"])
+        assert own["value"] == pytest.approx(their["value"], abs=1e-3)
+
+
+def test_a_table_fits_a_terminal_and_says_how_to_read_it(finished: Path, call: Call) -> None:
+    done = call("evaluate", finished, "--suite", "wiki")
+    assert done.code == 0, done.err
+    assert done.out.startswith("exam")
+    assert "belonging" in done.out
+    assert "95 of 100 exams" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_a_suite_of_ones_own_writes_scores(finished: Path, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "exams.toml").write_text(EXAMS, encoding="utf-8")
+    done = call("evaluate", finished, "--suite", tmp_path / "exams.toml", "--out", tmp_path / "scores.json")
+    assert done.code == 0, done.err
+    (scores,) = json.loads((tmp_path / "scores.json").read_text()).values()
+    assert [score["name"] for score in scores] == ["mean cosine", "deviation"]
+
+
+def test_mistakes_are_named_before_work_starts(finished: Path, call: Call, tmp_path: Path) -> None:
+    done = call("evaluate", finished, "--suite", "large")
+    assert (done.code, "there is no such suite" in done.err) == (2, True)
+    done = call("evaluate", finished / "export", "--suite", "quick")
+    assert (done.code, "Name one: --on RUN" in done.err) == (2, True)
+    done = call("evaluate", finished, "--on", finished)
+    assert (done.code, "--on" in done.err) == (2, True)

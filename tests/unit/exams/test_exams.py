@@ -1,0 +1,153 @@
+"""What exams say: of probes as scikit-learn does, of pairs with ties, of vectors, of the words of a wiki."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from tests.rows import each_row
+from tests.unit.exams.conftest import Folder
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.log import SILENT
+from bertwright.exams.interval import interval_of_mean
+from bertwright.exams.minimal_pairs import MinimalPairs, Pair, read_pairs, score_pairs
+from bertwright.exams.probe import probe
+from bertwright.exams.suite import Suite, take
+from bertwright.exams.vectors import deviation, mean_cosine, neighbours
+from bertwright.model.text_encoder import Encoder
+
+
+def test_probes_answer_as_those_of_scikit_learn() -> None:
+    random = np.random.default_rng(5)
+    labels = random.integers(4, size=300)
+    features = (random.normal(size=(300, 12)) * 3 + labels[:, None] * random.normal(size=12)).astype(np.float32)
+    found = probe((features[:200], labels[:200]), features[200:], 4)
+    scaler = StandardScaler().fit(features[:200])
+    their = LogisticRegression(C=1.0, max_iter=2_000, tol=1e-8).fit(scaler.transform(features[:200]), labels[:200])
+    assert (found == their.predict(scaler.transform(features[200:]))).mean() >= 0.99
+
+
+def test_a_probe_ignores_features_that_never_change() -> None:
+    features = np.zeros((20, 3), np.float32)
+    features[:, 0] = np.arange(20) % 2
+    assert (probe((features, np.arange(20) % 2), features, 2) == np.arange(20) % 2).all()
+
+
+def test_intervals_cover_the_standard_error() -> None:
+    items = (np.arange(400) % 4 == 0).astype(np.float64)
+    value, low, high = interval_of_mean(items)
+    assert value == 0.25
+    assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(0.25 * 0.75 / 400), rel=0.1)
+    assert interval_of_mean(items) == (value, low, high)
+
+
+@each_row(
+    "text, pairs",
+    [
+        (
+            "UID\tfield\tsentence_good\tsentence_bad\nx\tsyntax\tA cat.\tA cats.\n",
+            [Pair("A cat.", "A cats.", "syntax")],
+        ),
+        ("phenomenon\tsen\twrong_sen\nSV-#\tgut\tguts\n", [Pair("gut", "guts", "SV-#")]),
+    ],
+)
+def test_pairs_of_published_columns_are_read(text: str, pairs: list[Pair], tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(text)
+    assert read_pairs(tmp_path / "pairs.tsv") == pairs
+
+
+def test_files_without_pairs_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n1\t2\n")
+    with pytest.raises(DataError, match="needed are sentence_good and sentence_bad"):
+        read_pairs(tmp_path / "pairs.tsv")
+
+
+def test_pairs_of_a_kind_are_spread_evenly(tmp_path: Path) -> None:
+    rows = [f"{kind}\t{kind} {i}\tbad\n" for kind in ("a", "b") for i in range(10)]
+    (tmp_path / "pairs.tsv").write_text("field\tsentence_good\tsentence_bad\n" + "".join(rows))
+    assert [pair.good for pair in read_pairs(tmp_path / "pairs.tsv", 2)] == ["a 0", "a 5", "b 0", "b 5"]
+
+
+def test_a_tie_is_wrong(folder: Folder) -> None:
+    encoder = Encoder(folder("bert"))
+    pairs = [Pair("the cat sat", "the cat sat", "same"), Pair("a dog ran", "a dog ran", "same")]
+    (score,) = score_pairs(encoder, pairs, "pairs")
+    assert (score.value, score.chance) == (0.0, 0.5)
+
+
+def test_the_more_probable_sentence_wins(folder: Folder) -> None:
+    encoder = Encoder(folder("bert"))
+    texts = ["the cat sat on a mat", "house house house", "a dog ran", "mat the the on ."]
+    from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
+
+    sums = pseudo_likelihoods(encoder, texts).sums
+    pairs = [Pair(texts[i], texts[j], f"{i}{j}") for i in range(4) for j in range(4) if i != j]
+    scores = {score.name: score.value for score in score_pairs(encoder, pairs, "pairs")}
+    assert all(scores[f"{i}{j}"] == (sums[i] > sums[j]) for i in range(4) for j in range(4) if i != j)
+    assert scores["all"] == 0.5
+
+
+def test_collapsed_vectors_are_recognised() -> None:
+    same = np.ones((50, 8), np.float32)
+    assert mean_cosine(same) == pytest.approx(1)
+    assert deviation(same) == pytest.approx(0)
+    spread = np.random.default_rng(0).normal(size=(500, 64)).astype(np.float32)
+    assert abs(mean_cosine(spread)) < 0.02
+    assert deviation(spread) == pytest.approx(1, abs=0.02)
+
+
+def test_neighbours_are_nearest_by_cosine(folder: Folder) -> None:
+    encoder = Encoder(folder("bert"))
+    weights = encoder.model.encoder.token_weight
+    with torch.no_grad():
+        weights[7] = 3 * weights[6]  # dog points where cat does
+    assert neighbours(encoder, ["cat", "unheard"], 1) == {"cat": ["dog"]}
+
+
+def test_a_suite_names_files_beside_it(tmp_path: Path, folder: Folder) -> None:
+    (tmp_path / "pairs.tsv").write_text("sentence_good\tsentence_bad\nthe cat\tcat the\n")
+    (tmp_path / "suite.toml").write_text('[[exam]]\nkind = "pairs"\ndata = "pairs.tsv"\nname = "grammar"\n')
+    suite = Suite.load(tmp_path / "suite.toml")
+    assert suite.exam == (MinimalPairs(data=tmp_path / "pairs.tsv", name="grammar"),)
+    (score,) = take(suite.exam, Encoder(folder("bert")), "model", SILENT)
+    assert (score.exam, score.name) == ("grammar", "all")
+
+
+@each_row(
+    "text, message",
+    [
+        ("exam = 1", "exam"),
+        ('[[exam]]\nkind = "none"', "none"),
+        ('[[exam]]\nkind = "pairs"\ndata = "x.tsv"\nmistake = 1', "mistake"),
+        ("exam = [", "is not valid TOML"),
+    ],
+)
+def test_mistakes_in_suites_are_named(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(text)
+    with pytest.raises(RecipeError, match=message):
+        Suite.load(tmp_path / "suite.toml")
+
+
+def test_a_model_without_a_head_skips_what_needs_one(tmp_path: Path, folder: Folder) -> None:
+    from safetensors.torch import load_file, save_file
+
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "vocab.txt", "tokenizer_config.json"):
+        (bare / name).write_bytes((folder("bert") / name).read_bytes())
+    tensors = load_file(folder("bert") / "model.safetensors")
+    kept = {name.removeprefix("bert."): tensor for name, tensor in tensors.items() if name.startswith("bert.")}
+    save_file(kept, bare / "model.safetensors")
+    texts = ["the cat sat", "a dog ran", "house"]
+    encoder = Encoder(bare)
+    np.testing.assert_allclose(encoder.encode(texts), Encoder(folder("bert")).encode(texts), atol=1e-6)
+    with pytest.raises(RecipeError, match="no head that fills masks"):
+        encoder.fill_mask("the [MASK]")
+    exams = [f'[[exam]]\nkind = "{kind}"\ntexts = {json.dumps(texts)}\n' for kind in ("masked", "vectors")]
+    (tmp_path / "suite.toml").write_text("".join(exams))
+    scores = list(take(Suite.load(tmp_path / "suite.toml").exam, encoder, "bare", SILENT))
+    assert {score.exam for score in scores} == {"vectors"}
