@@ -155,7 +155,7 @@ _STEP = 16
 _SAMPLED = re.compile(f"[{_MARKS}]{{2}}")
 
 
-def composed(text: str) -> str:
+def compose(text: str) -> str:
     """The text in NFC; of more than 31 combining marks in a row the first 30 are kept."""
     if text.isascii():
         return text

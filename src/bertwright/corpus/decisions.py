@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bertwright.core.rng import key, uniform
 from bertwright.corpus.dedup.id_files import Dropped
 from bertwright.corpus.dropped import dropped_line
-from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, map_array, read_array, unpacked, write_array
+from bertwright.corpus.part import DOCUMENTS, PARAGRAPHS, is_written, map_array, read_array, unpack, write_array
 from bertwright.corpus.text import FACTS, TEXT
 
 COPIES, OUTCOMES = ".copies.npy", ".outcomes.npy"
@@ -139,7 +139,7 @@ def list_dropped(part: Path) -> Iterator[tuple[int, bytes]]:
     outcomes = read_array(part.with_suffix(DECISIONS))["outcome"]
     if not outcomes.any():
         return
-    texts = unpacked(part.with_suffix(TEXT)).decode().split("\n\n")
-    facts = unpacked(part.with_suffix(FACTS)).splitlines()
+    texts = unpack(part.with_suffix(TEXT)).decode().split("\n\n")
+    facts = unpack(part.with_suffix(FACTS)).splitlines()
     for row in np.flatnonzero(outcomes).tolist():
         yield row, dropped_line(Outcome(outcomes[row]).name.lower(), json.loads(facts[row]), texts[row])

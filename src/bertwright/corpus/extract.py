@@ -48,7 +48,9 @@ def _extract(
     job: ExtractJob, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]
 ) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
-    for article, split in _split(_ruled(documents(job, counts, state), job.config.filter, counts), _splitter(job)):
+    for article, split in _split(
+        _apply_rules(documents(job, counts, state), job.config.filter, counts), _splitter(job)
+    ):
         sentences, headings, starts = _sentences(article.paragraphs, split)
         reason, language = keep.verdict(sentences)
         counts["documents"] += 1
@@ -66,7 +68,7 @@ def _extract(
             dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
 
 
-def _ruled(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
+def _apply_rules(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
     """Yield the articles after the paragraph rules; a removed paragraph is left with empty text."""
     rules, references = ParagraphRules(config), config.enabled and config.references == "drop"
     if not (rules.active or references):

@@ -61,7 +61,7 @@ def words(text: str, *, spaced: bool = True) -> tuple[Hashes, NDArray[np.int64]]
 
 
 def _words(text: str, spaced: bool) -> tuple[Hashes, NDArray[np.int64]]:
-    points = _compared(text)
+    points = _normalise(text)
     points = points[points != _MARK]
     digits = points == _DIGIT
     number = np.ones(len(points), bool)
@@ -103,14 +103,14 @@ def _powers(base: np.uint64, count: int) -> Hashes:
     return np.cumprod(np.full(count, base, np.uint64), dtype=np.uint64)
 
 
-def _compared(text: str) -> NDArray[np.uint32]:
+def _normalise(text: str) -> NDArray[np.uint32]:
     """[C] the characters of the case-folded text, as in `_written`."""
-    points = _looked_up(code_points(text))
+    points = _look_up(code_points(text))
     # Folding by the table takes a fifth of the time of `casefold`.
-    return _looked_up(code_points(text.casefold())) if (points == _EXPANDS).any() else points
+    return _look_up(code_points(text.casefold())) if (points == _EXPANDS).any() else points
 
 
-def _looked_up(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _look_up(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     points = _written.take(codes)
     if not points.all():
         for code in set(codes[points == _UNKNOWN].tolist()):

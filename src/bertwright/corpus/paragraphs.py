@@ -40,7 +40,7 @@ class ParagraphRules:
 
     def __init__(self, config: FilterConfig) -> None:
         self._boilerplate = re.compile(_BOILERPLATE, re.IGNORECASE) if config.boilerplate else None
-        self._patterns = [_searching(pattern) for pattern in config.patterns]
+        self._patterns = [_searcher(pattern) for pattern in config.patterns]
         self._personal: list[tuple[str, str, Callable[[str], tuple[str, int]]]] = [
             (name, rule, mask)
             for name, rule, mask in (("email", config.emails, _mask_emails), ("phone", config.phones, _mask_phones))
@@ -72,7 +72,7 @@ class ParagraphRules:
         return paragraph
 
 
-def _searching(pattern: str) -> Callable[[str], bool]:
+def _searcher(pattern: str) -> Callable[[str], bool]:
     """Return the function that searches a paragraph for the user's pattern; it raises `RecipeError` on a timeout."""
     import regex  # imported only where there are patterns
 

@@ -46,7 +46,7 @@ class PartWriter:
         Returns the bytes that it takes in a shard.
         """
         document = "\n".join(sentences)
-        data, unspaced = f"{document}\n\n".encode(), has_unspaced(document)  # asked once, not per paragraph
+        data, unspaced = f"{document}\n\n".encode(), has_unspaced(document)  # checked once, not per paragraph
         self._documents.append((*_hash(data), len(starts)))
         lines = data.split(b"\n")
         for start, stop in pairwise([*starts, len(sentences)]):
@@ -97,7 +97,7 @@ def map_array(path: Path) -> NDArray[Any]:
     return array
 
 
-def unpacked(path: Path) -> bytes:
+def unpack(path: Path) -> bytes:
     """The decompressed content of a file of a part."""
     return zstandard.ZstdDecompressor().decompressobj().decompress(read_bytes(path))
 

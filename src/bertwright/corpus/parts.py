@@ -23,7 +23,7 @@ from bertwright.corpus.extract import extract
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.known import format_of
-from bertwright.corpus.sources.pieces import between, read, spooled
+from bertwright.corpus.sources.pieces import between, read, spool
 from bertwright.corpus.sources.source import Source
 from bertwright.corpus.sources.wiki import BOUNDARY, page_bounds, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition
@@ -96,7 +96,7 @@ def find_definitions(search: Search) -> dict[str, str]:
     bodies: dict[str, str] = {}
     splitting = PageSplitter(search.file.path, first=search.piece.start == 0)
     blocks = read(search.file, search.piece)
-    for data in splitting.pages(_copying(blocks, search.copy) if search.copy else blocks):
+    for data in splitting.pages(_copy(blocks, search.copy) if search.copy else blocks):
         # Nearly all pages are not templates; a search in their bytes saves parsing them.
         if _MARK not in data:
             continue
@@ -109,7 +109,7 @@ def find_definitions(search: Search) -> dict[str, str]:
     return bodies
 
 
-def _copying(blocks: Iterator[bytes], copy: Path) -> Iterator[bytes]:
+def _copy(blocks: Iterator[bytes], copy: Path) -> Iterator[bytes]:
     """Yield the blocks unchanged, and write them compressed to `copy` once all have been consumed."""
     packing, packed = zstandard.ZstdCompressor(level=1).compressobj(), bytearray()
     for block in blocks:
@@ -129,7 +129,7 @@ def _pieces(file: File, cuts: list[int], number: int, first: int, folder: Path |
     if cuts:
         return between(cuts, number, first)
     if folder:
-        return spooled(file, BOUNDARY, number, first, folder)
+        return spool(file, BOUNDARY, number, first, folder)
     return [Piece(number, first, 0, file.size, file.size, last=True)]
 
 
@@ -168,7 +168,7 @@ class Extraction:
         own_parts = [self.folder / f"{name}.json" for i, name in enumerate(names) if self.share.owns(self.number + i)]
         if not names or not self._all_done(own_parts):
             self.log.say(f"corpus: reading {self.source}")
-            names = self._extracted()
+            names = self._extract()
             mark_done(listed, facts=names)
         return [self.folder / name for name in names]
 
@@ -177,7 +177,7 @@ class Extraction:
         # The cheap check first: reading all parts is wasted work where one is missing.
         return all(note.is_file() for note in notes) and all(self.executor.map(is_done, notes, "corpus"))
 
-    def _extracted(self) -> list[str]:
+    def _extract(self) -> list[str]:
         """Run the task list; returns the names of all parts in order."""
         names: list[str] = []
         done = documents = 0

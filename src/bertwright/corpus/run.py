@@ -52,7 +52,7 @@ def run(
     `executor` runs the task lists (default: processes on this machine). Raises `StageIncomplete` when `share` is only a
     part of the work and another process completes the stage.
     """
-    inputs = _opened(config, log)
+    inputs = _open(config, log)
     drafts: list[Path] = []
 
     def make(draft: Path) -> dict[str, Any]:
@@ -75,14 +75,14 @@ def identity(config: CorpusConfig) -> Identity:
 
     Raises `DataError` where a source cannot be used, or is remote and has no local copy yet.
     """
-    return _identity(_opened(config, SILENT, copying=False))
+    return _identity(_open(config, SILENT, copying=False))
 
 
 def check_inputs(config: CorpusConfig) -> None:
     """Raise what the stage would raise before it extracts anything, without the network: sources that cannot be used or
     that the settings do not apply to, invalid templates, a dump in another language. `NoCopyError` if a source is
     remote and has no local copy."""
-    inputs = _opened(config, SILENT, copying=False)
+    inputs = _open(config, SILENT, copying=False)
     if inputs.table:
         templates_of(config.language, inputs.table)
     _check_languages(inputs, SILENT)
@@ -104,7 +104,7 @@ class _Inputs:
     """The user's own templates."""
 
 
-def _opened(config: CorpusConfig, log: Log, *, copying: bool = True) -> _Inputs:
+def _open(config: CorpusConfig, log: Log, *, copying: bool = True) -> _Inputs:
     sources = tuple(open_source(source, config.cache_dir, log, copying=copying) for source in config.source)
     for key in ("wikitext", "keep_disambiguation"):
         is_set = getattr(config, key) != CorpusConfig.model_fields[key].default

@@ -119,8 +119,8 @@ class FileSet:
 def detect(path: Path, unreadable: list[ShardError] | None = None) -> tuple[FileSet, ...]:
     """Return the sets of files in `path` (a folder or one file), shortest examples first.
 
-    Raises `DataError` when there is none, and `ShardError` when all files of a folder are damaged, because nobody knows
-    what it holds; with `unreadable` they are added to it, unless no other file can be read either.
+    Raises `DataError` when there is none, and `ShardError` when all files of a folder are damaged, because its
+    content is then unknown; with `unreadable` they are added to it, unless no other file can be read either.
     """
     damaged: list[ShardError] = [] if unreadable is None else unreadable
     sets = _find_sets([path] if path.is_file() else _data(path, folders_below(path)), damaged)

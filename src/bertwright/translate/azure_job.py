@@ -169,7 +169,7 @@ def combine(own: Launch, outer: Launch) -> Launch:
     """Combine the launcher in front of a command (`own`) with the one that starts it (`outer`)."""
     if not own.by or outer.by != AZUREML:
         return own if own.by or not outer.by else outer
-    # The file says which machines, and a launcher in its command how many processes run there.
+    # The file determines the machines, and a launcher in its command how many processes run there.
     nodes = own.nodes if own.nodes > 1 else outer.nodes
     processes = own.processes if own.processes > 1 else outer.processes
     return replace(outer, nodes=nodes, processes=processes, machine=own.machine, uncounted=own.uncounted)
@@ -222,7 +222,7 @@ _WORKSPACE = {"--resource-group": "resource_group", "--workspace-name": "name", 
 
 
 class Submission(NamedTuple):
-    """What `az ml job create` is told."""
+    """The arguments of `az ml job create`."""
 
     file: str
     """The job file; empty: none."""

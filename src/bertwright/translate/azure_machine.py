@@ -1,4 +1,4 @@
-"""What a job file of Azure ML says besides its command, as settings of a place: machines, services, inputs, outputs."""
+"""What a job file of Azure ML states besides its command, as keys of a place: machines, services, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IDENTITIES = {"managed": "managed", "managed_identity": "managed", "user_identi
 
 
 def statements(job: Mapping[str, Any]) -> Iterator[Statement]:
-    """Yield what a job says besides its command, in the order of the file."""
+    """Yield what a job states besides its command, in the order of the file."""
     # Read before everything else, because a tier means something only without a cluster.
     clustered = [*_compute("compute", job.get("compute"))]
     for name, value in job.items():

@@ -72,7 +72,7 @@ def unknown_address(launch: Launch) -> str:
 
 
 def _rendezvous(launch: Launch) -> Iterator[Key]:
-    """Yield where several nodes meet, if the launcher is told an address."""
+    """Yield where several nodes meet, if options of the launcher give an address."""
     meeting = [pair for pair in launch.machine if pair[0] in MEETING]
     why = ", ".join(_typed(launch, *pair) for pair in meeting)
     given = {option: text for option, text in meeting if text and "$" not in text}

@@ -34,7 +34,7 @@ def lines(**dropped: int) -> list[str]:
     return list(balance(counts(**dropped)))
 
 
-def test_columns_stand_below_each_other_in_a_terminal_of_eighty() -> None:
+def test_table_columns_align_in_80_columns() -> None:
     shown = lines(min_words=99, language=1)
     assert all(len(line) <= 80 for line in shown)
     assert {line.rindex(" 9") for line in shown if line.startswith(("too few words", "kept"))} != {-1}
@@ -46,7 +46,7 @@ def test_columns_stand_below_each_other_in_a_terminal_of_eighty() -> None:
     assert shown[-1].split() == ["all", "1,000", "10,000"]
 
 
-def test_more_than_a_tenth_dropped_is_a_warning_that_names_the_worst_and_its_remedy() -> None:
+def test_large_loss_warns_with_worst_reason_and_remedy() -> None:
     assert not any("WARNING" in line for line in lines(min_words=60, language=40))
     (warning,) = [line for line in lines(min_words=60, language=41) if "WARNING" in line]
     assert "dropped 10.1% of the text" in warning and "'min_words'" in warning
@@ -131,12 +131,12 @@ def test_what_did_not_happen_has_no_line() -> None:
     assert "repeated paragraphs of kept documents" in text and "5 paragraphs removed before" in text
 
 
-def test_a_corpus_of_nothing_divides_by_nothing() -> None:
+def test_empty_corpus_has_no_shares() -> None:
     empty = counts()
     empty["documents"] = empty["kept"] = empty["bytes"]["documents"] = empty["bytes"]["kept"] = 0
     assert [line.split() for line in balance(empty)][1:] == [["kept", "0", "0"], ["all", "0", "0"]]
 
 
-def test_the_page_says_of_what_is_left_out_what_the_terminal_says() -> None:
+def test_report_and_terminal_agree_on_losses() -> None:
     """The report imports no stage, so it has the words once more: the same ones, in the same order."""
     assert list(_LEFT_OUT.items()) == list(LEFT_OUT.items())

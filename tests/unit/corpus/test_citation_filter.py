@@ -36,14 +36,14 @@ def found(*paragraphs: tuple[str, str | None]) -> list[bool]:
         "Weinberg, G., doi:10.1000/182",
     ],
 )
-def test_a_citation_is_told_by_its_shape(text: str) -> None:
+def test_citation_is_detected_by_its_form(text: str) -> None:
     assert found((PROSE[0], None), (text, None), (PROSE[1], None)) == [False, True, False]
 
 
 @each_row(
     ("heading", "texts"), [(None, PROSE), ("History", PROSE), ("Література", PROSE[::5]), ("参考文献", PROSE[::5])]
 )
-def test_prose_is_none_wherever_it_stands(heading: str | None, texts: list[str]) -> None:
+def test_prose_is_never_a_reference(heading: str | None, texts: list[str]) -> None:
     pairs = [(text, heading if i == 0 else None) for i, text in enumerate(texts)]
     assert found(*pairs) == [False] * len(texts)
 
@@ -67,7 +67,7 @@ def test_a_section_of_a_list_of_sources_keeps_its_sentences() -> None:
     assert found(*sources) == [True, False, True]
 
 
-def test_years_of_birth_are_no_references() -> None:
+def test_years_of_birth_are_not_references() -> None:
     births = [("1814 — Тарас Шевченко, український поет", "Народились"), ("1874 — Софія Левицька, художниця", None)]
     assert found(*births) == [False, False]
 

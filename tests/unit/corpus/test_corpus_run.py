@@ -130,9 +130,7 @@ def test_shards_have_about_equally_many_sentences(tmp_path: Path, export: Build,
     assert many.counts["words"] == sum(len(sentence.split()) for sentence in sentences(many))
 
 
-def test_several_sources_follow_each_other_and_the_first_copy_wins(
-    tmp_path: Path, export: Build, bridges: list[str]
-) -> None:
+def test_sources_keep_their_order_and_the_first_copy_wins(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "b.xml").write_bytes(export(bridges[5:15]))
     (tmp_path / "a.xml").write_bytes(export(bridges[:10]))
     config = CorpusConfig(source=(str(tmp_path / "b.xml"), str(tmp_path / "a.xml")), language="hu", workers=1)
@@ -160,9 +158,7 @@ def test_sources_have_weights_and_are_counted_apart(tmp_path: Path, export: Buil
     assert all(first[key] + second[key] == counts[key] for key in ("sentences", "words", "text_bytes", "pages"))
 
 
-def test_evaluation_texts_are_searched_for_and_known_by_their_content(
-    tmp_path: Path, export: Build, bridges: list[str]
-) -> None:
+def test_evaluation_texts_are_searched_and_hashed_by_content(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     plain = corpus(tmp_path / "a.xml", tmp_path / "plain")
     first = next(sentence for sentence in sentences(plain) if sentence.count(" ") > 14)
@@ -330,9 +326,7 @@ def test_unwritable_output(tmp_path: Path, export: Build, bridges: list[str]) ->
         corpus(tmp_path / "a.xml", tmp_path / "file" / "corpus")
 
 
-def test_second_run_changes_nothing_and_a_changed_key_is_named(
-    tmp_path: Path, export: Build, bridges: list[str]
-) -> None:
+def test_second_run_is_identical_and_a_changed_key_is_named(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     out, log = tmp_path / "corpus", Heard()
     corpus(tmp_path / "a.xml", out, log)
@@ -397,7 +391,7 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
     ]
 
 
-def test_little_dropped_is_no_warning(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+def test_small_losses_cause_no_warning(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()
     corpus(tmp_path / "a.xml", tmp_path / "corpus", log)
@@ -429,7 +423,7 @@ def test_progress_counts_the_bytes_of_the_file(tmp_path: Path, export: Build, br
     assert done == pytest.approx(total) == pytest.approx((tmp_path / "a.xml").stat().st_size / 1e6)
 
 
-def test_a_language_that_nobody_can_identify_is_remarked(tmp_path: Path, export: Build, bridges: list[str]) -> None:
+def test_unidentifiable_language_is_logged(tmp_path: Path, export: Build, bridges: list[str]) -> None:
     (tmp_path / "a.xml").write_bytes(export(bridges))
     log = Heard()
     corpus(tmp_path / "a.xml", tmp_path / "corpus", log, filter=FilterConfig(languages=("hu", "xx")))
@@ -513,7 +507,7 @@ run(CorpusConfig(source=sys.argv[1], language="hu", shard_bytes=2_000, workers=1
 
 
 @pytest.mark.parametrize("name", ["a.xml", "a.xml.xz"])
-def test_killed_at_any_write_the_same_command_ends_with_the_same_bytes(
+def test_killed_at_any_write_a_rerun_gives_the_same_bytes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     export: Build,
@@ -561,7 +555,7 @@ def test_finished_parts_and_shards_are_not_made_again(
 
 
 @pytest.mark.parametrize("name", ["a.xml", "a.xml.xz"])
-def test_whatever_is_damaged_in_the_draft_of_an_interrupted_stage_is_made_again(
+def test_damaged_draft_files_are_built_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     export: Build,

@@ -88,7 +88,7 @@ def test_every_document_has_one_outcome(tmp_path: Path, write_part: WritePart) -
     }  # fmt: skip
 
 
-def test_repetitions_are_found_across_parts_and_steps_can_be_left_out(tmp_path: Path, write_part: WritePart) -> None:
+def test_repetitions_cross_parts_and_steps_can_be_disabled(tmp_path: Path, write_part: WritePart) -> None:
     a, b, c = (paragraph(name) for name in "abc")
 
     def outcomes(**config: object) -> list[list[int]]:
@@ -178,7 +178,7 @@ def test_a_decided_part_is_not_decided_again(tmp_path: Path, write_part: WritePa
     assert part.with_suffix(KEPT_PARAGRAPHS).stat().st_mtime_ns == before
 
 
-def test_an_error_of_the_disk_names_the_file_also_when_bytes_are_summed(
+def test_disk_error_names_the_file_when_bytes_are_summed(
     tmp_path: Path, write_part: WritePart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = write_part(tmp_path / "0", [[paragraph("a")]])

@@ -55,7 +55,7 @@ def test_a_dump_is_found_fetched_and_checked(tmp_path: Path, mirror: Server, dat
     assert all(agent.startswith("bertwright/") for agent in mirror.agents)
 
 
-def test_a_broken_download_goes_on(tmp_path: Path, mirror: Server) -> None:
+def test_interrupted_download_resumes(tmp_path: Path, mirror: Server) -> None:
     sums = len(mirror.files["huwiki/latest/huwiki-latest-sha1sums.txt"])
     mirror.breaks = [sums, 1_000_000, 0, 0]
     with pytest.raises(DataError, match="stopped at byte 1,000,000"):

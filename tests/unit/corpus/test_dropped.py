@@ -57,7 +57,7 @@ def test_files_are_in_corpus_order_whatever_the_parts(
     assert sorted(found) == [f"{i:05d}.jsonl.zst" for i in range(5)]
 
 
-def test_nothing_dropped_leaves_no_file(tmp_path: Path) -> None:
+def test_no_dropped_documents_no_file(tmp_path: Path) -> None:
     DroppedWriter(tmp_path / "0").finish()
     gather_dropped([tmp_path / "0"], tmp_path / "dropped", lambda part: ())
     assert not (tmp_path / "dropped").exists()

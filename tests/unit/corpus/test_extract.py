@@ -71,7 +71,7 @@ def test_a_line_that_a_rule_removes_leaves_no_empty_sentence(tmp_path: Path) -> 
     assert (found.counts["sentences"], found.counts["dropped"]) == (2, {"empty": 1})
 
 
-def test_headings_stay_as_long_as_something_of_their_section_does() -> None:
+def test_headings_are_kept_while_their_section_has_text() -> None:
     """(heading, sentences left) of each paragraph, to the headings and the starts of paragraphs."""
     paragraphs = [("", 2), ("A", 0), ("", 0), ("B", 0), ("", 1), ("", 2), ("C", 1), ("D", 0)]
     found = [extract.Paragraph("x", heading or None) for heading, _ in paragraphs]

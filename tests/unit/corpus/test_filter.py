@@ -31,7 +31,7 @@ def verdict(sentences: list[str], language: str = "hu", **settings: object) -> s
     return general(sentences, language, preset="turkunlp", **settings)
 
 
-def test_good_document_passes_and_its_language_is_told() -> None:
+def test_good_document_passes_with_its_language() -> None:
     assert DocumentFilter(FilterConfig(), "hu").verdict(SENTENCES) == (None, "hu")
 
 
@@ -121,7 +121,7 @@ def test_languages_without_spaces_have_words_too(language: str, sentence: str) -
     assert verdict([sentence[:20]] * 3, language, min_tokens=31, min_words=1) == "min_tokens"
 
 
-def test_the_language_is_not_asked_where_it_is_not_wanted() -> None:
+def test_language_is_identified_only_if_configured() -> None:
     english = ["The old river winds slowly between the hills and reaches the sea by evening."] * 4
     assert DocumentFilter(FilterConfig(identify=False, max_repeated=1), "hu").verdict(english) == (None, "")
     assert DocumentFilter(FilterConfig(enabled=False), "hu").verdict(english) == (None, "")
@@ -161,7 +161,7 @@ BERLIN = "Berlin ist die Hauptstadt der Bundesrepublik Deutschland und hat mehr 
         ("language", [BERLIN, BERLIN.replace("ist", "war"), BERLIN.replace("ist", "wird")]),
     ],
 )
-def test_the_general_preset_drops_what_is_no_prose_of_the_language(reason: str, sentences: list[str]) -> None:
+def test_general_preset_drops_all_but_prose_of_the_language(reason: str, sentences: list[str]) -> None:
     assert general(sentences) == reason
 
 
@@ -169,19 +169,19 @@ CHEROKEE = "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᏂᏴᏫᏯ ᎤᎾᏤᎵ ᎦᏬᏂ�
 
 
 @each_row("preset", ["general", "turkunlp"])
-def test_cherokee_is_not_all_capitals_though_unicode_says_so(preset: str) -> None:
+def test_cherokee_letters_are_not_capitals(preset: str) -> None:
     sentences = [f"{CHEROKEE[:-1]} {word}." for word in CHEROKEE[:-1].split()]
     assert general(sentences, "chr", preset=preset, identify=False) is None
 
 
-def test_nothing_is_too_long() -> None:
+def test_record_of_any_length_is_bounded() -> None:
     long = [sentence.replace("a", f"a {i}") for i in range(3000) for sentence in SENTENCES]
     assert general(long) is None
     assert general(long, max_sentences=10_000) == "max_sentences"
     assert general(long, max_tokens=100_000) == "max_tokens"
 
 
-def test_what_stands_twice_is_counted_once_less_than_it_stands() -> None:
+def test_repeated_sentences_count_all_but_the_first() -> None:
     assert general([*SENTENCES, SENTENCES[0]]) is None
     assert general([*SENTENCES, SENTENCES[0]], max_repeated=0) == "repeated"
     assert ByScript(["hu"]).measure(["ab", "cde", "ab", "ab"]).repeated == 4
@@ -200,11 +200,11 @@ def test_what_stands_twice_is_counted_once_less_than_it_stands() -> None:
         ("hu", "Łódź, Český Krumlov és Poznań neve magyar szövegben is így, saját betűivel áll."),
     ],
 )
-def test_names_in_latin_letters_and_years_are_no_fault_in_any_wiki(language: str, sentence: str) -> None:
+def test_latin_names_and_years_pass_in_any_wiki(language: str, sentence: str) -> None:
     assert general([sentence] * 5, language, identify=False, max_repeated=1) is None
 
 
-def test_a_page_in_latin_letters_is_foreign_in_a_wiki_of_another_script() -> None:
+def test_latin_page_is_foreign_in_a_wiki_of_another_script() -> None:
     assert general([BERLIN] * 4, "cv", identify=False) == "foreign"  # no identifier knows Chuvash
     assert general([BERLIN] * 4, "ltg", identify=False, max_repeated=1) is None  # written in Latin letters too
     assert general([BERLIN] * 4, "uz", identify=False, max_repeated=1) is None
@@ -219,7 +219,7 @@ def test_words_are_counted_in_any_script() -> None:
     assert ByScript(["bn"]).measure(["কি ক বাংলা ১২ x"]).words == 4
 
 
-def test_a_preset_fills_in_what_is_not_said() -> None:
+def test_preset_fills_in_unset_keys() -> None:
     assert FilterConfig(preset="turkunlp", max_tokens=0).max_tokens == 0
     preset = FilterConfig(preset="turkunlp")
     assert {name: getattr(preset, name) for name in TURKUNLP} == TURKUNLP
@@ -241,7 +241,7 @@ def test_settings_that_contradict_each_other_are_refused(settings: dict[str, obj
         FilterConfig(**settings)
 
 
-def test_what_a_key_says_of_the_preset_is_so() -> None:
+def test_preset_values_match_the_key_descriptions() -> None:
     for name, threshold in TURKUNLP.items():
         text = " ".join((described_fields(FilterConfig)[name].description or "").split())
         shown = threshold if isinstance(threshold, str) else f"{threshold:,g}"

@@ -15,7 +15,7 @@ from tests.unit.corpus.exports import HEAD, TAIL, article, page
 
 from bertwright.core.errors import RecipeError
 from bertwright.corpus import paragraphs
-from bertwright.corpus.characters import composed
+from bertwright.corpus.characters import compose
 from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.run import run
@@ -70,18 +70,18 @@ def test_a_gap_of_a_million_lines_takes_no_memory_for_each() -> None:
 def test_combining_marks_without_end_are_cut() -> None:
     """Sorting them takes time with their square: minutes for these, hours for a megabyte."""
     marks = "\u0301\u0316" * 200_000
-    text = composed(f"Za{marks}z\ne\u0301")
+    text = compose(f"Za{marks}z\ne\u0301")
     first, second = text.split("\n")
     assert second == "é"
     assert sum(bool(unicodedata.combining(c)) for c in first) <= 31 and first.startswith("Z") and first.endswith("z")
-    assert composed(first) == first
+    assert compose(first) == first
 
 
 @each_row("length", [1, 2, 29, 30, 31, 32, 33, 47, 48])
 @each_row("before", [0, 5, 15])
 def test_marks_of_a_language_stay(length: int, before: int) -> None:
     text = "x" * before + "a" + "\u0316" * length
-    kept = len(composed(text)) - before - 1
+    kept = len(compose(text)) - before - 1
     assert kept == length if length <= 30 else 30 <= kept <= 31
 
 

@@ -26,14 +26,14 @@ def without_langid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_langid")
 @each_row(("text", "code"), [(HUNGARIAN, "hu"), (ENGLISH, "en"), (UKRAINIAN, "uk")])
-def test_clear_texts_are_told_without_the_second_opinion(text: str, code: str) -> None:
+def test_clear_texts_need_no_py3langid(text: str, code: str) -> None:
     identifier = Identifier(["hu", "uk"])
     assert identifier.language(text * 3) == code
     assert identifier.wants(code) == (code != "en")
 
 
 @pytest.mark.usefixtures("without_langid")
-def test_what_cld2_says_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cld2_shares_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     identifier = Identifier(["uk"])
     for shares, reliable, expected in [
         ([("uk", 20)], False, "uk"),
@@ -45,7 +45,7 @@ def test_what_cld2_says_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert identifier.language("") == expected
 
 
-def test_the_second_opinion_is_asked_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_py3langid_decides_where_cld2_is_unsure(monkeypatch: pytest.MonkeyPatch) -> None:
     for shares, reliable in [([("ru", 49), ("uk", 30)], False), ([("ru", 59), ("uk", 30)], True), ([("un", 0)], False)]:
         monkeypatch.setattr(language, "detect", lambda text, found=(shares, reliable): found)
         assert Identifier(["uk"]).language(UKRAINIAN) == "uk"
@@ -60,19 +60,19 @@ def test_all_of_a_long_text_is_represented() -> None:
     assert identifier.language(HUNGARIAN * 30 + ENGLISH * 170) == "en"
 
 
-def test_a_language_cld2_does_not_know_is_left_to_py3langid() -> None:
+def test_py3langid_identifies_what_cld2_does_not_know() -> None:
     identifier = Identifier(["ltg"])
     assert identifier.language(LATGALIAN) == "ltg"
     assert not identifier.wants(identifier.language(UKRAINIAN))
 
 
-def test_konkani_is_not_told_from_others_because_most_of_its_scripts_are_unknown() -> None:
+def test_konkani_is_not_identified() -> None:
     latin = "Bhaxe pasot lipi ghoddovpachi khoim. Sonvsarantlea zonn eke bhaxen apli lipi ghoddoil’li zalear. "
     kannada = "ಕೊಂಕ್ಣಿ ಭಾರತಾಂತ್ಲಿ ಏಕ್ ಭಾಸ್, ತೆ ಭಾರತಿ ಕುಟ್ಮಾಚೆ ಭಾಸ್ ಜಾವ್ನಾಸಾ ಆನಿ ಹರ್ಯೆಕ್ ಜಾಗ್ಯಾಂತ್ ಥೊಡ್ಯೊ ಸಬ್ದ್ ವಾಪರ್ತಾತ್. "
     assert [Identifier(["gom"]).language(text * 3) for text in (latin, kannada)] == ["", ""]
 
 
-def test_nothing_is_known_of_a_language_neither_knows() -> None:
+def test_language_unknown_to_both_is_not_identified() -> None:
     assert Identifier(["szl"]).language(HUNGARIAN) == ""
     assert Identifier(["szl", "ltg"]).language(LATGALIAN) == ""
     assert Identifier(["szl"]).wants("szl")

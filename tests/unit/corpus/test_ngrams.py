@@ -98,12 +98,12 @@ def test_tokens_of_sentences_are_counted_by_their_spaces(sentences: list[str]) -
     assert count_tokens_of_sentences(" ".join(sentences)) == count_tokens(" ".join(sentences))
 
 
-def test_a_stretch_without_a_space_is_cut_after_a_million_characters() -> None:
+def test_text_without_spaces_is_cut_at_a_million_characters() -> None:
     assert list(map(len, pieces("a" * (2**21 + 3)))) == [2**20, 2**20, 3]
     assert list(pieces("")) == [""]
 
 
-def test_a_long_document_is_measured_in_batches_of_two_million_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_document_is_measured_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each character takes about 20 bytes while it is measured."""
     sizes: list[int] = []
     monkeypatch.setattr("bertwright.corpus.filter.count_tokens", lambda text: sizes.append(len(text)) or 0)

@@ -15,7 +15,7 @@ def ruled(paragraph: str, **settings: object) -> tuple[str, dict[str, int]]:
     return ParagraphRules(FilterConfig(**settings)).apply(paragraph, counts), dict(counts)
 
 
-def test_no_rule_is_on_unless_asked_for() -> None:
+def test_no_rule_is_on_by_default() -> None:
     text = "Write to a@b.org or call +36 1 234 5678 {about cookies}: lorem ipsum."
     assert ruled(text) == (text, {})
     assert not ParagraphRules(FilterConfig()).active
@@ -36,7 +36,7 @@ def test_boilerplate_is_removed(text: str) -> None:
     assert ruled(text, boilerplate=True) == ("", {"removed.boilerplate": 1})
 
 
-def test_running_text_is_no_boilerplate() -> None:
+def test_running_text_is_not_boilerplate() -> None:
     text = "The baker's cookies cost $2 [each]; the terms were fair."
     assert ruled(text, boilerplate=True) == (text, {})
 
@@ -60,7 +60,7 @@ def test_emails_are_masked_or_dropped(address: str) -> None:
 
 
 @each_row("text", ["egy @ jel", "@nick", "a@b", "x@y.z", "5 @ 3.20", "user@localhost", "a@.com", "a@b..com"])
-def test_what_is_no_email_stays(text: str) -> None:
+def test_text_without_emails_is_unchanged(text: str) -> None:
     assert ruled(text, emails="mask") == (text, {})
 
 
@@ -90,11 +90,11 @@ def test_a_word_before_it_makes_a_phone_number(text: str) -> None:
         "Nature 421 (2003) 1234-1240", "1999-2000-2001", "3.14159265358979", "S. 112-118, 120-124",
     ],
 )  # fmt: skip
-def test_dates_amounts_and_book_numbers_are_no_phone_numbers(text: str) -> None:
+def test_dates_amounts_and_isbns_are_not_phone_numbers(text: str) -> None:
     assert ruled(text, phones="mask") == (text, {})
 
 
-def test_masks_are_left_alone() -> None:
+def test_masks_are_unchanged() -> None:
     settings = {"emails": "mask", "phones": "mask"}
     once, _ = ruled("Írjon: info@example.hu, hívja: +36 1 234 5678!", **settings)
     assert once == "Írjon: name@example.com, hívja: 000 000 000!"

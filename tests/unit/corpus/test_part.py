@@ -39,7 +39,7 @@ def test_sizes_are_those_of_the_text_to_the_byte(write_part: Write, tmp_path: Pa
     ]
 
 
-def test_documents_are_told_apart_by_text_and_paragraphs_whatever_their_case(write_part: Write, tmp_path: Path) -> None:
+def test_hashes_cover_document_text_and_casefolded_paragraphs(write_part: Write, tmp_path: Path) -> None:
     part = write_part(
         tmp_path / "0000", [[["Straße A", "b"]], [["STRASSE A", "b"]], [["Straße A b"]], [["Straße A", "b"]]]
     )

@@ -87,7 +87,7 @@ def test_a_rank_keeps_the_pieces_that_are_its_own(
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_nothing_is_kept_where_disk_is_short(
+def test_decoded_copies_are_not_kept_on_a_full_disk(
     packagings: Callable[..., dict[str, bytes]], new_page: NewPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = packagings(pages(new_page))

@@ -40,13 +40,13 @@ def test_the_ends_of_sentences_are_taken_and_the_text_is_kept(source: str) -> No
     assert split_paragraphs(program(source), PARAGRAPHS) == SENTENCES
 
 
-def test_a_paragraph_ends_a_sentence_though_the_program_goes_on() -> None:
+def test_paragraph_end_always_ends_a_sentence() -> None:
     joining = "import sys\nprint(sys.stdin.read().replace('\\n', ' ').replace('cold. ', 'cold.\\n'))\n"
     expected = [["It was cold.", "The lake froze!"], ["A heading"], ["One. Two more."], [], ["Őszi szél. 𝔘tána tél."]]
     assert split_paragraphs(program(joining), PARAGRAPHS) == expected
 
 
-def test_a_program_that_does_as_the_rules_gives_the_same_sentences() -> None:
+def test_program_with_the_same_rules_gives_the_same_sentences() -> None:
     ours = splitter("en")
     source = (
         "import sys\nfrom bertwright.corpus.split import splitter\nsplit = splitter('en')\n"
@@ -63,7 +63,7 @@ def test_more_text_than_a_pipe_holds() -> None:
     assert len(found) == len(texts)
 
 
-def test_nothing_is_asked_where_there_is_nothing_to_split(tmp_path: Path) -> None:
+def test_program_is_not_started_for_empty_text(tmp_path: Path) -> None:
     never = SplitConfig(command=(str(tmp_path / "missing"),))
     assert split_paragraphs(never, []) == []
     assert split_paragraphs(never, ["", " \t"]) == [[], []]

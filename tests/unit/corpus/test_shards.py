@@ -76,9 +76,7 @@ def test_shards_are_cut_by_sentences_wherever_the_parts_are_cut(
     assert all(result == expected for result in results)
 
 
-def test_a_document_is_never_cut_and_a_count_that_cannot_be_met_is_refused(
-    tmp_path: Path, write_part: WritePart
-) -> None:
+def test_documents_stay_whole_and_too_many_shards_are_refused(tmp_path: Path, write_part: WritePart) -> None:
     documents: Documents = [[["Egy."]], [["Kettő."] * 50], [["Három."]]]
     parts = prepared(tmp_path, write_part, [documents])
     with pytest.raises(DataError, match=r"corpus.shards=4 is too many.* Set corpus.shards=2,"):
@@ -95,7 +93,7 @@ def test_the_count_that_is_advised_can_be_met(tmp_path: Path, write_part: WriteP
     assert len(plan(parts, 10**6, advice, tmp_path)) == advice
 
 
-def test_offsets_follow_when_paragraphs_are_left_out(tmp_path: Path, write_part: WritePart) -> None:
+def test_offsets_follow_removed_paragraphs(tmp_path: Path, write_part: WritePart) -> None:
     """Headings stand before every second paragraph; where all of a section is gone, so is its heading."""
     document = [["a1", "a2"], ["b1"], ["c1", "c2"], ["d1"], ["e1", "é2"]]
     write_columns(tmp_path / "drop", ids_of(0, np.array([0, 5 + 1, 5 + 2, 10 + 0, 10 + 4])))

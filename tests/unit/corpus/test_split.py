@@ -139,7 +139,7 @@ def test_a_khmer_stop_needs_no_space() -> None:
     assert splitter("km")("វាធំ។ចប់។") == ["វាធំ។", "ចប់។"]
 
 
-def test_a_dash_without_a_space_before_it_is_no_hyphen() -> None:
+def test_dash_without_space_before_it_is_not_a_hyphen() -> None:
     assert splitter("uk")("Видано там.- Тернопіль.") == ["Видано там.", "- Тернопіль."]
 
 
@@ -169,7 +169,7 @@ def test_a_full_width_stop_before_a_comma_ends_nothing() -> None:
     assert splitter("ja")("待て！、と叫ぶ。") == ["待て！、と叫ぶ。"]
 
 
-def test_brackets_that_are_far_apart_are_no_pair() -> None:
+def test_distant_brackets_are_not_a_pair() -> None:
     sentences = ["（始。", *["文である。"] * 120, "終。）"]
     assert splitter("ja")("".join(sentences)) == sentences
 

@@ -24,7 +24,7 @@ def in_blocks(data: bytes) -> bytes:
 
 
 @each_row("sip", [1, 2, 3, 5, 4096])
-def test_blank_lines_part_documents_wherever_what_is_unpacked_ends(
+def test_blank_lines_separate_documents_at_any_block_end(
     sip: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "_SIP", sip)
@@ -45,7 +45,7 @@ def test_blank_lines_part_documents_wherever_what_is_unpacked_ends(
         (zstandard.compress(bytes(range(256)) * 40)[:40] + b"\xff" * 40, "is damaged: "),
     ],
 )
-def test_what_is_no_text_is_refused_by_name(data: bytes, says: str, tmp_path: Path) -> None:
+def test_binary_formats_are_refused_by_name(data: bytes, says: str, tmp_path: Path) -> None:
     shard = tmp_path / "00000.txt.zst"
     shard.write_bytes(data)
     with pytest.raises(ArtifactError, match=says) as caught:

@@ -36,7 +36,7 @@ def test_a_code_is_taken_as_it_is(code: str) -> None:
         ("bokmal", "no"),
     ],
 )
-def test_what_stands_in_its_place_names_the_code(written: str, meant: str) -> None:
+def test_other_names_suggest_the_code(written: str, meant: str) -> None:
     says = f"corpus.language|CorpusConfig: language: .*did you mean '{meant}' .{re.escape(wikis()[meant])}"
     with pytest.raises(RecipeError, match=says):
         CorpusConfig(source="a", language=written)  # type: ignore[arg-type]
@@ -45,12 +45,12 @@ def test_what_stands_in_its_place_names_the_code(written: str, meant: str) -> No
 
 
 @each_row("written", ["x", "日本語", "h u", ""])
-def test_what_is_no_code_at_all(written: str) -> None:
+def test_malformed_codes_are_refused(written: str) -> None:
     with pytest.raises(ValueError, match="only lower-case letters and hyphens, such as 'hu'"):
         wiki_code(written)
 
 
-def test_the_table_is_in_order_and_says_no_code_twice() -> None:
+def test_table_is_sorted_without_duplicate_codes() -> None:
     codes = list(wikis())
     assert codes == sorted(codes) and len(codes) > 340 and all(wikis().values())
     assert not [code for code in codes if wiki_code(code) != code]

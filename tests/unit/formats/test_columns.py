@@ -39,7 +39,7 @@ def test_whole_columns_become_examples() -> None:
 
 
 @each_row("label", [256, 257, 2**40, -257, 2, -2])
-def test_a_label_that_would_be_a_good_one_in_eight_bits_is_a_fault(label: int) -> None:
+def test_label_that_overflows_8_bits_is_a_fault(label: int) -> None:
     with pytest.raises(ShardError, match=r"part\.x: example 1,001: its next-sentence label is not 0, 1 or -1"):
         example(next_sentence_labels=np.array([0, label]))
 
@@ -71,7 +71,7 @@ def test_columns_that_do_not_fit_each_other_are_a_fault(column: str, value: NDAr
         example(**{column: value})
 
 
-def test_an_id_of_another_vocabulary_is_a_fault_only_where_one_is_given() -> None:
+def test_foreign_id_is_a_fault_only_with_a_vocabulary() -> None:
     columns: dict[str, Any] = {"tokens": (np.array([2, 99, 3]), np.array([3])), "segment_ids": np.zeros(3)}
     columns |= {
         "positions": (np.zeros(0), np.zeros(1, int)),
@@ -83,7 +83,7 @@ def test_an_id_of_another_vocabulary_is_a_fault_only_where_one_is_given() -> Non
         instances_of(Place(PLACE.file, 0, ["x"] * 10), **columns)
 
 
-def test_predictions_end_at_the_first_position_0_and_none_may_stand_behind_it() -> None:
+def test_predictions_end_at_the_first_position_0() -> None:
     positions, labels = table([3, 5, 0, 0], [0, 0, 0, 0], [1, 2, 3, 4]), table([7, 8, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1])
     assert before_sentinel(PLACE, positions, labels).tolist() == [2, 0, 4]
     for hidden in (positions, labels):

@@ -156,7 +156,7 @@ def test_a_damaged_shard_is_an_error_or_in_quarantine(tmp_path, source):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
 
-def test_what_cannot_be_written_names_the_file_of_the_destination(tmp_path, monkeypatch):
+def test_write_error_names_the_destination_file(tmp_path, monkeypatch):
     """The hidden folder that is filled first is gone when the error is read."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     tfrecord.write(tmp_path / "a" / "b" / "part-0", iter([sample(9)]), Shape(32, 5, static=True))
@@ -174,7 +174,7 @@ def test_what_cannot_be_written_names_the_file_of_the_destination(tmp_path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_nothing_whole_is_an_error_in_quarantine_too(tmp_path):
+def test_all_files_damaged_is_an_error_in_quarantine_too(tmp_path):
     (tmp_path / "a").mkdir()
     lddl.write(tmp_path / "a" / "x", iter([sample(9)]), Shape(None, None, static=True), VOCABULARY)
     with pytest.raises(ShardError, match="no piece"):
@@ -190,7 +190,7 @@ def test_a_name_that_is_too_long_must_be_shorter(length, tmp_path, source):
     assert "File name too long. Give a shorter name" in str(error)
 
 
-def test_a_gap_in_the_numbers_of_the_files_is_said(tmp_path, source):
+def test_gap_in_file_numbers_is_reported(tmp_path, source):
     (source / "w_training_1.hdf5").rename(source / "w_training_2.hdf5")
     log = Heard()
     note = convert(source, tmp_path / "out", Target("tfrecord"), log=log)
@@ -214,7 +214,7 @@ def test_the_vocabulary_must_be_that_of_the_examples(tmp_path, source, other, sa
     assert not (tmp_path / "out").exists()
 
 
-def test_what_the_source_cannot_give_is_said(tmp_path, source):
+def test_missing_information_of_the_source_is_reported(tmp_path, source):
     dynamic, tokens = tmp_path / "dynamic", tmp_path / "tokens"
     for folder in (dynamic, tokens):
         folder.mkdir()
@@ -271,7 +271,7 @@ def test_no_more_room_is_made_than_is_read(tmp_path, source, room):
         convert(source, tmp_path / "out", Target("tfrecord", *room))
 
 
-def test_what_is_missing_or_empty_is_said(tmp_path):
+def test_missing_and_empty_files_are_reported(tmp_path):
     (tmp_path / "a").mkdir()
     shape = Shape(32, 5, static=True)
     hdf5.write(tmp_path / "a" / "x_training_0.hdf5", iter([]), shape)

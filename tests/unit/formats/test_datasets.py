@@ -45,7 +45,7 @@ def test_a_saved_data_set_is_read(tmp_path, padded):
     assert same(concatenate([block for file in files for block in datasets.read(file, VOCABULARY)]), found)
 
 
-def test_the_caches_that_lie_beside_a_saved_data_set_are_not_of_it(tmp_path):
+def test_caches_beside_a_saved_dataset_are_ignored(tmp_path):
     """`map` writes a changed copy into the folder, `shuffle` and `filter` write indices."""
     library.Dataset.from_dict(columns(sample(50))).save_to_disk(str(tmp_path / "saved"))
     saved = library.load_from_disk(str(tmp_path / "saved"))
@@ -95,7 +95,7 @@ def test_the_library_reads_what_is_written(tmp_path, masks):
     assert same(concatenate(list(datasets.read(file, VOCABULARY))), found)
 
 
-def test_pairs_without_a_label_are_those_that_transformers_ignores(tmp_path):
+def test_unlabelled_pairs_have_the_ignored_label(tmp_path):
     transformers = pytest.importorskip("transformers", reason="the extra 'hf' is not installed")
     from torch.nn.utils.rnn import pad_sequence
 
@@ -180,7 +180,7 @@ def stream(file, **columns):
         ({"input_ids": [[1, 2]], "next_sentence_label": [None]}, "gaps"),
     ],
 )
-def test_rows_that_are_no_examples_are_named(tmp_path, columns, fault):
+def test_invalid_rows_are_named(tmp_path, columns, fault):
     stream(tmp_path / "f.arrow", **columns)
     with pytest.raises(ShardError, match=fault):
         list(datasets.read(tmp_path / "f.arrow", VOCABULARY))
@@ -248,7 +248,7 @@ def test_token_ids_in_parquet_are_running_text(tmp_path):
 
 
 @each_row("group", [37, 1000])
-def test_running_text_in_parquet_is_decoded_once_however_many_pieces_it_is_read_in(tmp_path, monkeypatch, group):
+def test_parquet_text_is_decoded_once_for_any_pieces(tmp_path, monkeypatch, group):
     """Each piece decoded the file from its beginning."""
     rows = [[5 + (7 * row + i) % 90 for i in range(20 + row % 30)] for row in range(200)]
     pq.write_table(pa.table({"input_ids": rows}), tmp_path / "a.parquet", row_group_size=group)

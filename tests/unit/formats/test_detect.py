@@ -98,7 +98,7 @@ def test_what_is_for_testing_beside_the_training_data(tmp_path, monkeypatch):
     assert found_beside(Path()) == found_beside(Path("part-0")) == tests
 
 
-def test_other_folders_beside_the_training_data_are_not_for_testing(tmp_path):
+def test_unnamed_folders_are_not_test_data(tmp_path):
     """A folder `test` belongs to one called `train`, and to no other data."""
     for name in ("wiki", "test", "training.old"):
         tfrecords(tmp_path / name, ["part-0"])
@@ -169,7 +169,7 @@ def written(kind, folder):
 
 @each_row("broken", [lambda whole: whole[:40], lambda whole: b"", lambda whole: bytes(500)])
 @each_row("kind", get_args(Kind))
-def test_a_folder_of_which_no_file_can_be_read_is_not_passed_over(tmp_path, kind, broken):
+def test_folder_without_readable_file_is_an_error(tmp_path, kind, broken):
     written(kind, tmp_path / "data" / "good" / "train")
     for split in ("train", "test"):
         lost = written(kind, tmp_path / "data" / "lost" / split)
@@ -196,7 +196,7 @@ def test_a_folder_of_which_no_file_can_be_read_is_not_passed_over(tmp_path, kind
         shutil.rmtree(tmp_path / "data" / "lost")
 
 
-def test_test_files_of_which_none_can_be_read_are_not_passed_over(tmp_path):
+def test_unreadable_test_files_are_an_error(tmp_path):
     names = {"wiki_training_0.hdf5": True, "wiki_training_1.hdf5": True, "wiki_test_0.hdf5": False}
     for name in names:
         write_nvidia(tmp_path / name, rows_of(sample(4)), 32, 5)
@@ -217,7 +217,7 @@ def test_text_beside_examples_is_not_damaged(tmp_path):
     assert found.folder.name == "tokens"
 
 
-def test_intels_folders_are_two_phases_and_missing_parts_are_counted(tmp_path):
+def test_intels_folders_are_two_phases_with_missing_parts(tmp_path):
     tfrecords(tmp_path / "seq_512", [f"part-{number:05}-of-00500" for number in range(12)], 64, 10)
     tfrecords(tmp_path / "seq_128", [f"part-{number:05}-of-00002_128" for number in range(2)])
     first, second = detect(tmp_path)
@@ -254,7 +254,7 @@ def test_files_of_another_length_or_damaged_ones_fill_a_gap(tmp_path):
     assert [found.incomplete for found in detect(tmp_path)] == [None, None]
 
 
-def test_what_an_interrupted_conversion_left_is_not_data(tmp_path):
+def test_leftovers_of_a_conversion_are_not_data(tmp_path):
     """Nor is anything else in a hidden folder or one such as Spark's `_temporary`."""
     tfrecords(tmp_path / "a", ["part-0"])
     for name in (".b.1234.draft", "_temporary"):
@@ -301,7 +301,7 @@ def test_every_format_is_known_by_content(tmp_path):
     assert [found.shape.static for found in sets.values()] == [False, True, False, True]
 
 
-def test_nothing_known_and_nothing_whole_are_errors(tmp_path):
+def test_unknown_and_incomplete_data_are_errors(tmp_path):
     (tmp_path / "text").write_text("words")
     with pytest.raises(DataError, match="no training data in a known format"):
         detect(tmp_path)
@@ -312,12 +312,12 @@ def test_nothing_known_and_nothing_whole_are_errors(tmp_path):
         detect(tmp_path)
 
 
-def test_hidden_files_and_dasks_metadata_are_no_data(tmp_path):
+def test_hidden_files_and_dask_metadata_are_not_data(tmp_path):
     tfrecords(tmp_path / "a", ["part-0", ".part-1.tmp", "_metadata"])
     assert [file.name for file in detect(tmp_path)[0].files] == ["part-0"]
 
 
-def test_text_in_arrow_is_no_example(tmp_path):
+def test_text_in_arrow_is_not_examples(tmp_path):
     table = pa.table({"text": ["a"]})
     with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)

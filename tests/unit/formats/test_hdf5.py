@@ -131,7 +131,7 @@ def test_ids_that_overflow_16_bits_are_refused_both_ways(tmp_path):
         list(hdf5_varlen.read(tmp_path / "p.hdf5"))
 
 
-def test_rows_too_long_are_named_and_nothing_is_left(tmp_path):
+def test_too_long_rows_are_named_and_leave_no_file(tmp_path):
     with pytest.raises(DataError, match="tokens, but the maximum is 20"):
         hdf5.write(tmp_path / "a.hdf5", iter([sample(20)]), Shape(20, 5, static=True))
     with pytest.raises(DataError, match="needs a length"):
@@ -231,7 +231,7 @@ def test_columns_of_different_heights_are_named(tmp_path):
         list(hdf5_varlen.read(tmp_path / "v.hdf5"))
 
 
-def test_links_are_not_followed_to_see_whether_they_lead_anywhere(tmp_path):
+def test_dangling_links_are_not_resolved(tmp_path):
     """A link that leads nowhere is as much a link as one to another file."""
     hdf5_varlen.write(tmp_path / "v.hdf5", iter([sample(6)]), SHAPE)
     with h5py.File(tmp_path / "v.hdf5", "r+") as handle:
@@ -245,7 +245,7 @@ GZIP = {"compression": "gzip"}
 
 
 @each_row(("chunked", "filters"), [(False, {}), (True, {}), (True, GZIP), (True, GZIP | {"shuffle": True})])
-def test_a_run_of_absurd_length_is_refused_before_memory_is_taken(tmp_path, chunked, filters):
+def test_absurd_run_is_refused_before_allocation(tmp_path, chunked, filters):
     write_packed(tmp_path / "p.hdf5", rows_of(sample(6)), 2)
     with h5py.File(tmp_path / "p.hdf5", "r+") as handle:
         old = handle["masked_lm_ids"][:]
@@ -292,7 +292,7 @@ def read_in_memory(file):
         tracemalloc.stop()
 
 
-def test_runs_that_share_an_object_are_refused_before_they_are_read(tmp_path):
+def test_shared_heap_objects_are_refused_before_reading(tmp_path):
     """A megabyte of descriptors of one object would unfold to gigabytes."""
     hostile_descriptors(tmp_path / "v.hdf5", 4000, lambda row: (30_000, 4096, 1))
     error, most = read_in_memory(tmp_path / "v.hdf5")
@@ -327,7 +327,7 @@ def test_names_tell_the_truth():
     assert nvidia_file("wikicorpus_hu", "test", 3) == "wikicorpus_hu_test_3.hdf5"
 
 
-def test_the_package_is_asked_for(tmp_path):
+def test_missing_package_is_named(tmp_path):
     """Without h5py the message says what to install."""
     (tmp_path / "a.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n")
     code = f"""
@@ -370,7 +370,7 @@ def test_a_disk_that_is_full_ends_in_a_sentence(tmp_path, kind, most):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_libhdf5_reads_back_after_a_failure_is_what_it_wrote(tmp_path):
+def test_libhdf5_reads_back_its_writes_after_a_failure(tmp_path):
     class Full(io.FileIO):
         def write(self, data):
             if self.tell() + len(data) > 10:

@@ -76,7 +76,7 @@ def test_cuts_and_flipped_bits(tmp_path, name):
 
 
 @each_row("kind", ["hdf5", "hdf5-varlen", "tfrecord", "lddl", "datasets"])
-def test_few_tokens_are_decoded_at_once_however_long_examples_are(tmp_path, kind):
+def test_tokens_decoded_at_once_are_bounded(tmp_path, kind):
     """Repeated text shrinks to little, so the size of a file says nothing about the memory its examples take."""
     length, count = 32_000, 160
     ids = np.full(count * length, 9, np.int32)

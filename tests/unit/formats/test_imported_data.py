@@ -218,7 +218,7 @@ def test_examples_without_masks_are_masked_anew(
 
 
 @each_row("plan", ["sentence-order", "next-sentence"])
-def test_next_sentence_labels_that_are_trained_on_as_order_are_said_once(
+def test_labels_trained_on_as_order_are_logged_once(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, plan: str
 ) -> None:
     notes = Notes()
@@ -286,7 +286,7 @@ def test_the_hash_of_each_file_is_kept(
         assert found == {file.name: sha256(file) for file in source.rglob("*_training_*")} and len(found) == 2
 
 
-def test_a_killed_import_goes_on(
+def test_killed_import_resumes(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = data(converted("hdf5"))
@@ -323,7 +323,7 @@ def test_ranks_share_the_files(two_phases: Path, converted: Callable[[Kind], lis
     assert hashes[0] == hashes[1]
 
 
-def test_damaged_files_are_left_out_only_on_request(
+def test_damaged_files_are_skipped_only_on_request(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
 ) -> None:
     source = Path(shutil.copytree(converted("tfrecord")[0], tmp_path / "damaged"))
@@ -370,7 +370,7 @@ def test_a_disk_that_fails_leaves_no_file_out(
     assert facts["quarantined"] == [] and failing.name in [each["file"] for each in facts["files"]]
 
 
-def test_another_vocabulary_is_told_by_its_special_tokens(
+def test_other_vocabulary_is_detected_by_special_tokens(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
 ) -> None:
     entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
@@ -405,7 +405,7 @@ def test_another_vocabulary_is_told_by_its_special_tokens(
             prepared(two_phases, tmp_path / "run", *data([folder, converted("datasets")[1]]))
 
 
-def test_files_with_and_without_masks_are_no_set(
+def test_files_with_and_without_masks_are_not_one_set(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
 ) -> None:
     entries = read_vocabulary(two_phases.parent / "own" / "vocab" / "vocab.txt")
@@ -475,7 +475,7 @@ def test_a_block_without_predictions_is_legal_among_others(
     assert as_drawn(whole.step(0)) == as_rows(concatenate(blocks))
 
 
-def test_a_whole_file_without_predictions_is_told(
+def test_file_without_predictions_is_refused(
     two_phases: Path, converted: Callable[[Kind], list[Path]], tmp_path: Path
 ) -> None:
     first, second = converted("datasets")

@@ -104,7 +104,7 @@ def test_examples_of_another_vocabulary_are_not_taken_for_text(
 
 
 @pytest.mark.parametrize("first", ["examples", "text"])
-def test_examples_and_running_text_are_no_set(
+def test_examples_and_running_text_are_not_one_set(
     own: RunFolder, two_phases: Path, texts: Rows, tmp_path: Path, first: str
 ) -> None:
     special = Store.open(own.artifact("examples")).vocabulary
@@ -142,7 +142,7 @@ def test_a_row_may_be_a_book(texts: Rows, tmp_path: Path, books: list[int]) -> N
     assert found.documents and found.examples == len(books)
 
 
-def test_damaged_files_of_rows_are_left_out_on_request(two_phases: Path, texts: Rows, tmp_path: Path) -> None:
+def test_damaged_row_files_are_skipped_on_request(two_phases: Path, texts: Rows, tmp_path: Path) -> None:
     source = rows(tmp_path / "rows", texts, 2)
     _, last = sorted(source.glob("*.arrow"))
     schema = pa.schema([("input_ids", pa.list_(pa.int32()))])

@@ -145,7 +145,7 @@ def test_plans_are_those_of_our_store_but_for_the_hashes(
 
 
 @pytest.mark.parametrize("cut", [[], ["train.phases.0.packing=true"]])
-def test_where_a_plan_leaves_nothing_to_chance_the_batches_are_those_of_our_store(
+def test_deterministic_plans_give_the_batches_of_our_store(
     two_phases: Path, written: Path, tmp_path: Path, cut: list[str]
 ) -> None:
     """To the bit, fresh masks included: order and masks are functions of the recipe and of the number of the row."""
@@ -278,7 +278,7 @@ def test_documents_of_one_sentence_make_no_pairs(own: RunFolder, two_phases: Pat
     assert rows["a_count"].sum() == sum(len(document[0]) for document in long), "every token, in several rows"
 
 
-def test_another_vocabulary_is_told_as_far_as_it_can_be(own: RunFolder, two_phases: Path, tmp_path: Path) -> None:
+def test_other_vocabulary_is_detected_where_possible(own: RunFolder, two_phases: Path, tmp_path: Path) -> None:
     store = Store.open(own.artifact("examples"))
     documents, size = nested(store), store.vocabulary.size
     beyond = [*documents[:9], [documents[0][0], [7, size, 7]]]
@@ -297,7 +297,7 @@ def test_another_vocabulary_is_told_as_far_as_it_can_be(own: RunFolder, two_phas
     assert any("dropped 1 documents with special ids inside" in each for each in notes.said)
 
 
-def test_damaged_files_are_left_out_whole_and_only_on_request(
+def test_damaged_files_are_skipped_whole_and_only_on_request(
     own: RunFolder, two_phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imported_documents, "STRETCH", 300)
@@ -335,7 +335,7 @@ def files(artifact: Artifact) -> dict[str, str]:
     return {name: file["sha256"] for name, file in artifact.manifest["files"].items()}
 
 
-def test_ranks_share_the_stretches_and_a_killed_import_goes_on(
+def test_ranks_share_ranges_and_a_killed_import_resumes(
     two_phases: Path, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imported_documents, "STRETCH", 500)

@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_named(tmp_path):
         must_fit(sample(20), tmp_path, 0, 32, 2)
 
 
-def test_stretches_hold_about_as_much_as_is_asked():
+def test_stretches_have_about_the_requested_size():
     sizes = np.array([3, 0, 5, 9, 1, 0, 2])
     for most in (1, 4, 8, 100):
         found = stretches(sizes, most)

@@ -92,7 +92,7 @@ class Payload:
 
 
 @each_row("stored", ["pickle", "float", "short", "long", "text"])
-def test_positions_are_nothing_but_16_bit_numbers(tmp_path, stored):
+def test_positions_are_only_16_bit_arrays(tmp_path, stored):
     memory = io.BytesIO()
     if stored == "pickle":
         np.save(memory, np.array([Payload()], object), allow_pickle=True)
@@ -152,7 +152,7 @@ def test_columns_of_other_types_are_refused(tmp_path, column, values, fault):
 
 
 @each_row("column", ["A", "masked_lm_positions"])
-def test_one_text_that_stands_in_every_row_is_not_unfolded(tmp_path, column):
+def test_repeated_text_is_not_expanded(tmp_path, column):
     """A file of 20 kB that would take gigabytes."""
     text = "w5 " * 100_000 if column == "A" else b"x" * 300_000
     repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 4096, pa.int32()), pa.array([text]))

@@ -102,7 +102,7 @@ def test_empty_sentences_and_documents_are_kept(tmp_path):
 
 
 @each_row("tokens", [1, 3, 5, 100])
-def test_pieces_follow_each_other_and_are_about_as_long_as_asked(tmp_path, tokens):
+def test_pieces_are_contiguous_and_of_the_requested_size(tmp_path, tokens):
     write_new(tmp_path / "a", DOCUMENTS, np.uint16, 8)
     index = open_index(tmp_path / "a.idx")
     pieces = index.pieces(tokens)

@@ -49,7 +49,7 @@ def numbers(first: int, count: int = 100) -> list[int]:
     return list(range(first, first + count))
 
 
-def test_different_texts_with_masks_of_their_own_are_no_fault() -> None:
+def test_different_texts_and_masks_are_not_a_fault() -> None:
     assert faults(block(numbers(0), numbers(0)), block(numbers(100), numbers(100))) == []
 
 
@@ -71,7 +71,7 @@ def test_a_single_repeated_row_may_be_chance() -> None:
     assert faults(*(block(t, t) for t in twice)) == ["1.0% of the examples, masks and all, occur in several shards"]
 
 
-def test_one_random_stream_for_all_files_is_told_by_masks_on_different_texts() -> None:
+def test_shared_random_seed_is_detected_by_equal_masks() -> None:
     (fault,) = faults(block(numbers(0), numbers(0)), block(numbers(100), numbers(0)))
     assert fault.startswith("100.0% of the masks occur in several shards on different texts")
     same = faults(block(numbers(0), numbers(0)), block([*numbers(50, 50), *numbers(200, 50)], numbers(500)))
@@ -136,7 +136,7 @@ def test_files_are_shared_out_as_their_loader_asks(examples: int, files: int) ->
         assert max(unequal) - min(unequal) == 1, "LDDL's loader rejects files of one size"
 
 
-def test_a_small_file_is_compared_only_where_the_sample_of_a_large_one_is_whole(
+def test_small_file_is_compared_only_with_complete_samples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(repetitions, "KEPT", 2 * 64)

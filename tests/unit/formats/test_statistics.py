@@ -105,7 +105,7 @@ def test_one_random_stream_for_all_shards_is_seen(tmp_path):
     )
 
 
-def test_other_faults_are_said(tmp_path):
+def test_other_faults_are_reported(tmp_path):
     folder_of(tmp_path, sample(30, seed=1), sample(0), sample(20, seed=2))
     (tmp_path / "x_training_3.hdf5").write_bytes((tmp_path / "x_training_0.hdf5").read_bytes()[:5000])
     faults = of(tmp_path, VOCABULARY[:400], world=4)["faults"]

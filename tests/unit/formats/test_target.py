@@ -13,7 +13,7 @@ def fill(folder: Path) -> None:
     (folder / "sub" / "file").write_text("content")
 
 
-def test_a_folder_appears_with_all_its_files_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_folder_appears_complete_and_leaves_no_leftovers(tmp_path: Path) -> None:
     with atomic_folder(tmp_path / "made") as draft:
         fill(draft)
         assert not (tmp_path / "made").exists()
@@ -24,7 +24,7 @@ def test_a_folder_appears_with_all_its_files_and_nothing_beside_it(tmp_path: Pat
     ]
 
 
-def test_nothing_stays_of_a_failure_and_its_error_names_the_destination(tmp_path: Path) -> None:
+def test_failure_leaves_no_files_and_names_the_destination(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error, atomic_folder(tmp_path / "made") as draft:
         fill(draft)
         raise DataError(f"{draft / 'sub'} is bad")
@@ -32,7 +32,7 @@ def test_nothing_stays_of_a_failure_and_its_error_names_the_destination(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     half = tmp_path / ".made.draft" / "made"
     half.mkdir(parents=True)
     (half / "old").write_text("half")

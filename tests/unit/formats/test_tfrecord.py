@@ -75,7 +75,7 @@ def test_what_is_written_is_read(tmp_path, suffix):
     assert same(concatenate(blocks), found)
 
 
-def test_the_tfrecord_package_reads_what_is_written_and_writes_what_is_read(tmp_path):
+def test_tfrecord_package_round_trip(tmp_path):
     package = pytest.importorskip("tfrecord", reason="the package tfrecord is an independent reader of this format")
     found = sample(50)
     tfrecord.write(tmp_path / "ours", iter([found]), SHAPE)
@@ -111,7 +111,7 @@ with tensorflow.io.TFRecordWriter(theirs, options=compression) as writer:
 
 @pytest.mark.skipif(not find_spec("tensorflow"), reason="TensorFlow is not needed; where it is, it must agree")
 @each_row(("suffix", "compression"), [("", ""), (".gz", "GZIP")])
-def test_tensorflow_reads_what_is_written_and_writes_what_is_read(tmp_path, suffix, compression):
+def test_tensorflow_round_trip(tmp_path, suffix, compression):
     found, (ours, theirs) = sample(50), (tmp_path / f"{name}{suffix}" for name in ("ours", "theirs"))
     tfrecord.write(ours, iter([found]), SHAPE)
     lines = subprocess.check_output([sys.executable, "-c", COPY, ours, theirs, compression], text=True).splitlines()
@@ -162,7 +162,7 @@ def stored(**changed):
         ({"input_ids": []}, "at most 32,768"),
     ],
 )
-def test_records_that_are_no_examples_are_named(tmp_path, changed, fault):
+def test_invalid_records_are_named(tmp_path, changed, fault):
     (tmp_path / "part").write_bytes(stored(**changed))
     with pytest.raises(ShardError, match=fault) as error:
         list(tfrecord.read(tmp_path / "part"))

@@ -47,7 +47,7 @@ def translated(job: str) -> Translation:
     return translate(read_job(job), strict=False)
 
 
-def test_inputs_are_put_in_and_the_place_has_what_the_file_says_of_the_machine() -> None:
+def test_inputs_are_substituted_and_machine_settings_kept() -> None:
     made = translated(JOB + "distribution: {type: pytorch, process_count_per_instance: 4}\n")
     (phase,) = made.recipe["train"]["phases"]
     assert phase["data"] == "./hdf5/128" and phase["learning_rate"] == 6e-3 and made.out == "run"
@@ -58,7 +58,7 @@ def test_inputs_are_put_in_and_the_place_has_what_the_file_says_of_the_machine()
     assert "planted" not in text(made) and made.left == ("line 15: pip",)
 
 
-def test_a_launcher_in_the_command_says_the_processes_and_the_file_the_machines() -> None:
+def test_launcher_sets_processes_and_file_sets_machines() -> None:
     made = translated(JOB.replace("python run", "torchrun --nproc_per_node 8 run"))
     assert (made.launch.nodes, made.launch.processes) == (2, 8) and made.place["ranks"] == 8
 
@@ -109,7 +109,7 @@ def test_the_commands_of_a_pipeline_are_one_recipe() -> None:
         ("command: python run.py", "line 1: run.py is not a program that can be translated"),
     ],
 )
-def test_what_cannot_be_translated_is_told(job: str, said: str) -> None:
+def test_untranslatable_jobs_are_refused(job: str, said: str) -> None:
     with pytest.raises(RecipeError, match=said):
         translated(job)
 
@@ -121,7 +121,7 @@ def test_a_command_that_is_merged_from_elsewhere_has_its_line() -> None:
     assert len(read_job("x: &x\n  command: python run.py\n<<: *x\n")) == 1
 
 
-def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
+def test_invalid_yaml_is_not_quoted() -> None:
     with pytest.raises(RecipeError) as caught:
         read_job("environment_variables:\n  HF_TOKEN: planted: planted\n")
     assert "planted" not in str(caught.value) and "line 2" in str(caught.value)
@@ -138,7 +138,7 @@ def test_no_line_of_a_file_that_is_no_yaml_is_shown() -> None:
         (Launch(3, 1, "torchrun"), Launch(2, 8, AZUREML), 3, 8, AZUREML),
     ],
 )
-def test_a_command_says_its_processes_and_the_file_everything_else(
+def test_processes_come_from_the_command_machines_from_the_file(
     own: Launch, outer: Launch, nodes: int, processes: int, by: str
 ) -> None:
     stated = (Statement("code src"),)
@@ -149,7 +149,7 @@ def test_a_command_says_its_processes_and_the_file_everything_else(
     assert made.stated == (stated if by == AZUREML or not own.by else ())
 
 
-def test_variables_of_the_file_are_set_before_those_of_the_command() -> None:
+def test_variables_of_the_command_replace_those_of_the_file() -> None:
     first, second = read_job("command: A=1 run.sh; run.sh\nenvironment_variables: {A: 0, B: x}\n")
     assert (first.variables, second.variables) == ({"A": "1", "B": "x"}, {"A": "0", "B": "x"})
 
@@ -166,7 +166,7 @@ def test_equal_processes_are_of_pytorch_or_mpi(distribution: str, processes: int
             read_job(f"command: run.sh\ndistribution: {{process_count_per_instance: {wrong}}}\n")
 
 
-def test_what_the_file_says_of_the_machine_is_stated() -> None:
+def test_machine_settings_of_the_file_are_stated() -> None:
     resources = "{instance_type: Standard_X, shm_size: 8g}"
     job = f"command: run.sh\nexperiment_name: e\nlimits: {{timeout: 60}}\nresources: {resources}\n"
     (command,) = read_job(job)
@@ -175,7 +175,7 @@ def test_what_the_file_says_of_the_machine_is_stated() -> None:
     assert read_job("command: run.sh")[0].launch.stated == ()
 
 
-def test_data_of_each_step_is_an_input_of_the_place_with_the_key_that_reads_it() -> None:
+def test_step_data_becomes_place_inputs_with_their_keys() -> None:
     """Also what the pipeline says for all steps."""
     line = COMMAND.replace("inputs.data", "inputs.text").replace("${{outputs.run}}", "o")
     job = f"""\
@@ -240,7 +240,7 @@ def test_only_a_job_that_is_created_has_a_job_file(words: str, file: str | None)
     assert (found.file if found else None) == file
 
 
-def test_a_job_file_takes_the_place_of_the_command_that_submits_it(tmp_path: Path) -> None:
+def test_job_file_replaces_the_command_that_submits_it(tmp_path: Path) -> None:
     (tmp_path / "job.yml").write_text(SUBMITTED)
     script = "cd guide\n\naz ml job create --file job.yml -g group --workspace-name berts --subscription $SUBSCRIPTION"
     made = submitted(f"{script} --set compute=azureml:gpus resources.instance_count=4 resources.shm_size=8g", tmp_path)
@@ -265,7 +265,7 @@ def test_a_value_is_set_also_where_the_file_has_no_section(tmp_path: Path) -> No
         ("az ml job create --stream", "line 2: az ml job create: it names no file (--file)"),
     ],
 )
-def test_a_job_file_that_is_not_here_is_left_to_the_user(line: str, said: str, tmp_path: Path) -> None:
+def test_missing_job_file_becomes_a_question(line: str, said: str, tmp_path: Path) -> None:
     training = SUBMITTED.splitlines()[0].removeprefix("command: ")
     made = submitted(f"{training}\n{line}\n", tmp_path)
     assert made.open[0].startswith(said) and made.open[0].endswith("bertwright translate --script FILE.yml.")
@@ -276,7 +276,7 @@ def test_a_job_file_that_is_not_here_is_left_to_the_user(line: str, said: str, t
     assert missing_job_file(ShellCommand(("az", "login"), {}, 1)) == ""
 
 
-def test_a_file_that_is_no_job_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+def test_invalid_job_file_is_named_in_the_error(tmp_path: Path) -> None:
     for content, said in (("- a", "this is not a job file"), ("a: [", "this is not YAML")):
         (tmp_path / "job.yml").write_text(content)
         with pytest.raises(RecipeError, match=f"line 1: job.yml: {said}"):

@@ -15,7 +15,7 @@ def left(**job: Any) -> list[str]:
     return [each.left for each in statements(job) if not each.key]
 
 
-def test_every_key_of_a_job_is_a_key_of_the_place_or_is_left_with_a_reason() -> None:
+def test_every_job_key_is_a_place_key_or_has_a_reason() -> None:
     """The keys of Azure's schema for command jobs, each with a value that is not the default."""
     job = {
         "name": "n",
@@ -51,7 +51,7 @@ def test_every_key_of_a_job_is_a_key_of_the_place_or_is_left_with_a_reason() -> 
     assert all(len(text.partition(": ")[2]) > 20 for text in left(**job))
 
 
-def test_a_placeholder_for_the_cluster_is_open_and_serverless_is_none() -> None:
+def test_placeholder_cluster_is_open_and_serverless_is_none() -> None:
     assert keys(compute="<Enter the name of your compute here>") == {"compute": None}
     assert keys(compute="local") == {"compute": None}
     assert keys(compute="serverless") == keys(compute=None) == keys() == {}
@@ -91,7 +91,7 @@ def test_services_are_known_by_both_of_their_spellings() -> None:
     assert said == "services.b.nodes 2: services run on the first machine, or on all"
 
 
-def test_a_place_gets_no_secret_and_no_variable_that_azure_would_not_replace() -> None:
+def test_place_gets_no_secrets_and_no_unreplaced_variables() -> None:
     planted = {"HF_TOKEN": "planted", "A": "https://me:planted@host", "B": "--password planted", "C": "${{inputs.x}}"}
     planted |= {"not a name": "planted"}
     found = keys(environment_variables={**planted, "OMP_NUM_THREADS": 4})
@@ -112,7 +112,7 @@ def test_a_place_gets_no_secret_and_no_variable_that_azure_would_not_replace() -
         ({"limits": 3, "services": 3, "environment_variables": 3, "inputs": 3, "outputs": 3}, None),
     ],
 )
-def test_a_value_that_no_place_takes_is_left(job: dict[str, Any], said: str | None) -> None:
+def test_value_without_place_key_is_reported(job: dict[str, Any], said: str | None) -> None:
     assert keys(**job) == {}
     assert [text.startswith(said) for text in left(**job)] == [True] if said else left(**job) == []
 
@@ -128,7 +128,7 @@ def test_data_of_the_workspace_is_an_input(path: str) -> None:
     assert found.value["a"] == {"path": path, "type": "uri_file", "mode": "download"}
 
 
-def test_values_are_in_the_command_already_and_what_a_step_makes_is_made_here() -> None:
+def test_values_and_step_outputs_are_not_inputs() -> None:
     made_before = {"path": "${{parent.jobs.one.outputs.run}}"}
     given = {
         "rate": 6e-3,
@@ -149,12 +149,12 @@ def test_values_are_in_the_command_already_and_what_a_step_makes_is_made_here() 
         ({"path": "azureml:t:1", "type": "mltable"}, "inputs.a.type mltable: an input of a place is a folder or a"),
     ],
 )
-def test_other_data_is_left(given: dict[str, Any], said: str) -> None:
+def test_unsupported_data_is_reported(given: dict[str, Any], said: str) -> None:
     (found,) = inputs("inputs", {"a": given})
     assert not found.key and found.left.startswith(said) and "planted" not in found.left
 
 
-def test_a_mode_that_no_input_has_is_left_and_the_data_is_mounted() -> None:
+def test_unknown_input_mode_is_reported_and_data_mounted() -> None:
     mode, data = inputs("inputs", {"a": {"path": "azureml:t:1", "mode": "direct"}})
     assert mode.left.startswith("inputs.a.mode direct: data is mounted") and data.value["a"]["mode"] == "ro_mount"
 

@@ -66,7 +66,7 @@ def test_options_have_the_values_that_were_typed(line: str, wanted: dict[str, An
     assert values(line) == wanted
 
 
-def test_what_is_not_given_has_the_default_of_the_program_if_there_is_one() -> None:
+def test_unset_options_have_the_program_default() -> None:
     found = parse_arguments(program(), ("--rate", "1"), {})
     assert {name: setting.value for name, setting in found.items() if not setting.given} == {
         "batch": 8,
@@ -95,7 +95,7 @@ def test_arguments_without_names_have_their_places() -> None:
     assert "--left" in refused("--left a", positions=("left",)), "it has no name to be given by"
 
 
-def test_variables_are_options_of_scripts_and_of_programs_that_read_them() -> None:
+def test_variables_set_options_where_the_program_reads_them() -> None:
     assert values("", {"IN": "d", "batch": "4"}) == {"IN": "d"}, "a program reads its own variables only"
     assert values("", {"IN": "d", "batch": "4"}, phase="script") == {"IN": "d", "batch": 4}
     given = {"batch": "4"}
@@ -129,7 +129,7 @@ def test_what_cannot_be_an_option_or_its_value_is_named(line: str, said: list[st
     assert len(text.splitlines()) == 1 and all(each in text for each in said)
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     """The word after an unknown option is its value, unless it is an option itself."""
     assert len(refused("--wrong 1 --other --batch many --bad=1 --rate x").splitlines()) == 5
     assert len(refused("--wrong 1 2").splitlines()) == 2, "a second word is an argument that nothing takes"
@@ -143,7 +143,7 @@ def test_required_options_are_named_as_they_are_given() -> None:
     assert values("--batch 1 --rate 2", {"IN": "d"}, options=options) == {"batch": "1", "rate": "2", "IN": "d"}
 
 
-def test_a_required_option_with_a_wrong_value_is_not_missing_as_well() -> None:
+def test_invalid_required_option_is_not_also_missing() -> None:
     options = {"batch": Option(type="int", required=True), "rate": Option(type="float", required=True)}
     assert refused("--batch many --rate 1", options=options).splitlines() == [
         "batch many: give a whole number, not 'many'."

@@ -30,7 +30,7 @@ def values(keys: dict[str, Key]) -> dict[str, Any]:
     return {name: key.value for name, key in keys.items()}
 
 
-def test_without_any_phase_it_is_the_first_one_that_was_published() -> None:
+def test_default_phase_is_the_first_published_one() -> None:
     made = completed({"vocab.file": "v.txt"})
     assert [values(each) for each in made.phases] == [{"length": 128, **PUBLISHED[128]}]
     language = {"corpus.language": "en"}
@@ -40,13 +40,13 @@ def test_without_any_phase_it_is_the_first_one_that_was_published() -> None:
 
 
 @each_row(("length", "nearest"), [(64, 128), (128, 128), (300, 128), (330, 512), (512, 512), (1024, 512)])
-def test_a_prepared_length_that_nothing_trains_on_gets_the_nearest_published_numbers(length: int, nearest: int) -> None:
+def test_untrained_length_gets_nearest_published_numbers(length: int, nearest: int) -> None:
     (made,) = completed(prepared=[phase(length=length)]).phases
     assert values(made) == {"length": length, **PUBLISHED[nearest], "schedule": "poly_nvidia"}
     assert made["length"].why == "--length" and f"{nearest}" in made["batch"].why
 
 
-def test_a_prepared_length_completes_the_phases_that_train_on_it_and_replaces_nothing() -> None:
+def test_prepared_length_completes_phases_and_replaces_nothing() -> None:
     prepared = phase(length=128, masking__rate=0.15, batch=1)
     made = completed(prepared=[prepared], phases=[phase(length=128, batch=64), phase(length=512, batch=32)])
     assert [values(each) for each in made.phases] == [
@@ -55,19 +55,19 @@ def test_a_prepared_length_completes_the_phases_that_train_on_it_and_replaces_no
     ]
 
 
-def test_what_was_prepared_is_no_phase_where_files_are_trained_on() -> None:
+def test_prepared_length_is_no_phase_beside_files() -> None:
     made = completed(prepared=[phase(length=128)], phases=[phase(length=512, data="hdf5")])
     assert [each["length"].value for each in made.phases] == [512]
 
 
-def test_phases_are_in_the_order_of_their_lengths_unless_their_files_are_given() -> None:
+def test_phases_sort_by_length_unless_on_files() -> None:
     made = completed(phases=[phase(length=512), phase(length=128)])
     assert [each["length"].value for each in made.phases] == [128, 512]
     made = completed(phases=[phase(length=512, data="a"), phase(length=128, data="b")])
     assert [each["length"].value for each in made.phases] == [512, 128]
 
 
-def test_examples_are_made_from_the_source_and_files_of_them_are_left_out() -> None:
+def test_examples_come_from_the_source_not_from_files() -> None:
     made = completed({"corpus.source": "a.txt"}, phases=[phase(length=128, data="hdf5", masking__rate=0.2)])
     assert values(made.phases[0]) == {"length": 128, "masking.rate": 0.2}
     assert values(made.keys)["corpus.language"] == "en"
@@ -88,7 +88,7 @@ def test_a_vocabulary_is_trained_or_given() -> None:
     assert not {"vocab.trainer", "vocab.unused"} & set(completed({**given, "vocab.unused": 2}).keys)
 
 
-def test_the_vocabulary_that_a_training_assumes_yields_to_that_of_its_data() -> None:
+def test_data_vocabulary_replaces_the_assumed_one() -> None:
     assumed = {"assumed.vocab.file": "english.txt", "assumed.vocab.lower_case": True}
     accounts = [Account("--model", tuple(assumed), "as it is")]
 
@@ -116,7 +116,7 @@ def test_only_lamb_has_a_switch_for_its_bias_correction() -> None:
     assert "optim.bias_correction" not in completed({**switch, "optim.kind": "adamw"}).keys
 
 
-def test_an_option_says_why_nothing_is_left_of_it() -> None:
+def test_option_without_effect_has_a_reason() -> None:
     accounts = [
         Account("--a", ("vocab.file",), "as it is"),
         Account("--b", ("train.phases.0.masking.rate",), "as it is"),
@@ -145,7 +145,7 @@ def found(ranks: int = 1, **values: Any) -> list[str]:
 
 
 @each_row(("warmup", "drop"), [(0.2843, "15.4%"), (0.128, "6.6%"), (0.5, "29.3%")])
-def test_the_rate_of_nvidias_schedule_falls_at_the_end_of_the_warm_up(warmup: float, drop: str) -> None:
+def test_nvidias_rate_drops_at_the_end_of_warmup(warmup: float, drop: str) -> None:
     """From the peak to the square root of the rest: 1 - sqrt(1 - warmup)."""
     (text,) = found(schedule="poly_nvidia", warmup=warmup)
     assert text.startswith("train.phases.0:") and drop in text
@@ -161,7 +161,7 @@ def test_without_a_share_the_fall_is_not_known(warmup: float) -> None:
     assert found(schedule="poly_nvidia", warmup=warmup) == []
 
 
-def test_a_published_rate_with_another_batch_is_told_with_the_processes_that_fit() -> None:
+def test_published_rate_with_other_batch_is_reported() -> None:
     """NVIDIA's rate of 6e-3 is for 65,536 sequences of 128; 8 processes of 1,024 have an eighth of them."""
     (text,) = found(ranks=8, learning_rate=6e-3, batch=8192)
     assert "8 processes is 8,192" in text and "64 processes it would be 65,536" in text and "0.006" in text
@@ -172,7 +172,7 @@ def test_a_published_rate_with_another_batch_is_told_with_the_processes_that_fit
     assert found(ranks=8, learning_rate=5e-3, batch=8192) == [], "a rate of its own"
 
 
-def test_nothing_is_said_of_a_batch_that_no_command_gives_or_a_length_that_is_not_published() -> None:
+def test_unset_batch_or_unpublished_length_is_not_a_fault() -> None:
     phase = {"length": Key("length", 128), "learning_rate": Key("learning_rate", 6e-3)}
     unsaid = {**phase, "batch": Key("batch", 8, "not set by the commands: NVIDIA's at 128")}
     assert list(faults(Draft(phases=[unsaid, phase]), 1)) == []
@@ -181,7 +181,7 @@ def test_nothing_is_said_of_a_batch_that_no_command_gives_or_a_length_that_is_no
     assert "32,768" in text
 
 
-def test_few_predictions_of_a_long_sequence_are_told_with_their_share() -> None:
+def test_too_few_predictions_are_reported_with_their_share() -> None:
     """20 predictions are for 128 tokens (15.6 %); of 512 tokens they are 3.9 %."""
     (text,) = found(length=512, masking__max_predictions=20)
     assert "at most 20 predictions of 512" in text and "3.9%" in text
@@ -190,7 +190,7 @@ def test_few_predictions_of_a_long_sequence_are_told_with_their_share() -> None:
     assert found(length=100, masking__max_predictions=12) == [] and found(length=100, masking__max_predictions=11)
 
 
-def test_each_phase_is_told_by_its_number() -> None:
+def test_each_fault_names_its_phase() -> None:
     phase = {"length": Key("length", 512), "masking.max_predictions": Key("masking.max_predictions", 20)}
     first, second = faults(Draft(phases=[phase, phase]), 1)
     assert first.startswith("train.phases.0:") and second.startswith("train.phases.1:")

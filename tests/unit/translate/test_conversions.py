@@ -39,7 +39,7 @@ def test_a_model_has_the_published_vocabulary_of_its_case(model: str, wanted: di
     assert keys(vocabulary, f"--model {model}") == {f"vocab.{name}": value for name, value in wanted.items()}
 
 
-def test_the_vocabulary_of_many_languages_without_case_is_not_that_of_english() -> None:
+def test_uncased_multilingual_vocabulary_is_not_english() -> None:
     wanted = {"file": "downloads/vocab.txt", "lower_case": True, "strip_accents": True}
     found = keys(vocabulary, "--model bert-base-multilingual-uncased")
     assert found == {f"vocab.{name}": value for name, value in wanted.items()}
@@ -53,7 +53,7 @@ def test_a_network_is_known_by_the_name_of_its_model() -> None:
         keys(network, "--model roberta-base")
 
 
-def test_the_rate_of_the_first_moment_comes_first_however_it_is_typed() -> None:
+def test_first_beta_comes_first_in_any_order() -> None:
     types = {"opt_lamb_beta_1": "float", "opt_lamb_beta_2": "float"}
     assert keys(betas, "--opt_lamb_beta_2 0.9 --opt_lamb_beta_1 0.8", **types) == {"optim.betas": [0.8, 0.9]}
 

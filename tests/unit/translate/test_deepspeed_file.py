@@ -42,7 +42,7 @@ def nested(dotted: str, value: Any) -> dict[str, Any]:
     return {first: nested(rest, value) if rest else value}
 
 
-def test_a_file_that_says_the_same_or_auto_is_no_contradiction() -> None:
+def test_equal_values_and_auto_do_not_contradict() -> None:
     same = {
         "train_micro_batch_size_per_gpu": 93,
         "gradient_accumulation_steps": 1,
@@ -92,7 +92,7 @@ def test_every_contradiction_is_in_one_remark_once() -> None:
     assert all(name in remark for name in ("train_micro_batch_size_per_gpu", "accumulation_steps 2", "fp16.enabled"))
 
 
-def test_without_a_number_of_steps_the_length_of_the_file_is_not_compared() -> None:
+def test_without_steps_the_file_length_is_not_compared() -> None:
     values = {"scheduler": {"params": {"total_num_steps": 7, "warmup_num_steps": 3}}}
     by_share = COMMAND.replace("--warmup_steps 500", "--warmup_ratio 0.1")
     assert told(beside(values, by_share)) == []
@@ -112,7 +112,7 @@ def test_an_optimizer_or_a_schedule_of_the_file_is_named() -> None:
     assert "scheduler.type WarmupLR" in schedule and schedule.endswith("see schedule.")
 
 
-def test_keys_that_nothing_reads_are_listed_with_the_reason() -> None:
+def test_unread_keys_are_listed_with_the_reason() -> None:
     values = {
         "nebula": {"enabled": True, "persistent_time_interval": 10},
         "zero_optimization": {"stage": 1, "overlap_comm": True},
@@ -133,7 +133,7 @@ def test_another_file_is_an_error(text: str) -> None:
 
 
 @each_row(("name", "stage"), [("ds_config.json", "ZeRO stage 1, as in"), ("ds.json", "no ZeRO stage is")])
-def test_what_is_assumed_of_a_file_that_is_not_here_is_left_to_the_user(name: str, stage: str) -> None:
+def test_assumptions_about_a_missing_file_are_questions(name: str, stage: str) -> None:
     (question,) = translate(parse_script(COMMAND.replace("ds.json", name)), strict=False).open
     assert question.startswith(f"--deepspeed {name} is no file here: {stage}")
 
@@ -204,7 +204,7 @@ def test_an_experiment_of_the_autotuner_holds_what_it_tried() -> None:
     assert made.sections["train.engine"].value["stage"] == 1 and told(made) == []
 
 
-def test_a_search_that_has_not_ended_and_one_that_is_asked_for_are_said() -> None:
+def test_unfinished_and_requested_searches_are_reported() -> None:
     Path("tuned").mkdir()
     with pytest.raises(RecipeError, match=r"tuned is a folder without ds_config_optimal\.json, which DeepSpeed's"):
         beside({}, COMMAND.replace("ds.json", "tuned"))

@@ -32,7 +32,7 @@ def drafted(*commands: Command) -> Draft:
 PHASE = "train.phases.0."
 
 
-def test_each_training_command_is_a_phase_and_each_preparing_one_a_length() -> None:
+def test_training_commands_are_phases_and_preparation_is_lengths() -> None:
     train = {f"{PHASE}length": 128, "train.seed": 1}
     data = {f"{PHASE}length": 512}
     draft = drafted(command(recipe=train), command(recipe=data), command(phase="data", recipe=data))
@@ -42,7 +42,7 @@ def test_each_training_command_is_a_phase_and_each_preparing_one_a_length() -> N
     assert draft.value("train.unknown") is None
 
 
-def test_of_a_value_for_the_whole_run_the_first_command_counts_and_the_contradiction_is_told() -> None:
+def test_first_command_wins_and_contradictions_are_remarked() -> None:
     first, second = {"train.seed": [1, "--seed 1"]}, {"train.seed": [2, "--seed 2"], "optim.kind": ["lamb", "--lamb"]}
     draft = drafted(command(recipe=first), command(recipe=second))
     assert draft.value("train.seed") == 1 and draft.value("optim.kind") == "lamb"
@@ -63,7 +63,7 @@ def test_only_the_commands_that_make_data_know_its_vocabulary() -> None:
     assert set(drafted(command(phase="data", recipe=keys)).keys) == set(keys)
 
 
-def test_a_later_phase_goes_on_from_the_one_before_it() -> None:
+def test_later_phase_continues_the_previous_one() -> None:
     key = "train.init_from"
     assert drafted(command(), command(recipe={key: "x"})).value(key) is None
     assert drafted(command(recipe={key: "x"}), command()).value(key) == "x"
@@ -93,7 +93,7 @@ def test_every_option_that_was_given_has_one_account() -> None:
     assert draft.accounts == [Account("--a 1", (), ""), Account("--b 3", (), "")], "and defaults have none"
 
 
-def test_arguments_of_a_script_are_accounted_for_where_nothing_reads_them() -> None:
+def test_unread_script_arguments_are_accounted_for() -> None:
     draft = drafted(command("--a 1"))
     script = command("--a 1 --b 3 --out o", phase="data")
     draft.account_for_script(script, passed={"a", "out"})
@@ -124,7 +124,7 @@ def test_a_remark_has_conditions(remark: dict[str, Any], line: str, fits: bool) 
     assert draft.remarks == (["wrong there"] if fits else [])
 
 
-def test_dotted_keys_are_tables_and_one_of_them_excludes_what_is_below_it() -> None:
+def test_dotted_keys_nest_and_conflicts_are_refused() -> None:
     assert nest({"a.b": 1, "a.c.d": 2, "e": [3]}) == {"a": {"b": 1, "c": {"d": 2}}, "e": [3]}
     with pytest.raises(RecipeError, match=r"^a\.b\.c: b "):
         nest({"a.b": 1, "a.b.c": 2})
@@ -155,7 +155,7 @@ def test_a_service_that_shows_another_folder_is_named_with_both() -> None:
 
 
 @each_row("shown", ["logs/runs", "logs/runs/", "./logs/runs", "$HOME/runs", "''"])
-def test_the_same_folder_and_one_that_only_the_job_knows_are_no_contradiction(shown: str) -> None:
+def test_equal_and_unknown_folders_do_not_contradict(shown: str) -> None:
     assert told(shown) == []
 
 

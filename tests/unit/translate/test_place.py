@@ -31,7 +31,7 @@ def test_a_single_process_needs_no_place(line: str) -> None:
     assert place(line) == {}
 
 
-def test_several_machines_meet_at_the_address_that_was_said() -> None:
+def test_several_machines_use_the_given_rendezvous() -> None:
     both = {"kind": "torchrun", "nodes": 2, "ranks": 4}
     front = "torchrun --nnodes 2 --nproc_per_node 4"
     assert place(f"{front} --master_addr a x.py") == {**both, "rendezvous": "a:29500"}
@@ -53,7 +53,7 @@ def test_several_machines_meet_at_the_address_that_was_said() -> None:
         ("--master_addr a", "", ""),
     ],
 )
-def test_where_machines_meet_is_left_open_if_nothing_says_it(options: str, wanted: str, unset: str) -> None:
+def test_unknown_rendezvous_is_open(options: str, wanted: str, unset: str) -> None:
     launch = strip_launchers(tuple(f"torchrun --nnodes 2 --nproc_per_node 4 {options} x.py".split()))[0]
     assert open_rendezvous(launch) == wanted and unknown_address(launch) == unset
     assert ("rendezvous" in place_of(launch, True, {})) == (not wanted)
@@ -61,7 +61,7 @@ def test_where_machines_meet_is_left_open_if_nothing_says_it(options: str, wante
 
 
 @each_row("line", ["torchrun --nproc_per_node 4 x.py", "srun -N 2 x.py", "mpirun x.py", "python x.py"])
-def test_a_rendezvous_is_asked_for_only_where_a_place_has_one(line: str) -> None:
+def test_rendezvous_is_requested_only_where_needed(line: str) -> None:
     assert open_rendezvous(strip_launchers(tuple(line.split()))[0]) == ""
 
 
@@ -108,7 +108,7 @@ def test_long_and_short_options_of_slurm_are_keys_of_a_place() -> None:
 
 
 @each_row(("option", "key"), [("-c", "cpus"), ("-t", "time"), ("--mem", "memory"), ("-A", "account")])
-def test_what_only_the_job_knows_is_left_over(option: str, key: str) -> None:
+def test_variables_of_the_job_are_not_place_keys(option: str, key: str) -> None:
     line = f"srun -N 1 {option} $VALUE x.py"
     assert key not in place(line) and left(line) == [f"{option.lstrip('-')} $VALUE"]
 
@@ -120,7 +120,7 @@ def test_memory_is_written_as_a_place_has_it(typed: str, wanted: str) -> None:
     assert place(f"srun -N 1 --mem={typed} x.py")["memory"] == wanted
 
 
-def test_an_option_that_no_key_takes_is_left_over() -> None:
+def test_option_without_place_key_is_listed() -> None:
     assert left("mpirun -n 2 -x A=b x.py") == ["x A=b"]
     assert left("torchrun --nnodes 2 --nproc_per_node 4 --master_addr a --master_port 7 x.py") == []
     assert left("srun -N 2 --gpus-per-node=8 x.py") == left("srun -N 2 -n 16 --gres=gpu:8 x.py") == []
@@ -138,7 +138,7 @@ def test_a_place_of_azure_needs_machines(key: str) -> None:
     assert open_keys(launch) == {} and place_of(launch, True, {})[key].value == "gpus"
 
 
-def test_what_a_job_file_states_and_no_place_has_is_left_over_once_with_the_reason() -> None:
+def test_settings_without_place_key_are_listed_once() -> None:
     code = Statement("code src", why="no place has it")
     launch = Launch(1, 1, AZUREML, machine=(("role", "x"),), stated=(code, code))
     assert unplaced_settings(launch, {}) == ["role x", "code src: no place has it"]
@@ -166,7 +166,7 @@ def read(recipe: dict[str, Any], *stated: Statement) -> dict[str, Any]:
         ("text", ""),
     ],
 )
-def test_data_is_read_by_the_key_that_has_its_path_or_one_below_it(text: str, below: str | None) -> None:
+def test_input_matches_the_key_with_its_path_or_one_below(text: str, below: str | None) -> None:
     wanted = {"key": "corpus.source.0.path", "path": "azureml:text:1", **DATA, **({"below": below} if below else {})}
     recipe = {"corpus": {"source": [{"path": text, "lines": "sentences"}], "shards": 3}}
     assert read(recipe, given("text", "azureml:text:1")) == ({} if below == "" else {"text": wanted})
@@ -185,7 +185,7 @@ def test_each_key_that_reads_data_has_an_input_of_its_own_name() -> None:
     }
 
 
-def test_of_several_values_the_last_counts_and_placeholders_and_reasons_are_no_values() -> None:
+def test_last_value_wins_and_placeholders_have_no_value() -> None:
     stated = [Statement("a", "compute", "one"), Statement("b", "compute", "two"), Statement("c", "vm_size", None)]
     keys = azure_keys([*stated, Statement("code src", why="no place has it")], {})
     assert {name: (key.value, key.why) for name, key in keys.items()} == {"compute": ("two", "b")}

@@ -26,13 +26,13 @@ def test_a_comment_ends_with_its_line_also_after_a_backslash() -> None:
     assert (command.words, command.line) == (("python", "run.py", "--a", "1", "--b", "2"), 2)
 
 
-def test_what_is_quoted_is_no_comment_and_no_redirection() -> None:
+def test_quoted_text_is_neither_comment_nor_redirection() -> None:
     line = """run.sh --a "x # y" 'it # 2>z' --b "say \\" # 2<w" p#q \\# r 2>err # it's over"""
     (command,) = parse_script(line)
     assert command.words == ("run.sh", "--a", "x # y", "it # 2>z", "--b", 'say " # 2<w', "p#q", "#", "r")
 
 
-def test_words_that_a_shell_has_told_apart_stay_as_they_are() -> None:
+def test_words_split_by_a_shell_are_unchanged() -> None:
     (command,) = parse_words(["A=b c", "run.sh", "x;y", "$Z"])
     assert command.words == ("run.sh", "x;y", "$Z") and command.variables == {"A": "b c"}
     assert parse_words(["A=1"]) == []
@@ -152,7 +152,7 @@ def test_processes_that_only_the_machine_counts_are_not_one(line: str, uncounted
         ("srun -N 4 -n 6 x.py", "srun starts 6 processes over 4 nodes, so the nodes would have different numbers"),
     ],
 )
-def test_launchers_that_are_not_understood_are_told(line: str, said: str) -> None:
+def test_unknown_launcher_options_are_reported(line: str, said: str) -> None:
     with pytest.raises(RecipeError) as error:
         strip_launchers(tuple(line.split()))
     assert str(error.value).startswith(said)
@@ -248,7 +248,7 @@ def test_a_command_that_srun_does_not_start_is_alone_in_its_job() -> None:
         ("--comment='a", "line 1: No closing quotation. Close the quote."),
     ],
 )
-def test_mistakes_in_the_lines_of_a_job_are_told(line: str, said: str) -> None:
+def test_mistakes_in_sbatch_lines_are_reported(line: str, said: str) -> None:
     with pytest.raises(RecipeError) as error:
         (command,) = parse_script(f"#SBATCH {line}\nsrun x.py")
         strip_launchers(command.words, command.job)

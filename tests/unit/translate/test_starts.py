@@ -43,7 +43,7 @@ def test_arguments_are_filled_in_as_they_were_typed() -> None:
     assert words("", "x.py", "--n=$n-$fp16") == ("x.py", "--n=8-true"), "defaults as a shell writes them"
 
 
-def test_an_argument_may_name_a_variable_and_one_that_is_not_set_stays() -> None:
+def test_argument_may_name_a_variable_and_unset_ones_are_kept() -> None:
     assert words("", "$data", DIR="/data") == ("/data/hdf5",)
     assert words("", "$data", "$OTHER") == ("$DIR/hdf5", "$OTHER")
     assert words("", "$OTHER", OTHER="x") == ("x",)

@@ -52,7 +52,7 @@ def test_the_text_is_the_recipe() -> None:
     }
 
 
-def test_sections_and_keys_of_a_phase_are_in_the_order_of_our_recipes() -> None:
+def test_sections_and_phase_keys_have_the_recipe_order() -> None:
     lines = text(made()).splitlines()
     headers = [line for line in lines if line.startswith("[")]
     assert headers == ["[corpus]", "[optim]", "[[train.phases]]", "[train]", "[report]"]
@@ -60,7 +60,7 @@ def test_sections_and_keys_of_a_phase_are_in_the_order_of_our_recipes() -> None:
     assert keys == ["length", "batch", "masking.rate", "steps", "unknown.key"]
 
 
-def test_the_origin_of_a_key_is_beside_it_or_above_where_there_is_no_room() -> None:
+def test_origin_of_a_key_is_beside_or_above_it() -> None:
     lines = text(made()).splitlines()
     assert "seed = 7".ljust(36) + "# --seed 7" in lines
     at = next(number for number, line in enumerate(lines) if line.startswith("source"))
@@ -97,7 +97,7 @@ def test_a_place_reads_back_and_names_the_command_it_is_from() -> None:
     assert "role x" in text(translation) and "master_addr" not in text(translation), "the place has the address"
 
 
-def test_the_command_that_starts_it_is_quoted_and_has_the_place_and_the_run_folder() -> None:
+def test_start_command_is_quoted_with_place_and_folder() -> None:
     alone = made(out="my run")
     assert start_line(alone, "my recipe.toml") == "bertwright run 'my recipe.toml' --out 'my run'"
     assert start_line(replace(alone, out="$OUT/x"), "r.toml") == "bertwright run r.toml", "a folder that is not known"

@@ -34,7 +34,7 @@ def values(line: str) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_options_and_defaults_are_those_of_the_installed_transformers() -> None:
+def test_options_and_defaults_match_transformers() -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install transformers")
     if not transformers.__version__.startswith("5."):
         pytest.skip(f"these are the defaults of transformers 5, and this is {transformers.__version__}")
@@ -123,7 +123,7 @@ def test_a_schedule_has_the_rates_of_the_original(options: str, warmup: int, tmp
         ("--dataloader-num-worker 4 --no_do_train", "transformers' run_mlm.py has no option --no_do_train"),
     ],
 )
-def test_what_changes_the_training_and_is_not_available_is_refused(options: str, said: str) -> None:
+def test_unavailable_training_options_are_refused(options: str, said: str) -> None:
     with pytest.raises(RecipeError) as refused:
         translated(f"{MLM} {options}")
     assert said in str(refused.value)

@@ -23,7 +23,7 @@ def translated(line: str) -> Translation:
 
 
 @each_row("name", programs())
-def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> None:
+def test_every_option_is_in_the_table_of_originals(name: str) -> None:
     program: Program = programs()[name]
     for option in program.options:
         assert program.original(option), f"originals.toml says nothing of {option}"
@@ -78,7 +78,7 @@ def test_every_option_stands_in_the_table_that_explain_reads_too(name: str) -> N
         ("bash", "line 1: bash: no program follows. Give its command line."),
     ],
 )
-def test_what_is_wrong_is_told(line: str, said: str) -> None:
+def test_mistakes_are_reported(line: str, said: str) -> None:
     with pytest.raises(RecipeError) as error:
         translated(line)
     assert str(error.value).startswith(said)
@@ -89,7 +89,7 @@ def test_a_beginning_of_an_option_will_do_as_argparse_lets_it() -> None:
     assert translation.phases[0]["length"].value == 128 and translation.phases[0]["learning_rate"].value == 1e-3
 
 
-def test_the_scripts_of_two_years_are_told_apart_by_what_stands_at_the_16th_place() -> None:
+def test_script_versions_differ_in_argument_16() -> None:
     common = "bash run_pretraining.sh 4096 6e-3 fp16 8 0.2843 7038 200 false true true 64 42 job true true"
     older, newer = (translated(f"{common} {rest}") for rest in ("false 2048 4e-3", "2048 4e-3"))
     assert [t.phases[1]["batch"].value for t in (older, newer)] == [16384, 16384]
@@ -97,7 +97,7 @@ def test_the_scripts_of_two_years_are_told_apart_by_what_stands_at_the_16th_plac
     assert older.sections["vocab.file"].value == "downloads/google-uncased-vocab.txt"
 
 
-def test_the_11th_argument_of_the_onnx_runtime_script_is_that_of_both_phases() -> None:
+def test_onnx_runtime_argument_11_is_for_both_phases() -> None:
     translation = translated("bash run_pretraining_ort.sh 4096 6e-3 fp16 8 0.2843 7038 200 false true true 64")
     assert [phase["micro_batch"].value for phase in translation.phases] == [64, 64]
     assert any("11th argument" in remark for remark in translation.remarks)
@@ -124,7 +124,7 @@ def test_a_loss_scale_counts_where_the_program_reads_it(program: str, options: s
     assert all(keys == (("train.precision",) if read else ()) for keys in said.values()) and said
 
 
-def test_tensorflow_options_mean_the_program_of_that_name_in_tensorflow() -> None:
+def test_tensorflow_options_select_the_tensorflow_program() -> None:
     line = (
         "python run_pretraining.py --input_file=tf/*.tfrecord --output_dir=o --bert_config_file=c.json --do_train=True"
     )
@@ -134,7 +134,7 @@ def test_tensorflow_options_mean_the_program_of_that_name_in_tensorflow() -> Non
     assert translation.sections["optim.kind"].value == "adamw"
 
 
-def test_phase_2_alone_says_what_it_lacks_and_after_phase_1_it_is_a_phase_of_the_run() -> None:
+def test_phase_2_alone_asks_for_phase_1() -> None:
     phase = f"python run_pretraining.py {NEEDED}"
     alone = translated(f"{phase} --phase2 --resume_from_checkpoint")
     assert len(alone.open) == 1 and "train.init_from" in alone.open[0]
@@ -143,7 +143,7 @@ def test_phase_2_alone_says_what_it_lacks_and_after_phase_1_it_is_a_phase_of_the
     assert any("--seed 7 contradicts" in remark for remark in both.remarks)
 
 
-def test_weights_to_start_from_are_looked_at(tmp_path: Path) -> None:
+def test_start_weights_are_inspected(tmp_path: Path) -> None:
     run, stock = tmp_path / "run", tmp_path / "stock"
     (run / "train").mkdir(parents=True)
     (run / "train" / "manifest.json").write_text("{}")
@@ -200,7 +200,7 @@ def test_nodes_and_processes_are_a_place_that_launch_knows(
         assert load_place(str(settings["kind"]), str(place)).kind == settings["kind"]
 
 
-def test_the_command_that_runs_it_follows_from_the_place_and_from_what_is_trained() -> None:
+def test_start_command_follows_place_and_training() -> None:
     line = f"python run_pretraining.py {NEEDED}"
     assert start_line(translated(line), "r.toml") == "bertwright run r.toml --out o"
     parallel = translated(f"mpirun -n 4 {line}")
@@ -226,7 +226,7 @@ def test_the_language_is_that_of_the_dumps_database(dump: str, language: str) ->
         ("pretrain_glue.py --output_dir o --gradient_accumulation_steps 2", 16, 8),
     ],
 )
-def test_a_batch_of_an_unknown_number_of_processes_is_left_open(command: str, one: int, micro: int) -> None:
+def test_batch_is_open_where_processes_are_unknown(command: str, one: int, micro: int) -> None:
     translation = translated(f"deepspeed {command}")
     (phase,) = translation.phases
     assert "batch" not in phase and translation.place == {}
@@ -249,7 +249,7 @@ def test_examples_of_bertprep_have_its_length_if_none_is_given(action: str) -> N
     assert (phase["length"].value, phase["masking.rate"].value) == (128, 0.2)
 
 
-def test_an_action_of_bertprep_that_makes_no_examples_prepares_no_length() -> None:
+def test_bertprep_action_without_examples_prepares_no_length() -> None:
     options = "--max_seq_length 512 --max_predictions_per_seq 80 --masked_lm_prob 0.2"
     translation = translated(f"python bertPrep.py --action sharding --dataset wikicorpus_en {options}")
     (phase,) = translation.phases
@@ -310,7 +310,7 @@ def test_the_command_for_a_step_of_the_data_alone_works(
     assert recipe.corpus is not None and phase.micro_batch == "auto", "no machine has memory for the published batch"
 
 
-def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
+def test_secrets_of_commands_appear_in_no_output() -> None:
     script = f"""
     az login --service-principal -p S3cret1
     wget https://me:S3cret2@host/dump.bz2
@@ -328,14 +328,14 @@ def test_secrets_of_the_commands_are_in_nothing_that_is_made_of_them() -> None:
     assert not plain.open and plain.commands == (f"python run_pretraining.py {NEEDED} --max_seq_length 128",)
 
 
-def test_an_option_whose_key_another_replaced_has_no_effect_and_says_why() -> None:
+def test_option_with_replaced_key_has_no_effect_and_a_reason() -> None:
     phase = f"python run_pretraining.py {NEEDED}"
     both = translate(parse_script(f"{phase} --max_seq_length 128\n{phase} --phase2 --init_checkpoint w"), strict=False)
     (account,) = [account for account in both.accounts if account.option.startswith("--init_checkpoint")]
     assert account.keys == () and account.note == "a phase goes on from the one before it"
 
 
-def test_a_warm_up_that_begins_before_the_first_step_stays_one() -> None:
+def test_warmup_before_the_first_step_is_kept() -> None:
     command = "python run_pretrain_mlperf.py --input_dir d --output_dir o --max_steps=600 --warmup_steps=287"
     (phase,) = translated(f"{command} --start_warmup_step=-76").phases
     assert phase["schedule"].value == {"kind": "poly_nvidia", "power": 1.0, "warmup_before": 76}
@@ -343,7 +343,7 @@ def test_a_warm_up_that_begins_before_the_first_step_stays_one() -> None:
     assert phase["schedule"].value == "linear"
 
 
-def test_googles_own_command_says_true_behind_its_switches() -> None:
+def test_googles_switches_take_true_as_a_value() -> None:
     command = "python create_pretraining_data.py --input_file=a.txt --output_file=tf --vocab_file=v.txt"
     sections = translated(f"{command} --do_lower_case=True --do_whole_word_mask=False").sections
     assert sections["vocab.lower_case"].value is True
@@ -357,7 +357,7 @@ def test_warm_up_steps_below_1_are_a_share_as_in_the_trainer() -> None:
         assert phase["warmup"].value == wanted
 
 
-def test_a_variable_that_is_given_as_itself_is_left_to_whoever_runs_it() -> None:
+def test_self_referring_variable_is_kept() -> None:
     line = "DATASET_DIR=$DATASET_DIR OUTPUT_DIR=out PRECISION=fp32 bash run_bert_pretrain_phase1.sh"
     assert "$DATASET_DIR" in repr(translated(line).phases)
 
@@ -372,7 +372,7 @@ def test_every_shard_of_several_commands_is_in_the_corpus() -> None:
     assert translated(f"{line}a.txt").sections["corpus.source"].value == {"path": "a.txt", "lines": "sentences"}
 
 
-def test_the_trainers_steps_stand_before_its_epochs() -> None:
+def test_trainer_steps_precede_epochs() -> None:
     for typed, wanted in (("--max_steps 100", {"steps": 100}), ("--max_steps -1 --num_train_epochs 2", {"epochs": 2})):
         (phase,) = translated(f"python pretrain_glue.py --output_dir o {typed}").phases
         assert {name: key.value for name, key in phase.items() if name in ("steps", "epochs")} == wanted
@@ -408,7 +408,7 @@ def test_a_batch_without_sequences_is_refused_by_its_option(line: str, said: str
     assert str(error.value).startswith(said)
 
 
-def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:
+def test_script_without_training_has_nothing_to_translate() -> None:
     for script in ("", "cd x\nrm -r y; curl z; pip install a\nconda activate b; build.sh"):
         with pytest.raises(RecipeError, match="no command"):
             translate(parse_script(script), strict=False)
@@ -416,7 +416,7 @@ def test_a_script_that_only_moves_files_has_nothing_to_translate() -> None:
         translate(parse_script("cd x"))  # alone, it may be a mistake
 
 
-def test_files_that_set_up_the_environment_are_left() -> None:
+def test_environment_setup_is_skipped() -> None:
     lines = ["source venv/bin/activate", ". /opt/setvars.sh", ".", "conda activate a", "module load b", "ml c"]
     translation = translate(parse_script("\n".join([*lines, f"python run_pretraining.py {NEEDED}"])), strict=False)
     names = ("activate", "setvars.sh", ".", "conda", "module", "ml")
@@ -427,7 +427,7 @@ def test_files_that_set_up_the_environment_are_left() -> None:
         translated("source venv/bin/activate")
 
 
-def test_a_start_that_is_given_leaves_no_question_but_where_it_is(tmp_path: Path) -> None:
+def test_given_start_asks_only_for_its_location(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "manifest.json").write_text("{}")
     phase = f"python run_pretraining.py {NEEDED} --phase2"

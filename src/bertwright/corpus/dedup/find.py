@@ -128,7 +128,7 @@ def find_repetitions(
 ) -> Dropped:
     """Compare all documents of all parts; each task has one bucket in memory, and no process has all documents.
 
-    Writes the outcomes of the documents next to each part and returns the paragraphs to drop. `spaced` says whether the
+    Writes the outcomes of the documents next to each part and returns the paragraphs to drop. `spaced`: whether the
     language puts spaces between words. The text is compared as extracted, so no step depends on the cuts of another; a
     paragraph that stays because it was first may still be lost with a document that becomes too short.
     """

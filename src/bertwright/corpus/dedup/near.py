@@ -65,7 +65,7 @@ def compare(task: Compare) -> None:
     """Write the sorted ids of the group's documents to drop, unless the file exists."""
     if is_written(task.out):
         return
-    later, earlier = _gathered(task)
+    later, earlier = _gather_pairs(task)
     starts = np.flatnonzero(np.concatenate([[True], later[1:] != later[:-1]])[: len(later)])
     counts = np.diff(starts, append=len(later))
     dropped = np.zeros(len(starts), bool)
@@ -84,7 +84,7 @@ def unique_pairs(pairs: Columns) -> Columns:
     return pairs[:, other]
 
 
-def _gathered(task: Compare) -> Columns:
+def _gather_pairs(task: Compare) -> Columns:
     """The pairs of the group from all bands."""
     pairs, size = [np.empty((2, 0), np.uint64)], 0
     group = range(task.group, task.group + 1)

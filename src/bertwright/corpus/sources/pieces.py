@@ -35,7 +35,7 @@ def between(cuts: Sequence[int], source: int, first: int) -> Iterator[Piece]:
         yield Piece(source, first + i, start, stop, stop - start, last=stop == cuts[-1])
 
 
-def spooled(
+def spool(
     file: File, boundary: re.Pattern[bytes], source: int, first: int, folder: Path, share: WorkSplit = SINGLE
 ) -> Iterator[Piece]:
     """Yield the pieces of a file that can only be decoded sequentially, each after it is written to `folder`.

@@ -13,12 +13,12 @@ from typing import Any
 
 from bertwright.core.json_values import without_surrogates
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.characters import composed
+from bertwright.corpus.characters import compose
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
 from bertwright.corpus.sources.file import ExtractJob, File, Piece, Reader
 from bertwright.corpus.sources.format import Article, Paragraph, SourceFormat
-from bertwright.corpus.sources.pieces import between, bounds, read, spooled
+from bertwright.corpus.sources.pieces import between, bounds, read, spool
 
 LINE = re.compile(rb"\n")
 # A boundary is white space after a mark of at most this many bytes.
@@ -133,7 +133,7 @@ def text_format(
     ) -> Iterator[Piece]:
         ends = boundary(config)
         cuts = bounds(file, ends)
-        yield from between(cuts, number, first) if cuts else spooled(file, ends, number, first, folder, share)
+        yield from between(cuts, number, first) if cuts else spool(file, ends, number, first, folder, share)
 
     def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
         truncated, before = -1, dict[str, Any]()  # the offset of a truncated record, and the state before it
@@ -164,7 +164,7 @@ def plain_lines(text: str) -> list[str]:
 
     Lone surrogates become U+FFFD.
     """
-    plain = composed(without_surrogates(_CONTROLS.sub("", text)))
+    plain = compose(without_surrogates(_CONTROLS.sub("", text)))
     return [line for line in _LINE_END.split(plain) if line.strip()]
 
 
@@ -172,11 +172,11 @@ def document(job: ExtractJob, text: str, given: dict[str, Any], place: int) -> A
     """The article of a record with its own metadata in `given`, of which only strings and integers are used.
 
     A first line that only repeats the title is not a sentence and is left out. Documents of WikiExtractor, recognised
-    by the format of the file, the format that the recipe names, or their URL, are unescaped.
+    by the format of the file, the format that the recipe names, or their URL, are unescape.
     """
     made = "wikiextractor" in (job.file.format, job.source.format)
     if made or _WIKIEXTRACTOR.search(str(given.get("url", ""))):
-        text, given = unescaped(text), {**given, "title": unescaped(str(given.get("title") or ""))}
+        text, given = unescape(text), {**given, "title": unescape(str(given.get("title") or ""))}
     known = {
         key: without_surrogates(value) if isinstance(value, str) else int(value)  # pandas turns 12 into 12.0
         for key, value in given.items()
@@ -195,7 +195,7 @@ def document(job: ExtractJob, text: str, given: dict[str, Any], place: int) -> A
     return Article(facts | job.origin, [Paragraph(line) for line in lines])
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Unescape the text if WikiExtractor escaped it, in which case it has no bare "&", "<" or ">"."""
     if "&" not in text or not _ESCAPED.fullmatch(text):
         return text

@@ -24,7 +24,7 @@ from bertwright.corpus.sources.dump import (
 )
 from bertwright.corpus.sources.file import ExtractJob, File, Piece, Reader
 from bertwright.corpus.sources.format import Article, SourceFormat
-from bertwright.corpus.sources.pieces import between, bounds, read, spooled
+from bertwright.corpus.sources.pieces import between, bounds, read, spool
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.definitions import read_definitions
 from bertwright.corpus.wikitext.links import redirect_target
@@ -52,7 +52,7 @@ def splits(
 ) -> Iterator[Piece]:
     """Yield the pieces of the dump, each of complete pages."""
     cuts = page_bounds(file)
-    yield from between(cuts, number, first) if cuts else spooled(file, BOUNDARY, number, first, folder, share)
+    yield from between(cuts, number, first) if cuts else spool(file, BOUNDARY, number, first, folder, share)
 
 
 def read_header(file: File) -> Header:

@@ -100,7 +100,7 @@ class Expander:
         try:
             if body is None or body.startswith("#") or self.depth == _DEEPEST:
                 raise NotPlainError
-            body = _filled(body, arguments(values))
+            body = _fill(body, arguments(values))
             # Plus one, so that an endless sequence of empty bodies is limited as well.
             self._left -= len(body) + 1
             if self._left < 0:
@@ -146,7 +146,7 @@ def _is_plain(body: str, site: Site) -> bool:
     return bool(_TAG.sub("", _LINK.sub(lambda link: link_text(link[1], site), body)).strip())
 
 
-def _filled(body: str, given: Mapping[str, str]) -> str:
+def _fill(body: str, given: Mapping[str, str]) -> str:
     """The body with its parameters replaced, innermost first; a missing one becomes its default, else nothing."""
     longest_value = max(map(len, given.values()), default=0)
     for _ in range(_DEEPEST):

@@ -56,7 +56,7 @@ def is_hidden(target: str, site: Site) -> bool:
         return False
     if site.namespace(prefix) in (FILE, CATEGORY):
         return True
-    # No form of a prefix tells: "re:publica" is a title. The wiki's own prefix is part of an ordinary link.
+    # The form of a prefix does not decide: "re:publica" is a title. The wiki's own prefix is part of an ordinary link.
     code = prefix.lower()
     if (code in wikis() or code in _OTHER_CODES) and code != site.language:
         return not rest.startswith(" ")

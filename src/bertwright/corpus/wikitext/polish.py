@@ -2,8 +2,8 @@
 
 import re
 
-from bertwright.corpus.characters import composed, is_small
-from bertwright.corpus.wikitext.regions import decoded, shown
+from bertwright.corpus.characters import compose, is_small
+from bertwright.corpus.wikitext.regions import decode_references, restore_literals
 
 # Control characters and every kind of space except the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
@@ -45,14 +45,14 @@ def polish(text: str) -> str:
     dash that a dropped template leaves before a comma or full stop.
     """
     if "&" in text:
-        text = decoded(text.replace("&nbsp;", " "))
+        text = decode_references(text.replace("&nbsp;", " "))
     lines = text.split("\n")
     if all(map(str.isprintable, lines)):
-        return close_gaps(composed(text))
+        return close_gaps(compose(text))
     # The characters replaced here, and those of literal text, are not printable, so most lines can be skipped.
     text = "\n".join(line if line.isprintable() else _INVISIBLE.sub("", _SPACE.sub(" ", line)) for line in lines)
     # Literal text is restored last, so that no part of it is mistaken for a gap.
-    return shown(close_gaps(composed(text)))
+    return restore_literals(close_gaps(compose(text)))
 
 
 def close_gaps(text: str) -> str:

@@ -74,10 +74,10 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
             continue
         content = wikitext[position : closing.start()]
         if name == "nowiki":
-            pieces.append(literal(_without_slips(content)))
+            pieces.append(hide_literal(_without_slips(content)))
         elif (maths == "tex" and name in _MATHS) or (name in _CODE and _WITHIN_LINE.search(opening[2])):
             # Both are full of braces, pipes and quotes, which later steps would interpret as markup.
-            pieces.append(literal(content.strip()))
+            pieces.append(hide_literal(content.strip()))
         position = closing.end()
         if line_begins and (rest := _REST_OF_LINE.match(wikitext, position)):
             position = rest.end()
@@ -99,16 +99,16 @@ def _without_slips(text: str) -> str:
     return _QUOTES.sub("", text)
 
 
-def literal(text: str) -> str:
-    """`text` on one line with character references decoded, hidden from every later step until `shown`."""
-    return _SPACE.sub(" ", decoded(text)).translate(_MARKS)
+def hide_literal(text: str) -> str:
+    """`text` on one line with character references decoded, hidden from every later step until `restore_literals`."""
+    return _SPACE.sub(" ", decode_references(text)).translate(_MARKS)
 
 
-def shown(text: str) -> str:
+def restore_literals(text: str) -> str:
     """`text` with its literal parts restored to ordinary characters."""
     return text if text.isascii() else _WRITTEN.sub(lambda mark: chr(ord(mark[0]) - _BASE), text)
 
 
-def decoded(text: str) -> str:
+def decode_references(text: str) -> str:
     """`text` with HTML character references decoded; a decoded line feed becomes a space."""
     return _REFERENCE.sub(lambda reference: html.unescape(reference[0]).replace("\n", " "), text)

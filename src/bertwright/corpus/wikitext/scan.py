@@ -12,7 +12,7 @@ from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
-from bertwright.corpus.wikitext.unknown_calls import LONGEST, decided, marked, may_print
+from bertwright.corpus.wikitext.unknown_calls import LONGEST, keep_words, mark_call, may_print
 
 # Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#/])([^\[\]{}|:%\n]++)(?<!\s)\]\]")
@@ -56,7 +56,7 @@ def resolve(wikitext: str, page: Page) -> str:
     # With a Python call for each link, wikitext took 0.56 s on the Ukrainian sample instead of 0.43 s.
     for shown in (_PLAIN_LINK, _LABELLED_LINK):  # `split` keeps the matched groups without a Python call for each
         text = "".join(shown.split(text))
-    return decided(_Scan(page).run(text)).strip("\n")
+    return keep_words(_Scan(page).run(text)).strip("\n")
 
 
 class _Scan:
@@ -160,16 +160,16 @@ class _Scan:
         if not known and ((alone and not within) or not (defined or may_print(call))):
             return ""
         if "[[" in values:  # there are no braces inside, so one more scan is enough
-            values = self.scanned(values)
+            values = self.scan(values)
         if known:
             text = self.page.templates.text(name + bar + values, self.page.title)
             if text is not None or not defined:
                 return text or ""
-        if defined and expander and (text := expander.text(name + bar + values, self.scanned)) is not None:
+        if defined and expander and (text := expander.text(name + bar + values, self.scan)) is not None:
             return text
-        return marked(name, values.split("|")) if may_print(call) and not known else ""
+        return mark_call(name, values.split("|")) if may_print(call) and not known else ""
 
-    def scanned(self, text: str) -> str:
+    def scan(self, text: str) -> str:
         return _Scan(self.page).run(text)
 
     def without_open_constructs(self) -> str:

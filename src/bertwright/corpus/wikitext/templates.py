@@ -171,9 +171,9 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
                 if name == _DISAMBIGUATION:
                     disambiguation.update(map(template_key, ways))
                 elif name == _SILENT:
-                    patterns |= dict.fromkeys(map(template_key, ways), _parsed(table.path, name, [""]))
+                    patterns |= dict.fromkeys(map(template_key, ways), _parse(table.path, name, [""]))
                 else:
-                    patterns[template_key(name)] = _parsed(table.path, name, ways)
+                    patterns[template_key(name)] = _parse(table.path, name, ways)
     return Templates(patterns, frozenset(disambiguation))
 
 
@@ -198,7 +198,7 @@ def arguments(values: list[str]) -> dict[str, str]:
     return named
 
 
-def _parsed(path: Path, name: str, ways: list[str]) -> tuple[Pattern, ...]:
+def _parse(path: Path, name: str, ways: list[str]) -> tuple[Pattern, ...]:
     try:
         return tuple(map(Pattern.parse, ways))
     except DataError as error:

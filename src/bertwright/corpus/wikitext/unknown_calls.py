@@ -3,7 +3,7 @@
 Only the form and the place of the call are known. Calls of five forms print their arguments on nearly every wiki, and
 only these are kept: a text with its language code, a link's text with its title in another language, a number with its
 unit, a single short argument, and two arguments of which the second is a remark. Footnotes, maintenance notices and
-flags have the same forms, but other places. So the words that a call may print are put between markers, and decided
+flags have the same forms, but other places. So the words that a call may print are put between markers, and keep_words
 once their line is complete: a word of the sentence is separated from the word before it; a note is attached to the
 text that it is about. Scripts without spaces do not show the difference, so there the text on both sides decides.
 """
@@ -35,17 +35,17 @@ _SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
 _GOES_ON = re.compile(r"[\w「『（]")
 
 
-def marked_words(words: str, *, sure: bool) -> str:
-    """Put the words that a call may print between markers for `decided`; `sure`: keep them anywhere in prose."""
+def _mark_words(words: str, *, sure: bool) -> str:
+    """Put the words that a call may print between markers for `keep_words`; `sure`: keep them anywhere in prose."""
     return f"{_SURE if sure else _PERHAPS}{words}{_END}"
 
 
-def without_marks(text: str) -> str:
+def _without_marks(text: str) -> str:
     """`text` without the marker characters, which a page itself may contain."""
     return _MARKS.sub("", text)
 
 
-def decided(text: str) -> str:
+def keep_words(text: str) -> str:
     """`text` with the marked words kept that are part of a sentence, and the others removed."""
     if _END not in text:
         return text
@@ -63,11 +63,11 @@ def _line(line: str) -> str:
         if besides >= _ITEM if listed else besides:
             mark, words = call.groups()
             # Examine only the end of the text before: entire lines would make the cost quadratic in their calls.
-            before, after = "".join(kept[-2:])[-_REACH:], without_marks(line[position : position + _REACH])
+            before, after = "".join(kept[-2:])[-_REACH:], _without_marks(line[position : position + _REACH])
             if mark == _SURE or (not listed and _in_sentence(before, words, after)):
                 kept.append(words)
     kept.append(line[position:])
-    return without_marks("".join(kept))
+    return _without_marks("".join(kept))
 
 
 def _in_sentence(before: str, words: str, after: str) -> bool:
@@ -132,7 +132,7 @@ _NO_TEXT = re.compile(
     r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4}"
     r"|#[0-9A-Fa-f]{3,8})"
 )
-# A section of a page, or a title in another wiki or namespace, belongs to a line that says what else to read.
+# A section of a page, or a title in another wiki or namespace, belongs to a "see also" line.
 _TITLE = re.compile(r"[^#]*\w#\w.*|:.*")
 # Two or three letters are the code of a language, a country or a currency, unless they are a Roman numeral.
 _CODE = re.compile(r"[a-z]{2,3}|\d{1,3}|(?![IVXLCDM]+$)[A-Z]{2,3}")
@@ -170,13 +170,13 @@ def may_print(call: str) -> bool:
     return len(call) <= LONGEST and "|" in call and "\n" not in call and call.count("=") <= _MOST_NAMED
 
 
-def marked(name: str, values: Sequence[str]) -> str:
-    """The words that a call may print, between markers for `place.decided`; "" if it prints none."""
+def mark_call(name: str, values: Sequence[str]) -> str:
+    """The words that a call may print, between markers for `keep_words`; "" if it prints none."""
     key = " ".join(name.split())
     if not key or key[0] in "#{" or ":" in key or not values:
         return ""
     # Remove markers that the page itself contains; they would never be closed.
-    given = [without_marks(value).strip() for value in values if not _NAMED.match(value)]
+    given = [_without_marks(value).strip() for value in values if not _NAMED.match(value)]
     if len(values) - len(given) > _MOST_NAMED:
         return ""
     while given and not given[-1]:
@@ -184,12 +184,12 @@ def marked(name: str, values: Sequence[str]) -> str:
     tagged = any(map(_LANGUAGE.fullmatch, values)) or is_language(key.lower().rpartition("-")[2])
     sure = _measure(key, given) or _link(given, values) or _with_language(given, tagged=tagged)
     if sure:
-        return marked_words(sure, sure=True)
+        return _mark_words(sure, sure=True)
     named = (value for value in values if _NAMED.match(value) and not _SINCE.fullmatch(value))
     pages = any(map(_HAS_DIGIT.search, named))  # the pages or the date of a footnote
     # Subpages of a template are its parts and data tables, which are called with a key.
     perhaps = "" if pages or "/" in key else _alone(given)
-    return marked_words(perhaps, sure=False) if perhaps else ""
+    return _mark_words(perhaps, sure=False) if perhaps else ""
 
 
 def _with_language(given: Sequence[str], *, tagged: bool) -> str:

@@ -126,7 +126,7 @@ def rows_of(file: Path, first: int, stop: int) -> Iterator[tuple[int, Any]]:
             return
         here, batch = stream.at, stream.pending
         end = min(stop - here, len(batch))
-        # What lies before the range is passed over.
+        # Rows before the range are skipped.
         begin = min(max(first - here, 0), end)
         stream.at, stream.pending = here + end, batch.slice(end) if end < len(batch) else None
         if begin < end:

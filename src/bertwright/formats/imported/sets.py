@@ -40,7 +40,7 @@ class Sets:
         return {name: content for data, file_set in self.phases for name, content in known_by(data, file_set).items()}
 
     def step(self, parts: Path, vocab: Artifact, vocabulary: Vocabulary, config: ExamplesConfig, log: Log) -> Step:
-        """Return a task for each file, or for each part of a file of tokenised documents; log which are left aside."""
+        """Return a task for each file, or for each part of a file of tokenised documents; log the unused files."""
         log_left_out(self.phases, log)
         tasks = [task for each in self.phases for task in import_tasks(*each, parts, vocab, vocabulary, config)]
         # One function for both kinds of data, so that a step has one list of tasks.

@@ -213,7 +213,7 @@ def _vocabulary(command: Command, name: str) -> Iterator[Key]:
     yield Key("vocab.file", f"{where}{file}", why)
     settings, source = text_settings(folder), f"the tokenizer in {where}"
     if settings is None:
-        # BertTokenizer strips accents where it lower-cases, unless it is told otherwise.
+        # BertTokenizer strips accents where it lower-cases, unless its configuration differs.
         lower = "uncased" in str(command[name]).lower()
         settings, source = TextSettings(lower, lower), f"{command.source(name)}, by its name"
     yield from (Key(f"vocab.{key}", value, source) for key, value in settings._asdict().items())

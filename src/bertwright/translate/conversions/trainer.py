@@ -143,7 +143,7 @@ def automatic_batch(command: Command, name: str) -> Iterator[Key]:
 
 
 def tensor_floats(command: Command, name: str) -> Iterator[Key]:
-    """TF32, where no 16-bit precision is asked for."""
+    """TF32, unless a 16-bit precision is requested."""
     if command[name] and not command["bf16"] and not command["fp16"]:
         yield Key("train.precision", "tf32", command.source(name))
 

@@ -57,11 +57,11 @@ def test_finished_lists_are_not_made_again(tmp_path: Path) -> None:
     assert found(paths, Compared(DOCUMENTS), tmp_path).rows(0).tolist() == before
 
 
-def test_nothing_is_dropped_without_drop_lists() -> None:
+def test_no_rows_are_dropped_without_lists() -> None:
     assert Dropped().rows(0).tolist() == []
 
 
-def test_short_paragraphs_and_those_of_dropped_documents_are_not_looked_at(tmp_path: Path) -> None:
+def test_short_and_dropped_paragraphs_are_not_compared(tmp_path: Path) -> None:
     """Four documents of two paragraphs each; the first, which has the first copy of everything, is dropped."""
     documents, paragraphs = np.zeros(4, DOCUMENT), np.zeros(8, PARAGRAPH)
     documents["paragraphs"] = 2

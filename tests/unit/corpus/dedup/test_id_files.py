@@ -28,9 +28,7 @@ from bertwright.corpus.dedup.id_files import (
 
 
 @each_row("sizes", [[], [0], [0, 0, 0], [5, 5, 5, 5], [100], [3, 100, 3, 3], [9, 1, 1, 9, 0, 10, 11, 1]])
-def test_groups_are_neighbours_of_bounded_size_and_leave_none_out(
-    sizes: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_are_contiguous_bounded_and_complete(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(id_files, "RUN", 10)
     cut = groups(sizes)
     assert [part for group in cut for part in group] == list(range(len(sizes)))
@@ -93,7 +91,7 @@ def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
     assert read_columns(path, 3).shape == (3, 0) and read_columns(path, 2, 4).shape == (2, 4, 0)
 
 
-def test_ids_are_in_the_order_of_the_sources_and_come_apart_again() -> None:
+def test_ids_sort_by_source_order_and_can_be_split() -> None:
     parts = [(0, [0, 7]), (1, [0]), (2**31, [2**32 - 1])]
     ids = np.concatenate([ids_of(part, np.array(rows)) for part, rows in parts])
     assert (np.diff(ids.astype(object)) > 0).all()

@@ -125,7 +125,7 @@ def test_documents_below_the_threshold_stay(tmp_path: Path, write_part: WritePar
     assert dropped((part,), tmp_path, similarity=0.95).rows(0).tolist() == []
 
 
-def test_the_cost_is_linear_where_thousands_of_stubs_share_a_template(
+def test_cost_is_linear_for_thousands_of_similar_stubs(
     tmp_path: Path, write_part: WritePart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They differ in a number alone; 1,500 documents have a million pairs."""
@@ -143,9 +143,7 @@ def test_the_cost_is_linear_where_thousands_of_stubs_share_a_template(
     assert 0 < sum(compared) <= 2 * 1500  # all are in one group in every band, and a pair is compared once
 
 
-def test_twice_as_many_documents_are_twice_as_much_to_read_and_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reads_and_writes_grow_linearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in bytes and in files, of parts of 100 documents and tasks of 400; half of the documents are alike."""
     monkeypatch.setattr("bertwright.corpus.dedup.id_files.RUN", 1600)
     for module in ("id_files", "near"):
@@ -201,7 +199,7 @@ def _work(monkeypatch: pytest.MonkeyPatch, folder: Path, documents: int) -> dict
     return work
 
 
-def test_planted_copies_in_novels_are_found_and_no_real_text_is_flagged(
+def test_planted_copies_in_novels_are_found_without_false_hits(
     tmp_path: Path, shared: Path, write_part: WritePart
 ) -> None:
     """300 chunks of 10 KB of Hungarian novels and 60 copies of them with 2.5 % of the words changed."""

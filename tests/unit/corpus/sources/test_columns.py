@@ -105,7 +105,7 @@ def test_a_text_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @each_row("write", [save, save_arrow])
-def test_bytes_that_are_no_text_are_an_error_with_a_place(tmp_path: Path, write: Any) -> None:
+def test_invalid_bytes_are_an_error_with_their_position(tmp_path: Path, write: Any) -> None:
     raw = pa.array([b"good"] * 299 + [b"bad \xff", b"good"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
     with pytest.raises(SourceError, match="row 299 of the column 'text' is not UTF-8 at its byte 4. Write"):
@@ -142,7 +142,7 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         Read(path, tmp_path)
 
 
-def test_keys_that_mean_nothing_here(tmp_path: Path) -> None:
+def test_keys_without_meaning_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         RecipeError, match="lines = 'wrapped' applies only to plain text, but .* is parquet. Remove the key"
     ):

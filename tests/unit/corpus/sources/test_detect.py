@@ -101,7 +101,7 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         ("damaged.xml.bz2", bz2.compress(DUMP)[:-12] + b"x" * 12, "damaged before byte"),
     ],
 )
-def test_what_is_no_source_is_one_clear_error(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
+def test_invalid_source_is_one_clear_error(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
     with pytest.raises(SourceError, match=reason) as caught:
         examine(put(tmp_path, name, data))
     assert str(tmp_path) in str(caught.value)
@@ -146,7 +146,7 @@ def test_a_format_that_is_named_and_wrong_is_refused(tmp_path: Path, format: str
         examine(put(tmp_path, "a", data), format)  # type: ignore[arg-type]
 
 
-def test_the_head_of_a_hostile_file_costs_no_more_than_its_length(tmp_path: Path) -> None:
+def test_head_of_a_hostile_file_is_read_in_linear_time(tmp_path: Path) -> None:
     """`<??>` repeated made a backtracking pattern try every way to read it: 40 of them would never have ended."""
     path = tmp_path / "dump.xml"
     path.write_bytes(b"<??>" * 200 + b"1")

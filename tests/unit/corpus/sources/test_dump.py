@@ -30,7 +30,7 @@ def test_the_licence_is_that_of_the_project() -> None:
     assert Header(base="https://a.fandom.com/wiki/B").licence == "unknown"
 
 
-def test_header_without_siteinfo_says_nothing() -> None:
+def test_header_without_siteinfo_is_empty() -> None:
     header = parse_header(b"<mediawiki>", PATH)
     assert (header.url("x"), header.licence, header.namespaces) == ("", "unknown", {})
 
@@ -96,7 +96,7 @@ def test_offset_is_where_the_page_begins() -> None:
 
 
 @each_row("between", [b"<foo/>", b"text", b"</mediawiki><mediawiki>"])
-def test_nothing_may_stand_between_pages(between: bytes) -> None:
+def test_data_between_pages_is_an_error(between: bytes) -> None:
     with pytest.raises(SourceError, match="expected after a page"):
         split(PAGES[0] + between + PAGES[1], 1000)
 

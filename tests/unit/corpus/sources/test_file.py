@@ -102,7 +102,7 @@ def test_empty_streams_among_others_are_passed_over(tmp_path: Path) -> None:
     assert b"".join(Reader(File(path, "text", "zst"))) == b"a" * 12
 
 
-def test_utf16_is_read_in_any_byte_order_and_its_faults_have_a_place(tmp_path: Path) -> None:
+def test_utf16_is_read_in_any_byte_order_with_fault_positions(tmp_path: Path) -> None:
     for data in ("\ufeffhíd".encode("utf-16-be"), "híd".encode("utf-16")):
         assert b"".join(Reader(examine(put(tmp_path, "a.txt", data)))).decode() == "híd"
     lone = "ab".encode("utf-16") + b"\x00\xdc\x00\xdc"

@@ -39,7 +39,7 @@ def test_a_piece_of_a_dump_is_refused_with_what_to_do(
         examine(tmp_path / name)
 
 
-def test_an_export_of_nothing_is_not_downloaded_again(tmp_path: Path, export: Build) -> None:
+def test_empty_export_has_its_own_remedy(tmp_path: Path, export: Build) -> None:
     (tmp_path / "a.xml").write_bytes(export([]))
     with pytest.raises(SourceError, match="ends after its head. Name pages"):
         read_header(examine(tmp_path / "a.xml"))
@@ -56,7 +56,7 @@ def test_plain_text_may_speak_of_markup(tmp_path: Path, text: str) -> None:
     assert examine(tmp_path / "a.txt").format == "text"
 
 
-def test_wikitext_is_text_where_that_is_said(tmp_path: Path) -> None:
+def test_wikitext_is_text_if_the_recipe_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(WIKITEXT)
     assert examine(tmp_path / "a.txt", "text").format == "text"
 

@@ -28,7 +28,7 @@ def pieces_of(path: Path, folder: Path, **settings: str) -> tuple[File, list[Pie
     return file, list(splits(file, SourceConfig(path=str(path), **settings), folder))
 
 
-def test_pieces_of_any_packaging_are_whole_pages_and_together_the_whole(
+def test_pieces_are_whole_pages_for_any_packaging(
     tmp_path: Path, packagings: Callable[..., dict[str, bytes]], bridges: list[str], export: Callable[..., bytes]
 ) -> None:
     for name, data in packagings(bridges).items():
@@ -87,7 +87,7 @@ def test_pieces_of_records_end_where_a_record_does(
     assert all(block.endswith(end) for block in blocks)
 
 
-def test_a_file_that_is_decoded_in_one_go_is_set_down_as_its_pieces_are_asked_for(tmp_path: Path) -> None:
+def test_sequential_file_is_spooled_piece_by_piece(tmp_path: Path) -> None:
     text = b"".join(b"%d\n\n" % i for i in range(20_000))
     (tmp_path / "a.gz").write_bytes(gzip.compress(text))
     source = SourceConfig(path="a")

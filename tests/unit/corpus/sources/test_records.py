@@ -62,7 +62,7 @@ def test_a_long_blank_line_parts_documents_too(size: int) -> None:
     assert len(records(ends, size, boundary=BOUNDARY)) == 2
 
 
-def test_a_byte_order_mark_alone_is_no_record() -> None:
+def test_byte_order_mark_alone_is_not_a_record() -> None:
     assert records("\ufeff\n{}\n".encode(), 1000, boundary=LINE) == [(4, "{}\n")]
 
 
@@ -103,7 +103,7 @@ def test_other_encodings_are_an_error_with_a_place() -> None:
         records(rare * 4, 100)
 
 
-def test_a_few_bytes_that_are_no_text_are_replaced() -> None:
+def test_a_few_invalid_bytes_are_replaced() -> None:
     assert records(b"A text.\n\nd\xe1.", 3) == [(0, "A text.\n\n"), (9, "d\ufffd.")]
     damaged = b"\xff" * 9 + b"Plain English. " * 1000
     ((offset, text),) = records(damaged, 1000)

@@ -62,7 +62,7 @@ def test_settings_for_wikis_need_a_dump(
 
 
 @each_row("settings", [{"near_documents": False, "similarity": 0.9}, {"paragraphs": False, "min_words": 5}])
-def test_a_measure_that_measures_nothing_is_refused(settings: dict[str, Any]) -> None:
+def test_threshold_without_effect_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(RecipeError, match="has no effect because"):
         DeduplicateConfig(**settings)
 
@@ -80,7 +80,7 @@ def test_files_of_a_dump_in_parts(tmp_path: Path, export: Callable[..., bytes], 
     assert parts.counts["sources"][0]["files"] == 2
 
 
-def test_a_cut_file_among_others_is_told(tmp_path: Path) -> None:
+def test_truncated_file_among_others_is_reported(tmp_path: Path) -> None:
     for i in range(3):
         data = b"".join(json.dumps({"text": said(10 * i + j)}).encode() + b"\n" for j in range(10))
         (tmp_path / f"{i}.jsonl").write_bytes(data[: -40 if i == 1 else None])
@@ -101,7 +101,7 @@ def test_settings_of_a_source_decide_and_its_path_does_not(tmp_path: Path, key: 
     assert fingerprint("a.txt") == fingerprint("b.txt") != fingerprint("a.txt", **{key: value})
 
 
-def test_nothing_whole_in_any_file(tmp_path: Path) -> None:
+def test_source_without_complete_document_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(" \n\n")
     (tmp_path / "b.txt").write_text("\n")
     with pytest.raises(DataError, match="a.txt contains no complete document"):

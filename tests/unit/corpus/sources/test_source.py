@@ -55,7 +55,7 @@ def test_workers_elsewhere_find_the_same_files(novels: Path, monkeypatch: pytest
     assert opened("a.txt").files[0].path == novels / "a.txt"
 
 
-def test_what_a_source_is_called(novels: Path) -> None:
+def test_name_of_a_source(novels: Path) -> None:
     assert [opened(path).name for path in (novels, novels / "*.txt", novels / "a.txt")] == ["novels", "novels", "a"]
     assert str(opened(novels)) == "novels (text, 3 files, 17 bytes)"
 
@@ -87,7 +87,7 @@ def test_files_of_up_to_four_mebibytes_are_hashed_whole(tmp_path: Path) -> None:
     assert opened(tmp_path).sampled_hash != before
 
 
-def test_nothing_is_found(novels: Path) -> None:
+def test_missing_files_are_an_error(novels: Path) -> None:
     with pytest.raises(SourceError, match=r"no file matches .*\*\.xml\. Correct the pattern"):
         opened(novels / "*.xml")
     (novels / "empty").mkdir()
@@ -197,7 +197,7 @@ def test_passwords_make_no_folder(tmp_path: Path, web: Server) -> None:
     assert not [path for path in tmp_path.rglob("*") if "secret" in path.name] and not web.asked
 
 
-def test_the_identity_asks_nothing_of_the_network(tmp_path: Path, web: Server, memory: str) -> None:
+def test_identity_needs_no_network(tmp_path: Path, web: Server, memory: str) -> None:
     web.files["a.jsonl"] = LINES["a"].encode()
     for url in (f"{web.address}/a.jsonl", memory + "/a.jsonl", memory, memory + "/*.jsonl", "s3://texts/a.jsonl"):
         config = CorpusConfig(source=url, language="hu", cache_dir=tmp_path / "downloads")
@@ -261,7 +261,7 @@ def test_files_folders_and_patterns_of_a_storage(tmp_path: Path, memory: str, pa
 
 
 @pytest.mark.parametrize("pattern", ["/none.jsonl", "/*.xml"])
-def test_nothing_in_the_storage(tmp_path: Path, memory: str, pattern: str) -> None:
+def test_empty_storage_is_an_error(tmp_path: Path, memory: str, pattern: str) -> None:
     with pytest.raises(SourceError, match=r"there is no file at memory://.* Correct the address|cannot list"):
         Read(memory + pattern, tmp_path)
 

@@ -91,7 +91,7 @@ def test_empty_and_old_documents(tmp_path: Path) -> None:
     assert read.states[0]["ended"]
 
 
-def test_a_document_without_end_is_left_out(tmp_path: Path) -> None:
+def test_document_without_end_is_skipped(tmp_path: Path) -> None:
     text = doc(1, "Híd", "Egy.") + doc(2, "Út", "Kettő.")[:-10]
     (tmp_path / "a").write_text(text)
     read = Read(tmp_path / "a", tmp_path)
@@ -108,7 +108,7 @@ def test_titles_are_as_the_dump_escapes_them(tmp_path: Path) -> None:
     assert (read.facts("title"), read.texts) == (['"Hősök" &amp; mások'], [["Egy."]])
 
 
-def test_what_is_no_document_has_a_place(tmp_path: Path) -> None:
+def test_malformed_document_has_a_position(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(doc(1, "Híd", "Egy.") + "\nSzöveg.\n" + doc(2, "Út", "Két."))
     with pytest.raises(
         SourceError, match="line 8 should begin a document .* but is 'Szöveg.'. Run WikiExtractor again"

@@ -207,7 +207,7 @@ def test_maths_as_its_tex_is_safe_from_every_step(wikitext: str, tex: str) -> No
     assert tex not in texts(wikitext)
 
 
-def test_the_title_stands_for_magic_words() -> None:
+def test_magic_words_become_the_title() -> None:
     page = "{{PAGENAME}} has {{plural:2|page|pages}}, {{formatnum:1200}} {{CURRENTYEAR}}, {{NUMBEROFARTICLES}}."
     assert [p.text for p in paragraphs(page, ENGLISH, title="Cats")] == ["Cats has pages, 1200."]
 
@@ -243,7 +243,7 @@ def test_redirects(wikitext: str, target: str | None) -> None:
     assert redirect_target(wikitext, HUNGARIAN) == target
 
 
-def test_disambiguation_templates_are_the_wikis_own_and_the_english() -> None:
+def test_disambiguation_templates_are_local_or_english() -> None:
     assert is_disambiguation("'''A''' lehet:\n* [[B]]\n{{Egyért|x}}", HUNGARIAN)
     assert is_disambiguation("{{ disambiguation }}", HUNGARIAN)
     assert is_disambiguation("__DISAMBIG__", ENGLISH)

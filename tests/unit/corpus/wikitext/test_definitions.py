@@ -118,7 +118,7 @@ def test_calls_are_written_out(wikitext: str, expected: str) -> None:
     assert text(wikitext) == expected
 
 
-def test_without_definitions_they_are_read_by_how_they_are_called() -> None:
+def test_without_definitions_the_form_of_the_call_decides() -> None:
     wikitext = "It is {{both|5|b=6}} or {{title}} long."
     assert [p.text for p in paragraphs(wikitext, SITE)] == ["It is or long."]
 

@@ -96,7 +96,7 @@ def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
         pytest.param("* Czech: {{t+|cs|svobodný}}\n\na b", id="a list of translations"),
     ],
 )
-def test_what_is_no_word_of_a_sentence_is_silent(wikitext: str) -> None:
+def test_calls_outside_sentences_print_nothing(wikitext: str) -> None:
     found = text(wikitext)
     assert found.split() and set(found.replace("Czech:", "")) <= set("abcd.“”' |"), found
 
