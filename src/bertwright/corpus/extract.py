@@ -77,7 +77,9 @@ def _apply_rules(articles: Iterable[Article], config: FilterConfig, counts: Coun
     for article in articles:
         before, after = article.paragraphs, article.paragraphs
         if references:
-            after = [_empty(p) if cited else p for p, cited in zip(before, detect_references(before), strict=True)]
+            cited = zip(before, detect_references(before), strict=True)
+            # Emptied, not removed, so that the heading of the section can pass to the next remaining paragraph.
+            after = [p._replace(text="") if is_cited else p for p, is_cited in cited]
             if removed := sum(bool(p.text) for p in before) - sum(bool(p.text) for p in after):
                 counts["removed.reference"] += removed
         if rules.active:
@@ -85,11 +87,6 @@ def _apply_rules(articles: Iterable[Article], config: FilterConfig, counts: Coun
         for old, new in zip(before, after, strict=True):
             counts["removed_bytes"] += 0 if new.text else len(old.text.encode()) + 1
         yield replace(article, paragraphs=after)
-
-
-# Emptied, not removed, so that the heading of the section can pass to the next remaining paragraph.
-def _empty(paragraph: Paragraph) -> Paragraph:
-    return paragraph._replace(text="")
 
 
 def _split(

@@ -77,7 +77,8 @@ def export(
                 edges = shares(target, size, files if split == "training" else 1)
                 for number, (first, stop) in enumerate(pairwise(edges)):
                     path = str(folder / file_name(target, export_set.name, split, number, len(edges) - 1))
-                    written[path] = _write(draft / path, blocks(first, stop), target, shape, vocabulary)
+                    make_folder((draft / path).parent)
+                    written[path] = target.format.write(draft / path, blocks(first, stop), shape, vocabulary)
                     done += written[path]
                     log.progress("convert", done, total, "examples")
                 # Log it, because otherwise the numbers would not add up.
@@ -122,11 +123,6 @@ def instances(batch: MicroBatch) -> Instances:
         # In a batch, a sequence without a label has one of weight 0; in files it has none (-1).
         next_sentence_labels=np.where(batch.sequence_weights > 0, batch.sequence_labels, -1).astype(np.int8),
     )
-
-
-def _write(path: Path, blocks: Iterator[Instances], target: Target, shape: Shape, vocabulary: Sequence[str]) -> int:
-    make_folder(path.parent)
-    return target.format.write(path, blocks, shape, vocabulary)
 
 
 _AT_ONCE = 4096

@@ -24,7 +24,7 @@ from bertwright.core.files import atomic_file
 from bertwright.examples.instances import Instances, Ints, stretches
 from bertwright.formats.columns import MAX_LENGTH, Place, Ragged, check_instances, instances_of, must_fit
 from bertwright.formats.errors import NotExamplesError, ShardError, package, reading
-from bertwright.formats.format import FileInfo, FileNumber, Format, Shape
+from bertwright.formats.format import FileInfo, Format, Shape
 from bertwright.formats.parquet_checks import check_groups, check_tokens, is_parquet
 
 TEXTS, POSITIONS = ("A", "B", "masked_lm_labels"), "masked_lm_positions"
@@ -264,8 +264,13 @@ def _join(file: Path, pieces: Any) -> str:
     return text
 
 
-def _file_name(file: FileNumber) -> str:
-    return f"shard-{file.number}.parquet"
-
-
-FORMAT = Format("lddl", facts, read, write, _file_name, pairs_only=True, reads_vocabulary=True, unequal_files=True)
+FORMAT = Format(
+    "lddl",
+    facts,
+    read,
+    write,
+    lambda file: f"shard-{file.number}.parquet",
+    pairs_only=True,
+    reads_vocabulary=True,
+    unequal_files=True,
+)

@@ -220,8 +220,6 @@ def write_documents(file: Path, blocks: Iterable[TokenDocuments], vocabulary_siz
     return len(sentences) - 1
 
 
-def _tokens_beside(file: Path) -> tuple[Path, ...]:
-    return (file.with_suffix(".bin"),)
-
-
-FORMAT = DocumentFormat("megatron", open_index, facts, write_documents, "_text_sentence.idx", _tokens_beside)
+FORMAT = DocumentFormat(
+    "megatron", open_index, facts, write_documents, "_text_sentence.idx", lambda file: (file.with_suffix(".bin"),)
+)

@@ -50,8 +50,9 @@ class Draft:
     def add(self, command: Command) -> None:
         """Add the settings of a command; a value that contradicts an earlier command's is remarked on."""
         phase: dict[str, Key] = {}
-        for key in _of_program(command):
-            self._take(key, phase)
+        for name, value in command.program.recipe.items():
+            key = Key(name, *value) if isinstance(value, list) else Key(name, value)
+            self._take(_assumed(command, key), phase)
         # Defaults first, so that what the command sets wins where two options share a key.
         for name, setting in sorted(command.settings.items(), key=lambda item: item[1].given):
             made = list(_keys(command, name))
@@ -140,12 +141,6 @@ def _joined(before: Key, key: Key) -> Key | None:
         return None
     new = [each for each in more if each not in ours]
     return Key(key.key, [*ours, *new], f"{before.why}, {key.why}") if new else before
-
-
-def _of_program(command: Command) -> Iterator[Key]:
-    for name, value in command.program.recipe.items():
-        key = Key(name, *value) if isinstance(value, list) else Key(name, value)
-        yield _assumed(command, key)
 
 
 def _keys(command: Command, name: str) -> Iterator[Key]:

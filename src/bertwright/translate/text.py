@@ -38,7 +38,7 @@ def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str
     for section in ("train", *AFTER):
         lines += _section(translation, section)
     without = [account for account in translation.accounts if not account.keys]
-    lines += _listed("Without effect here:", (_accounted(account.option, account.note) for account in without))
+    lines += _listed("Without effect here:", (": ".join(filter(None, (each.option, each.note))) for each in without))
     lines += _listed("Set for the machines, but not part of the place:", translation.unplaced)
     lines += _listed("Commands that are no part of a recipe:", translation.left)
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -106,10 +106,6 @@ def _table(header: str, keys: Mapping[str, Key]) -> Iterator[str]:
 def _listed(title: str, items: Iterable[str], before: str = "") -> list[str]:
     lines = [line for item in items for line in _wrapped("#   - ", item, "#     ")]
     return [*([before] if before else []), f"# {title}", *lines, *([] if before else [""])] if lines else []
-
-
-def _accounted(option: str, note: str) -> str:
-    return f"{option}: {note}" if note else option
 
 
 def _wrapped(first: str, text: str, later: str = "") -> list[str]:

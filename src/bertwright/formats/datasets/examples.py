@@ -37,7 +37,7 @@ from bertwright.formats.datasets.rows import (
     whole_numbers,
 )
 from bertwright.formats.errors import package, reading
-from bertwright.formats.format import SPLITS, FileInfo, FileNumber, Format, Shape
+from bertwright.formats.format import SPLITS, FileInfo, Format, Shape
 from bertwright.formats.parquet_checks import is_parquet
 
 # torch's cross entropy ignores this label, so `transformers` uses it for positions without a prediction and for pairs
@@ -174,8 +174,12 @@ def _decode(place: Place, batch: Any) -> Instances:
     )
 
 
-def _file_name(file: FileNumber) -> str:
-    return f"data-{file.of}.arrow"
-
-
-FORMAT = Format("datasets", facts, read, write, _file_name, data_files=without_caches, describe=describe_folders)
+FORMAT = Format(
+    "datasets",
+    facts,
+    read,
+    write,
+    lambda file: f"data-{file.of}.arrow",
+    data_files=without_caches,
+    describe=describe_folders,
+)

@@ -22,7 +22,7 @@ from bertwright.formats.columns import (
     padded_columns,
 )
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import FileInfo, FileNumber, Format, Provenance, Shape, Split
+from bertwright.formats.format import FileInfo, Format, Provenance, Shape, Split
 from bertwright.formats.hdf5.reader import Mapped, dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.writer import Column, new_hdf5
 
@@ -135,15 +135,15 @@ def nvidia_file(name: str, split: Split, number: int) -> str:
     return f"{name}_{split}_{number}.hdf5"
 
 
-def _set_folder(provenance: Provenance) -> str:
-    """Return the folder of a set in the layout of NVIDIA's scripts, with the name of the dataset as a subfolder."""
-    return f"{nvidia_folder(provenance)}/{provenance.name}"
-
-
-def _file_name(file: FileNumber) -> str:
-    return nvidia_file(file.name, file.split, file.number)
-
-
 FORMAT = Format(
-    "hdf5", facts, read, write, _file_name, padded=True, static_only=True, split_folders=False, set_folder=_set_folder
+    "hdf5",
+    facts,
+    read,
+    write,
+    lambda file: nvidia_file(file.name, file.split, file.number),
+    padded=True,
+    static_only=True,
+    split_folders=False,
+    # As in NVIDIA's scripts: the name of the dataset is a subfolder.
+    set_folder=lambda made: f"{nvidia_folder(made)}/{made.name}",
 )

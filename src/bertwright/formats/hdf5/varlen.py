@@ -18,7 +18,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, Ints
 from bertwright.formats.columns import Place, Ragged, instances_of, must_fit
 from bertwright.formats.errors import ShardError, package
-from bertwright.formats.format import SIZES, FileInfo, FileNumber, Format, Shape
+from bertwright.formats.format import SIZES, FileInfo, Format, Shape
 from bertwright.formats.hdf5.heaps import Heaps, Runs
 from bertwright.formats.hdf5.reader import Mapped, attributes, dataset, integers, is_hdf5, open_hdf5
 from bertwright.formats.hdf5.writer import CHUNK, new_hdf5
@@ -166,8 +166,7 @@ def _same_lengths(place: Place, one: Ints, other: Ints) -> None:
         raise ShardError(place.file, f"near example {place.first_row + wrong[0]:,}: columns have different lengths")
 
 
-def _file_name(file: FileNumber) -> str:
-    return f"part_{file.of.replace('-', '_')}.hdf5"  # MLPerf's sampler takes files with `part_` in their names
-
-
-FORMAT = Format("hdf5-varlen", facts, read, write, _file_name, static_only=True)
+# MLPerf's sampler takes files with `part_` in their names.
+FORMAT = Format(
+    "hdf5-varlen", facts, read, write, lambda file: f"part_{file.of.replace('-', '_')}.hdf5", static_only=True
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,7 +185,10 @@ def join_examples(draft: Path, data: ImportedData, file_set: FileSet, tasks: lis
     if tasks[0].hold_out and len(rows := _find_repeated(whole, draft / "store")):
         counts, copies = _leave_out(folder, dtypes(tasks[0].vocabulary.size), rows), {"repeated": len(rows)}
         _refuse_empty(data, file_set, counts, "all of them are held out")
-    special = {name: _sums(note[name] for note in kept) for name in ("special_inside", "special_labels")}
+    special = {
+        name: dict(sum((Counter(note[name]) for note in kept), Counter[str]()))
+        for name in ("special_inside", "special_labels")
+    }
     summary = {
         "kind": file_set.kind,
         "static": file_set.shape.static,
@@ -200,10 +203,6 @@ def join_examples(draft: Path, data: ImportedData, file_set: FileSet, tasks: lis
     }
     write_json(folder / "facts.json", {**summary, "files": kept})
     return summary
-
-
-def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    return dict(sum((Counter(each) for each in counts), Counter[str]()))
 
 
 def _refuse_empty(data: ImportedData, file_set: FileSet, counts: dict[str, int], why: str) -> None:

@@ -29,7 +29,7 @@ from bertwright.formats.columns import (
     prefix_lengths,
 )
 from bertwright.formats.errors import ShardError
-from bertwright.formats.format import FileInfo, FileNumber, Format, Shape
+from bertwright.formats.format import FileInfo, Format, Shape
 from bertwright.formats.tfrecord.records import (
     decode_varints,
     encode_varints,
@@ -164,8 +164,13 @@ def _same_width(place: Place, key: str, counts: NDArray[Any], width: int) -> Non
         raise ShardError(place.file, f"record {row:,}: {key} has {count:,} values, not {width:,}")
 
 
-def _file_name(file: FileNumber) -> str:
-    return f"part-{file.of}{'.gz' if file.compress else ''}"
-
-
-FORMAT = Format("tfrecord", facts, read, write, _file_name, padded=True, static_only=True, compressible=True)
+FORMAT = Format(
+    "tfrecord",
+    facts,
+    read,
+    write,
+    lambda file: f"part-{file.of}{'.gz' if file.compress else ''}",
+    padded=True,
+    static_only=True,
+    compressible=True,
+)
