@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
-from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import SourceError
-from bertwright.corpus.sources.columns import arrow, damaged_table, rows, slice_pieces, wanted
-from bertwright.corpus.sources.file import ExtractJob, File, Piece
-from bertwright.corpus.sources.format import Article, SourceFormat
+from bertwright.corpus.sources.columns import arrow, table_format
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
-
-
-def matches(head: bytes) -> bool:
-    """Whether the first bytes are the marker of a message of an Arrow stream."""
-    return head.startswith(b"\xff\xff\xff\xff")
 
 
 def data_files(folder: Path) -> list[Path] | None:
@@ -49,48 +40,32 @@ def _data_files(folder: Path) -> list[Path]:
         ) from error
 
 
-def splits(
-    file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
-) -> Iterator[Piece]:
-    """Yield pieces that are runs of record batches."""
-    with _batches(file.path) as (_, stream):
-        sizes = [batch.nbytes for batch in stream]
-    return slice_pieces(file, number, first, sizes, range(len(sizes) + 1))
+@dataclass(frozen=True)
+class ArrowTable:
+    """An open Arrow stream; its slices are record batches, as views of the memory-mapped file."""
 
+    schema: Any
+    stream: Iterator[Any]
 
-def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """Yield the documents of the record batches of the piece; earlier batches are skipped without being read."""
-    with _batches(job.file.path) as (schema, stream):
-        wanted(job, schema)
-        before = sum(batch.num_rows for batch in islice(stream, job.piece.start))
-        yield from rows(job, islice(stream, job.piece.stop - job.piece.start), before, counts, state)
+    def slices(self) -> tuple[list[int], range]:
+        """As `Table.slices`."""
+        sizes = [batch.nbytes for batch in self.stream]
+        return sizes, range(len(sizes) + 1)
 
-
-def columns(file: Path) -> list[str]:
-    """The names of the file's columns."""
-    with _batches(file) as (schema, _):
-        return list(schema.names)
+    def batches(self, start: int, stop: int, columns: list[str]) -> tuple[int, Iterator[Any]]:
+        """As `Table.batches`; earlier batches are skipped without being read."""
+        before = sum(batch.num_rows for batch in islice(self.stream, start))
+        return before, islice(self.stream, stop - start)
 
 
 @contextmanager
-def _batches(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """The schema of an Arrow stream, and its record batches as views of the memory-mapped file."""
+def open_stream(path: Path) -> Iterator[ArrowTable]:
+    """Open an Arrow stream with pyarrow."""
     pyarrow = arrow(path)
-    try:
-        # Memory-mapped, so that batches before a piece are skipped without being read.
-        with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
-            yield stream.schema, iter(stream)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise damaged_table(path, error) from error
+    # Memory-mapped, so that batches before a piece are skipped without being read.
+    with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
+        yield ArrowTable(stream.schema, iter(stream))
 
 
-FORMAT = SourceFormat(
-    "datasets",
-    matches,
-    splits,
-    documents,
-    is_text=False,
-    keys=frozenset({"text"}),
-    columns=columns,
-    data_files=data_files,
-)
+# The marker with which a message of an Arrow stream begins.
+FORMAT = table_format("datasets", b"\xff\xff\xff\xff", open_stream, data_files=data_files)
