@@ -83,8 +83,8 @@ SAMPLES: dict[SourceKind, Sample] = {
     "text": Sample(write_text),
     "jsonl": Sample(write_jsonl),
     "wikiextractor": Sample(write_wikiextractor),
-    "parquet": Sample(write_parquet, {"columns.PIECE_BYTES": 1000, "parquet.PIECE_BYTES": 1000, "parquet._ROWS": 7}),
-    "datasets": Sample(write_arrow, {"columns.PIECE_BYTES": 1000}),
+    "parquet": Sample(write_parquet, {"tables.PIECE_BYTES": 1000, "tables._ROWS": 7}),
+    "datasets": Sample(write_arrow, {"tables.PIECE_BYTES": 1000}),
 }
 
 

@@ -20,7 +20,7 @@ from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.run import run
 from bertwright.corpus.sources.compression import MAGIC, Compression, Decoder
-from bertwright.corpus.sources.text import BLANK_LINES
+from bertwright.corpus.sources.text_formats import BLANK_LINES
 
 PACK = {"zst": zstandard.ZstdCompressor().compress, "bz2": bz2.compress, "gz": gzip.compress}
 

@@ -11,17 +11,17 @@ from typing import Any
 from bertwright.core.errors import RecipeError
 from bertwright.core.plugins import load_plugin
 from bertwright.corpus.config import SOURCES
-from bertwright.corpus.sources import datasets, jsonl, parquet, text, wiki, wikiextractor
+from bertwright.corpus.sources import tables, text_formats, wiki
 from bertwright.corpus.sources.file import ExtractJob
 from bertwright.corpus.sources.format import Article, SourceFormat
 
 FORMATS: tuple[SourceFormat, ...] = (
-    parquet.FORMAT,
-    datasets.FORMAT,
+    tables.PARQUET,
+    tables.DATASETS,
     wiki.FORMAT,
-    wikiextractor.FORMAT,
-    jsonl.FORMAT,
-    text.FORMAT,
+    text_formats.WIKIEXTRACTOR,
+    text_formats.JSONL,
+    text_formats.TEXT,
 )
 """In the order in which they are tried; the last one accepts any text."""
 

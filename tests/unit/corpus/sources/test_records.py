@@ -12,8 +12,7 @@ from tests.rows import each_row
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.records import LINE, RecordSplitter, line_number, plain_lines
-from bertwright.corpus.sources.text import BLANK_LINES, NEVER
-from bertwright.corpus.sources.wikiextractor import BOUNDARY
+from bertwright.corpus.sources.text_formats import BLANK_LINES, DOCUMENT_END, NEVER
 
 PATH = Path("x.txt")
 
@@ -59,7 +58,7 @@ def test_a_long_blank_line_parts_documents_too(size: int) -> None:
     data = b"a\n" + b" " * 6000 + b"\nb\n\nc"
     assert [text.strip() for _, text in records(data, size)] == ["a", "b", "c"]
     ends = b"<doc>\n</doc>" + b" " * 6000 + b"\n<doc>\n</doc>\n"
-    assert len(records(ends, size, boundary=BOUNDARY)) == 2
+    assert len(records(ends, size, boundary=DOCUMENT_END)) == 2
 
 
 def test_byte_order_mark_alone_is_not_a_record() -> None:

@@ -1,14 +1,19 @@
-"""Formats of tables with text in a column (Parquet, Arrow); pyarrow is imported only where it is used."""
+"""The formats of tables with text in a column: Parquet, and Arrow files of a folder saved by Hugging Face `datasets`
+(`Dataset.save_to_disk`). Both are read only with pyarrow, which is imported only where it is used.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from bertwright.core.errors import MissingExtraError
+from bertwright.core.errors import ArtifactError, MissingExtraError
+from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
@@ -18,6 +23,11 @@ from bertwright.corpus.sources.records import document
 
 FACTS = ("id", "title", "url", "revision", "revid")
 PIECE_BYTES = 8 * 2**20
+# Rows in memory at a time.
+_ROWS = 256
+# Most pieces of a row group. Skipping a row means decoding it, so each row is decoded 32 times on average.
+_MOST_CUTS = 64
+_STATE, _SPLITS = "state.json", "dataset_dict.json"
 
 
 def arrow(path: Path) -> Any:
@@ -161,3 +171,109 @@ def _values(job: ExtractJob, table: Any, name: str, first: int) -> list[Any]:
                     "Write the file again with valid UTF-8 text."
                 ) from error
         raise
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """An open Parquet file; its slices are runs of rows: row groups, or equal parts of a large one."""
+
+    file: Any
+
+    @property
+    def schema(self) -> Any:
+        """As `Table.schema`."""
+        return self.file.schema_arrow
+
+    def slices(self) -> tuple[list[int], list[int]]:
+        """As `Table.slices`."""
+        sizes, bounds = list[int](), [0]
+        for group in map(self.file.metadata.row_group, range(self.file.metadata.num_row_groups)):
+            rows, size, begin = group.num_rows, group.total_byte_size, bounds[-1]
+            cuts = min(max(1, size // PIECE_BYTES), _MOST_CUTS, max(1, rows))
+            sizes += [size // cuts] * cuts
+            bounds += [begin + rows * (i + 1) // cuts for i in range(cuts)]
+        return sizes, bounds
+
+    def batches(self, start: int, stop: int, columns: list[str]) -> tuple[int, Iterator[Any]]:
+        """As `Table.batches`."""
+        return start, self._between(start, stop, columns)
+
+    def _between(self, start: int, stop: int, columns: list[str]) -> Iterator[Any]:
+        about = self.file.metadata
+        begins = [0, *accumulate(about.row_group(i).num_rows for i in range(about.num_row_groups))]
+        groups = [i for i, (first, end) in enumerate(pairwise(begins)) if first < stop and end > start]
+        at = begins[groups[0]] if groups else stop
+        # Without pyarrow's threads: each processor already has a worker.
+        for batch in self.file.iter_batches(_ROWS, row_groups=groups, columns=columns, use_threads=False):
+            if at >= stop:
+                return
+            low, high = max(start - at, 0), min(stop - at, len(batch))
+            if low < high:
+                yield batch.slice(low, high - low)
+            at += len(batch)
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[ParquetTable]:
+    """Open a Parquet file with pyarrow."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path, memory_map=True) as file:
+        yield ParquetTable(file)
+
+
+PARQUET = table_format("parquet", b"PAR1", open_parquet, bytes_per_text=0.5)
+
+
+def data_files(folder: Path) -> list[Path] | None:
+    """The files of the dataset saved in the folder; None if there is none."""
+    return _data_files(folder) if any((folder / name).is_file() for name in (_STATE, _SPLITS)) else None
+
+
+def _data_files(folder: Path) -> list[Path]:
+    """The files of the dataset in order. Raises `SourceError` if there are several splits: one has to be named."""
+    try:
+        if (folder / _SPLITS).is_file():
+            splits = list(read_json(folder / _SPLITS)["splits"])
+            if len(splits) != 1:
+                raise SourceError(
+                    f"{folder} holds the splits {', '.join(splits)}. Give one of them, e.g. {folder / splits[0]}."
+                )
+            return _data_files(folder / splits[0])
+        # Only the file name: an untrusted state.json must not lead out of the folder.
+        return [folder / Path(entry["filename"]).name for entry in read_json(folder / _STATE)["_data_files"]]
+    except (ArtifactError, KeyError, TypeError, IndexError) as error:
+        raise SourceError(
+            f"{folder} is not a data set written by save_to_disk: {error!r}. Save it again, or give its files."
+        ) from error
+
+
+@dataclass(frozen=True)
+class ArrowTable:
+    """An open Arrow stream; its slices are record batches, as views of the memory-mapped file."""
+
+    schema: Any
+    stream: Iterator[Any]
+
+    def slices(self) -> tuple[list[int], range]:
+        """As `Table.slices`."""
+        sizes = [batch.nbytes for batch in self.stream]
+        return sizes, range(len(sizes) + 1)
+
+    def batches(self, start: int, stop: int, columns: list[str]) -> tuple[int, Iterator[Any]]:
+        """As `Table.batches`; earlier batches are skipped without being read."""
+        before = sum(batch.num_rows for batch in islice(self.stream, start))
+        return before, islice(self.stream, stop - start)
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[ArrowTable]:
+    """Open an Arrow stream with pyarrow."""
+    pyarrow = arrow(path)
+    # Memory-mapped, so that batches before a piece are skipped without being read.
+    with pyarrow.memory_map(str(path)) as memory, pyarrow.ipc.open_stream(memory) as stream:
+        yield ArrowTable(stream.schema, iter(stream))
+
+
+# The marker with which a message of an Arrow stream begins.
+DATASETS = table_format("datasets", b"\xff\xff\xff\xff", open_stream, data_files=data_files)

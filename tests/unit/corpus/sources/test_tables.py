@@ -42,7 +42,7 @@ def save_arrow(path: Path, batch: int = 50, **columns: Any) -> Path:
 def test_rows_become_documents_whatever_the_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any, piece_bytes: int
 ) -> None:
-    monkeypatch.setattr("bertwright.corpus.sources.columns.PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("bertwright.corpus.sources.tables.PIECE_BYTES", piece_bytes)
     read = Read(write(tmp_path / "a"), tmp_path)
     assert (len(read.names) == 1) == (piece_bytes == 2**23)
     assert read.texts == TEXTS
@@ -53,7 +53,7 @@ def test_rows_become_documents_whatever_the_pieces(
 
 @each_row("write", [save, save_arrow])
 def test_rows_without_facts_have_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any) -> None:
-    monkeypatch.setattr("bertwright.corpus.sources.columns.PIECE_BYTES", 100)
+    monkeypatch.setattr("bertwright.corpus.sources.tables.PIECE_BYTES", 100)
     read = Read(write(tmp_path / "a", body=["Egy.", None, "", "Három."] * 100, n=[1] * 400), tmp_path, text="body")
     assert read.texts[:4] == [["Egy."], [], [], ["Három."]]
     assert read.facts("id") == list(range(400))
@@ -99,7 +99,7 @@ def test_cut_and_damaged_files(tmp_path: Path, write: Any) -> None:
 
 @each_row("write", [save, save_arrow])
 def test_a_text_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any) -> None:
-    monkeypatch.setattr("bertwright.corpus.sources.columns.MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("bertwright.corpus.sources.tables.MAX_DOCUMENT", 1000)
     with pytest.raises(SourceError, match="no page or document ends within"):
         Read(write(tmp_path / "a", text=["x" * 1001]), tmp_path)
 
@@ -122,9 +122,8 @@ def test_offsets_that_lead_out_of_a_column_are_damage(tmp_path: Path, offset: in
 
 
 def test_a_large_row_group_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("columns", "parquet"):
-        monkeypatch.setattr(f"bertwright.corpus.sources.{module}.PIECE_BYTES", 1000)
-    monkeypatch.setattr("bertwright.corpus.sources.parquet._ROWS", 7)
+    monkeypatch.setattr("bertwright.corpus.sources.tables.PIECE_BYTES", 1000)
+    monkeypatch.setattr("bertwright.corpus.sources.tables._ROWS", 7)
     for sizes in ([500], [3, 400, 90, 7], [1] * 20 + [480]):
         schema = pa.table(ROWS).schema
         with pq.ParquetWriter(tmp_path / "a", schema) as writer:
