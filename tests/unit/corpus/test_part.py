@@ -14,7 +14,7 @@ from bertwright.corpus.part import (
     is_written,
     map_array,
     read_array,
-    unpacked,
+    unpack,
     write_array,
 )
 from bertwright.corpus.text import FACTS, TEXT, documents_in
@@ -26,7 +26,7 @@ def test_sizes_are_those_of_the_text_to_the_byte(write_part: Write, tmp_path: Pa
     """Paragraphs are cut out of the text by these sizes alone."""
     documents = [[["Árvíz.", "Tűrő 日本 𐍈."], ["x"]], [["a"]], [["b c", "d"], ["e"], ["f"]]]
     part = write_part(tmp_path / "0000", documents)
-    rows, text = read_array(part.with_suffix(PARAGRAPHS)), unpacked(part.with_suffix(TEXT))
+    rows, text = read_array(part.with_suffix(PARAGRAPHS)), unpack(part.with_suffix(TEXT))
     assert rows["sentences"].tolist() == [2, 1, 1, 2, 1, 1]
     place, pieces = 0, list[str]()
     owners = np.repeat(np.arange(3), read_array(part.with_suffix(DOCUMENTS))["paragraphs"])
@@ -57,7 +57,7 @@ def test_a_part_of_no_document_has_its_files(tmp_path: Path) -> None:
         "0000.txt.zst",
     ]
     assert [len(read_array(path)) for path in sorted(files) if path.suffix == ".npy"] == [0, 0]
-    assert unpacked(tmp_path / "0000.txt.zst") == b"" and list(documents_in(tmp_path / "0000.txt.zst")) == []
+    assert unpack(tmp_path / "0000.txt.zst") == b"" and list(documents_in(tmp_path / "0000.txt.zst")) == []
 
 
 def test_facts_are_one_line_each_in_the_script_of_the_text(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_facts_are_one_line_each_in_the_script_of_the_text(tmp_path: Path) -> No
     writer.add(["a"], [0], {"title": "Két\nsor \u2028 日本", "id": 7})
     writer.add(["b"], [0], {"title": "", "id": 8})
     writer.finish()
-    lines = unpacked(tmp_path / f"0000{FACTS}").split(b"\n")
+    lines = unpack(tmp_path / f"0000{FACTS}").split(b"\n")
     assert [json.loads(line) for line in lines[:-1]] == [
         {"title": "Két\nsor \u2028 日本", "id": 7, "paragraphs": [0]},
         {"title": "", "id": 8, "paragraphs": [0]},
