@@ -22,6 +22,8 @@ class Counts(TypedDict, total=False):
     """Held-out sequences scored."""
     predictions: Count
     """Masked tokens scored."""
+    pairs: Count
+    """Pairs scored."""
     mlm_loss: Score
     """Cross-entropy of the masked tokens."""
     mlm_accuracy: Score
