@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bertwright.train.checkpoints.writers import Snapshot, copied
+from bertwright.train.checkpoints.writers import Snapshot, copy_to_host
 
 pytestmark = [
     pytest.mark.gpu,
@@ -14,8 +14,8 @@ pytestmark = [
 def test_the_copy_is_of_the_moment() -> None:
     weights = {"w": torch.arange(1_000_000, device="cuda", dtype=torch.float32)}
     before = weights["w"].cpu()
-    first = copied(Snapshot(weights, {"step": torch.tensor(3)}, None), None)
+    first = copy_to_host(Snapshot(weights, {"step": torch.tensor(3)}, None), None)
     weights["w"].mul_(2)
     assert torch.equal(first.weights["w"], before) and first.weights["w"].is_pinned()
-    again = copied(Snapshot(weights, {"step": torch.tensor(4)}, None), first)
+    again = copy_to_host(Snapshot(weights, {"step": torch.tensor(4)}, None), first)
     assert again.weights["w"] is first.weights["w"] and torch.equal(again.weights["w"], 2 * before)

@@ -24,7 +24,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.model.bert.network import BertConfig
 from bertwright.optim.config import AdamWConfig, MuonConfig
 from bertwright.train.engine.config import EngineConfig
-from bertwright.train.engine.partition import owned
+from bertwright.train.engine.partition import deal_out
 from bertwright.train.memory.held_tensors import Sharing, moment_bytes
 
 FIRST, SECOND = PHASES
@@ -338,4 +338,4 @@ def test_a_rank_keeps_as_much_of_the_optimizers_state_as_forecast(engine: str, r
         assert report(watched, name, rank)["bytes"] == moment_bytes(network, sharing, rank)
     if engine == "zero":
         sizes = {name: shape.numel() for name, shape in shapes.items()}
-        assert report(watched, "zero-fp32", rank)["bytes"] == 8 * sum(sizes[name] for name in owned(sizes, 2)[rank])
+        assert report(watched, "zero-fp32", rank)["bytes"] == 8 * sum(sizes[name] for name in deal_out(sizes, 2)[rank])

@@ -32,7 +32,7 @@ from bertwright.train.step import StepSettings, train_step
 def bertwright_side(workload: Workload, training: Training) -> Callable[[int], list[Step]]:
     """Returns a function that takes the next n steps. The floor is measured before each block, under current load."""
     with _settings(training):
-        trained, loader = _trained(workload, training), loader_of(workload)
+        trained, loader = _build_trainee(workload, training), loader_of(workload)
     room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))
     # As in a run, a thread draws the next batch while a step computes. There is no last step.
     ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
@@ -66,7 +66,7 @@ def _settings(training: Training) -> AbstractContextManager[None]:
     return torch_settings(training.threads, keep_kernels=training.precision == "bf16")
 
 
-def _trained(workload: Workload, training: Training) -> Trainee:
+def _build_trainee(workload: Workload, training: Training) -> Trainee:
     torch.manual_seed(1)
     dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
     network = BertModelConfig(size=workload.size, **dropped).resolve(VOCABULARY.size, workload.pairs)

@@ -33,7 +33,7 @@ def take_of(side: Side, name: Name, training: Training) -> Callable[[int], list[
     blocks: dict[int, Iterator[list[Step]]] = {}
 
     def block(number: int) -> list[Step]:
-        # The Trainer is told its number of steps beforehand, so warm-up and measured blocks have a trainer each.
+        # The Trainer needs its number of steps beforehand, so warm-up and measured blocks have a trainer each.
         if number not in blocks:
             blocks[number] = trainer_side(workload, training, side == "trainer-tuned", number)
         return next(blocks[number])

@@ -45,7 +45,7 @@ def plan(
 ) -> None:
     """Say what a run will take: memory by part, disk, steps, tokens, hours, energy and cost."""
     from bertwright.estimate.machine import read_place, refuse_other_device, this_machine
-    from bertwright.pipeline.lineage import standing_artifacts
+    from bertwright.pipeline.lineage import matching_artifacts
     from bertwright.plan.plan import make_plan
 
     place = read_place(where.place) if where.place else None
@@ -60,7 +60,7 @@ def plan(
     # After measuring, which uses one machine, however many are planned.
     if where.nodes:
         machine = replace(machine, nodes=where.nodes)
-    forecast = make_plan(loaded, standing_artifacts(loaded, folder), machine)
+    forecast = make_plan(loaded, matching_artifacts(loaded, folder), machine)
     if as_json:
         print(json_line({"recipe": str(of.recipe), **forecast}))
     else:
@@ -71,11 +71,11 @@ def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     """Measure the recipe's steps here, and print where the result is kept."""
     from bertwright.estimate.measure import measure  # torch
     from bertwright.estimate.measurement_cache import store_measurements
-    from bertwright.pipeline.lineage import standing_artifacts
+    from bertwright.pipeline.lineage import matching_artifacts
     from bertwright.plan.plan import planned_works
 
     path = store_measurements(
-        measure(recipe, planned_works(recipe, standing_artifacts(recipe, folder), machine), machine.ranks)
+        measure(recipe, planned_works(recipe, matching_artifacts(recipe, folder), machine), machine.ranks)
     )
     print(f"measured; saved in {path}", file=sys.stderr)
 

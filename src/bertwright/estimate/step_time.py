@@ -29,7 +29,7 @@ from bertwright.optim.by_name import matrices_of
 from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
-from bertwright.train.engine.config import chosen
+from bertwright.train.engine.config import resolve_engine
 from bertwright.train.memory.kept_numbers import kept_numbers
 from bertwright.train.memory.rank_memory import share_of
 from bertwright.train.precision.config import Bf16Config
@@ -130,7 +130,7 @@ def reduction_seconds(parameters: int, train: TrainConfig, machine: Machine) -> 
     """Seconds of an all-reduce of the gradients: a ring in each machine, one across machines for each part."""
     if machine.ranks == 1:
         return 0.0
-    engine = chosen(train.engine, machine.ranks)
+    engine = resolve_engine(train.engine, machine.ranks)
     # fsdp also gathers the weights for both passes, which adds half as much traffic.
     gathered = 1.5 if engine.kind == "fsdp" else 1.0
     size = gathered * parameters * _REDUCED[getattr(engine, "reduction", "fp32")]
@@ -172,7 +172,7 @@ _MATRIX = 0.25e-3
 
 def update_seconds(network: NetworkConfig, train: TrainConfig, optim: OptimConfig, machine: Machine) -> float:
     """Seconds of an update on each device."""
-    engine, device = chosen(train.engine, machine.ranks).kind, machine.device
+    engine, device = resolve_engine(train.engine, machine.ranks).kind, machine.device
     parts = machine.ranks if engine in ("zero", "fsdp", "deepspeed") else 1
     seconds = _BYTES * network.parameters / parts / (REACHED * device.bandwidth) + step_launch_seconds(
         network, device.gpu

@@ -107,7 +107,7 @@ def _line(block: Element) -> str:
 
 
 def _inline(parent: Element) -> Iterator[str]:
-    yield _escaped(parent.text or "")
+    yield _escape(parent.text or "")
     for child in parent:
         if child.tag == "code":
             yield _span(child.text or "")
@@ -115,10 +115,10 @@ def _inline(parent: Element) -> Iterator[str]:
             yield child.text or ""  # Markdown makes a link of an address
         else:
             yield f"**{_line(child)}**" if child.tag == "b" else "".join(_inline(child))
-        yield _escaped(child.tail or "")
+        yield _escape(child.tail or "")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     written = re.sub(r"([\\`*_\[\]~])", r"\\\1", _printable(text))
     return written.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

@@ -11,7 +11,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json, sha256_of, write_json
 from bertwright.core.numbers import duration, size_of
 from bertwright.pipeline.arguments import FORECAST
-from bertwright.pipeline.lineage import standing_artifacts
+from bertwright.pipeline.lineage import matching_artifacts
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 
@@ -37,7 +37,7 @@ def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
 
     here = ranks_here()
     machine = replace(this_machine(recipe, here), nodes=max(1, rank_and_world()[1] // here))
-    plan = make_plan(recipe, standing_artifacts(recipe, folder.path), machine)
+    plan = make_plan(recipe, matching_artifacts(recipe, folder.path), machine)
     kept = {"recipe_sha256": recipe_hash, **plan}
     write_json(path, {**kept, "sha256": sha256_of(kept)})
     return plan

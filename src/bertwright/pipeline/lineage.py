@@ -26,7 +26,7 @@ from bertwright.train.settings.identity import (
     changes_of_checkpoints,
     checkpoint_identity,
     checkpoints_in,
-    extended,
+    finished_identity,
     identity,
     other_settings,
 )
@@ -78,11 +78,11 @@ def command_in(folder: Path, words: str) -> str:
     return f"bertwright {words} --out {shlex.quote(str(folder))}"
 
 
-def standing_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
+def matching_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
     """The finished artifacts in `folder` that match the recipe, by stage; others are left out."""
     standing = {}
     for name, expected in lineage(recipe, folder, "export").identities.items():
-        identity_here = _sealed(expected, folder) if name == "train" else expected
+        identity_here = _finished_identity(expected, folder) if name == "train" else expected
         if not _differences(folder, name, identity_here):
             standing[name] = open_artifact(folder / name, name)
     return standing
@@ -101,14 +101,16 @@ def lineage(recipe: Recipe, folder: Path, last: str, made_now: Mapping[str, str]
             continue
         if _is_finished(folder, name):
             standing = open_artifact(folder / name, name)
-            expected.identities[name] = _expected(recipe, name, standing.manifest["inputs"], expected.fingerprints)
+            expected.identities[name] = _expected_identity(
+                recipe, name, standing.manifest["inputs"], expected.fingerprints
+            )
             expected.fingerprints[name] = expected.identities[name].fingerprint
-        elif recorded := next(_recorded(folder, name), None):
+        elif recorded := next(_recorded_fingerprints(folder, name), None):
             expected.fingerprints[name] = recorded
     return expected
 
 
-def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[str, str]) -> Identity:
+def _expected_identity(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[str, str]) -> Identity:
     """The expected identity of a stage's artifact whose actual inputs are `was`."""
     stage = STAGES[name]
     # Files are not opened here, so their fingerprints are taken from the manifest (docs/decisions/0023).
@@ -118,7 +120,7 @@ def _expected(recipe: Recipe, name: str, was: Mapping[str, str], known: Mapping[
     return Identity(name, stage.version, stage.sections(recipe, was), {**inputs, **files})
 
 
-def _recorded(folder: Path, name: str) -> Iterator[str]:
+def _recorded_fingerprints(folder: Path, name: str) -> Iterator[str]:
     """Fingerprints of a missing artifact, as recorded by artifacts that were made from it."""
     for path in [*(folder / stage for stage in STAGES), *checkpoints_in(folder / "train")]:
         if (path / MANIFEST).is_file():
@@ -148,26 +150,28 @@ def refuse_other_training(recipe: Recipe, folder: Path) -> None:
     run = training_identity(recipe, before.fingerprints, folder)
     if checkpoints_in(folder / "train"):
         # A vocabulary knows the hash of its entries only after it is built, so the recorded one is used.
-        if words := next(_recorded(folder, "vocabulary"), None):
+        if words := next(_recorded_fingerprints(folder, "vocabulary"), None):
             run = replace(run, inputs={**run.inputs, "vocabulary": words})
         trained, expected = "checkpoints", checkpoint_identity(train_settings(recipe), recipe.next_sentence, run)
         changed = changes_of_checkpoints(folder / "train", expected)
     else:
         trained = "a model"
-        changed = _differences(folder, "train", _sealed(run, folder)) if _is_finished(folder, "train") else []
+        changed = (
+            _differences(folder, "train", _finished_identity(run, folder)) if _is_finished(folder, "train") else []
+        )
     if changed:
         stages = {name: _differences(folder, name, expected) for name, expected in before.identities.items()}
         earlier = {name: phrases for name, phrases in stages.items() if phrases}
         raise other_settings(folder / "train", trained, changed, earlier)
 
 
-def _sealed(run: Identity, folder: Path) -> Identity:
+def _finished_identity(run: Identity, folder: Path) -> Identity:
     """The identity `run`, completed with what the finished training in `folder` was sealed with."""
     standing = open_artifact(folder / "train", "train")
     # Another version may have other counts, so they are not read; the version already makes the identities differ.
     if standing.manifest["version"] != run.version:
         return run
-    return extended(run, standing.counts["extensions"], standing.counts["weights"])
+    return finished_identity(run, standing.counts["extensions"], standing.counts["weights"])
 
 
 def _differences(folder: Path, name: str, expected: Identity) -> list[str]:

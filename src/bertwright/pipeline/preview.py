@@ -24,7 +24,7 @@ from bertwright.recipe import Recipe
 from bertwright.train.settings.identity import checkpoints_in
 
 if TYPE_CHECKING:
-    from bertwright.train.checkpoints.unfinished import Standing
+    from bertwright.train.checkpoints.unfinished import UnfinishedTraining
 
 PREVIEWED = ("evaluate", "export", "report")
 """The stages that can run on the newest checkpoint of an unfinished training."""
@@ -58,11 +58,11 @@ def preview(recipe: Recipe, folder: Path, stages: Sequence[str], log: Log) -> Pa
         artifacts["train"] = newest.snapshot(out / "train", log)
         for name in ("evaluate", "export"):
             if name in stages or (name == "evaluate" and "export" in stages):
-                STAGES[name].prepared(Work(recipe, artifacts, out, log))()
+                STAGES[name].prepare(Work(recipe, artifacts, out, log))()
             if (out / name / MANIFEST).is_file():  # made from this checkpoint, now or earlier
                 artifacts[name] = open_artifact(out / name, name)
         if "report" in stages:
-            STAGES["report"].prepared(Work(recipe, artifacts, out, log))()
+            STAGES["report"].prepare(Work(recipe, artifacts, out, log))()
     return out
 
 
@@ -93,7 +93,7 @@ def page_while_training(recipe: Recipe, folder: Path, made: Mapping[str, Artifac
     return write
 
 
-def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> Standing:
+def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log) -> UnfinishedTraining:
     from bertwright.train.checkpoints.checkpoint import newest_valid
 
     for last in (False, True):  # the newest checkpoint may be pruned while it is read
@@ -107,11 +107,11 @@ def _newest(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], log: Log
     raise ArtifactError(f"{folder / 'train'} has no checkpoint yet. Try again when training has saved one.")
 
 
-def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkpoint: Artifact) -> Standing:
-    from bertwright.train.checkpoints.unfinished import standing
+def _standing(recipe: Recipe, folder: Path, made: Mapping[str, Artifact], checkpoint: Artifact) -> UnfinishedTraining:
+    from bertwright.train.checkpoints.unfinished import unfinished_training
 
     inputs = {name: made[name].fingerprint for name in ("examples", "vocab")}
     network = recipe.task.network(recipe.model, int(made["vocab"].counts["entries"]), recipe.examples.pairs)
-    return standing(
+    return unfinished_training(
         checkpoint, training_identity(recipe, inputs, folder), network, made["vocab"], recipe.train.init_from
     )

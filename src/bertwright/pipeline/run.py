@@ -19,7 +19,7 @@ from bertwright.core.work_split import SINGLE, FolderLock, StageIncomplete, Work
 from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.pipeline.arguments import Work
 from bertwright.pipeline.forecast import forecast_line, keep_forecast
-from bertwright.pipeline.lineage import inputs_of, refuse_other_training, standing_artifacts
+from bertwright.pipeline.lineage import inputs_of, matching_artifacts, refuse_other_training
 from bertwright.pipeline.preview import PREVIEWED, is_unfinished, page_while_training, preview
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES
@@ -79,7 +79,7 @@ def _run_stages(
 ) -> None:
     """Run one stage after another."""
     made_now: dict[str, str] = {}
-    finished = standing_artifacts(recipe, folder.path)
+    finished = matching_artifacts(recipe, folder.path)
     for name in names:
         try:
             inputs = inputs_of(name, recipe, folder.path, made_now)
@@ -109,7 +109,7 @@ def run_stage(
 def _start(name: str, work: Work, finished: bool = False) -> Artifact | Path | None:
     page = page_while_training(work.recipe, work.folder, work.made, work.log)
     # Stages are called directly from here, so that tracebacks pass through few files.
-    return STAGES[name].prepared(replace(work, saved=page), finished)()
+    return STAGES[name].prepare(replace(work, saved=page), finished)()
 
 
 def _refuse_impossible(stages: Sequence[str], share: WorkSplit) -> None:

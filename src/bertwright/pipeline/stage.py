@@ -65,7 +65,7 @@ class Stage:
             )
         return self.without_corpus
 
-    def prepared(self, work: Work, finished: bool = False) -> Callable[[], Artifact | Path | None]:
+    def prepare(self, work: Work, finished: bool = False) -> Callable[[], Artifact | Path | None]:
         """Import the stage; returns its function bound to its arguments, which returns the result of the stage, or None
         on a rank that need not see it. `finished`: it has nothing to do, so the machine is not prepared for it."""
         module, _, function = (self.runs_instead(work.recipe) or self.runs).partition(":")

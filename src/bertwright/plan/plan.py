@@ -20,7 +20,7 @@ from bertwright.forecast_shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.model.config import Kernel
 from bertwright.plan.remedies import Needs, remedies
 from bertwright.recipe import Recipe
-from bertwright.train.memory.rank_memory import chosen_kernel, computing_of
+from bertwright.train.memory.rank_memory import computing_of, select_kernel
 
 BAND = (0.5, 2.0)
 """Factors from the forecast hours to their bounds, if nothing was measured."""
@@ -46,7 +46,7 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     scoring = score_seconds(steps[-1] / works[-1].phase.batch)
     seconds = stage_seconds(recipe, data, machine, training, scoring, _done(made))
     most = max(memory.total for memory in memories)
-    kernel = chosen_kernel(recipe.train, "cuda" if machine.device.gpu else "cpu")
+    kernel = select_kernel(recipe.train, "cuda" if machine.device.gpu else "cpu")
     phases = [
         _phase(work, memory, step, time, machine, kernel)
         for work, memory, step, time in zip(works, memories, steps, times, strict=True)

@@ -19,7 +19,7 @@ from bertwright.tasks.members import TASKS, task_of_sealed
 from bertwright.tasks.section import Rows, Score, TaskSection
 
 MOST = 8
-"""Maximum number of runs on a page: more colours cannot be told apart."""
+"""Maximum number of runs on a page: more colours cannot be distinguished."""
 NUMBERS = ("parameters", "steps", "sequences_seen", "tokens_seen", "tflops_done", "hours", "tokens_per_second")
 """The numbers that training records, in table order."""
 _SECTIONS = tuple(task.section_type() for task in TASKS)
@@ -182,7 +182,7 @@ def _scored_on(made: Mapping[str, Artifact], rows: Rows) -> tuple[float, int] | 
     return None
 
 
-def differing(runs: Sequence[Run]) -> dict[str, list[str]]:
+def differing_settings(runs: Sequence[Run]) -> dict[str, list[str]]:
     """The settings that differ between runs, by key: the value of each run, "–" if it has none."""
     keys = dict.fromkeys(key for run in runs for key in run.settings)
     values = {key: [run.settings.get(key, "–") for run in runs] for key in keys}

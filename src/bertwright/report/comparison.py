@@ -13,7 +13,7 @@ from bertwright.core.numbers import duration, number, operations, percent, short
 from bertwright.page.chart import Chart, Format, Series, figure
 from bertwright.page.markup import Content, Element, b, code, div, element, p
 from bertwright.page.table import table
-from bertwright.report.compared import NUMBERS, SCORED, Run, differing, read_runs
+from bertwright.report.compared import NUMBERS, SCORED, Run, differing_settings, read_runs
 from bertwright.report.page import Section, document, time_of
 
 PAGE = "comparison.html"
@@ -57,7 +57,7 @@ def write_comparison(folders: Sequence[Path], out: Path) -> tuple[Path, dict[str
     path = make_folder(out) / PAGE
     write_atomic(path, comparison(runs, written).encode(errors="backslashreplace"))
     facts = [{"name": run.name, "finished": run.finished, **run.scores, **run.numbers} for run in runs]
-    return path, {"runs": facts, "settings": differing(runs)}
+    return path, {"runs": facts, "settings": differing_settings(runs)}
 
 
 def comparison(runs: Sequence[Run], written: str) -> str:
@@ -125,7 +125,7 @@ def _points(rows: Sequence[Mapping[str, Any]], axis: _Axis, key: str) -> list[tu
 
 
 def _settings(runs: Sequence[Run]) -> Content:
-    rows = [(code(key), *(code(value or "–") for value in values)) for key, values in differing(runs).items()]
+    rows = [(code(key), *(code(value or "–") for value in values)) for key, values in differing_settings(runs).items()]
     if not rows:
         return p("None: the runs have the same settings, inputs and machine.")
     about = "The settings are those stored with the results of the stages, including defaults; "

@@ -95,7 +95,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "tflops_done": train["tflops_done"],
         "hours": train["hours"],
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
-        **({"forecast": graded} if (graded := _graded(facts)) else {}),
+        **({"forecast": graded} if (graded := _forecast_grades(facts)) else {}),
         **({"outside_band": left} if left else {}),
         **({"averaging": dict(train["averaging"])} if "averaging" in train else {}),
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
@@ -103,12 +103,12 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
     }
 
 
-def _graded(facts: Facts) -> dict[str, dict[str, float | None]]:
+def _forecast_grades(facts: Facts) -> dict[str, dict[str, float | None]]:
     return {
-        name: {"expected": round(grade.expected, 3), "actual": grade.actual, "error": _rounded(grade.error)}
+        name: {"expected": round(grade.expected, 3), "actual": grade.actual, "error": _round(grade.error)}
         for name, grade in grades(facts).items()
     }
 
 
-def _rounded(share: float | None) -> float | None:
+def _round(share: float | None) -> float | None:
     return None if share is None else round(share, 4)

@@ -42,10 +42,10 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> Content:
         ("time", duration(numbers["seconds"]), "all stages together"),
     ]
     shown = [div(p(name), element("strong", value), p(note), class_="card") for name, value, note in cards]
-    return div(shown, class_="cards"), p(_scored(facts), class_="note")
+    return div(shown, class_="cards"), p(_scored_texts(facts), class_="note")
 
 
-def _scored(facts: Facts) -> Content:
+def _scored_texts(facts: Facts) -> Content:
     """What was scored, and where the exported model is."""
     sentence = facts.section.scored(facts)
     if "export" in facts.stages:
@@ -61,7 +61,7 @@ def predictions(facts: Facts) -> Content:
         if "evaluate" not in facts.stages:
             return p("The stage evaluate has not run yet.")
         return p(section.no_answers(facts.stages["evaluate"].manifest["config"]["evaluate"]))
-    rows = [(_masked(line["text"]), line["gold"] or "–", _guesses(line)) for line in facts.predictions]
+    rows = [(_mark_mask(line["text"]), line["gold"] or "–", _guesses(line)) for line in facts.predictions]
     untrained = (" ", b("They are those of an untrained model.")) if facts.scores.get("untrained") else ""
     about = (_count_right(facts), section.about_answers(), untrained)
     return p(about), table((*section.answered, "guesses"), rows, "predictions")
@@ -75,7 +75,7 @@ def _count_right(facts: Facts) -> Content:
     return (b(f"{facts.section.right_answers(ranks, len(known))}."), " ") if known else ""
 
 
-def _masked(text: str) -> Content:
+def _mark_mask(text: str) -> Content:
     before, mask, after = text.partition(MASK)
     return (before, element("mark", MASK), after) if mask else text
 

@@ -113,15 +113,15 @@ def _computing(recipe: Recipe) -> Iterator[Replacement]:
     instead: dict[str, Any] = {"train.precision": "fp32", "train.device": "auto", "train.cpu_isa": None}
     instead |= {"train.attention": None, "train.graph": None, "evaluate.device": "auto"}
     # A package that is missing for any other key cannot be replaced: the check of the run reports it.
-    for key, reason in _refused(recipe, ["train", "evaluate"]).items():
+    for key, reason in _unsupported_keys(recipe, ["train", "evaluate"]).items():
         if key in instead:
             yield Replacement(key, instead[key], reason)
 
 
-def _refused(recipe: Recipe, stages: Sequence[str]) -> dict[str, str]:
+def _unsupported_keys(recipe: Recipe, stages: Sequence[str]) -> dict[str, str]:
     """Return the keys that this machine does not support, each with the reason."""
-    asked = (device, precision, instructions, computing, packages)
-    errors = (v for of in asked for v in of(recipe, stages) if v.level == "error")
+    checks = (device, precision, instructions, computing, packages)
+    errors = (v for check in checks for v in check(recipe, stages) if v.level == "error")
     return {verdict.about: verdict.text.rstrip(".") for verdict in errors}
 
 

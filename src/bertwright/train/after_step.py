@@ -32,12 +32,12 @@ def after_step(
     if scored:
         try:
             state, scores = score_heldout(session, phase, state, may_stop=True)
-            state = _ended_by_score(session, phase, state)
+            state = _end_if_reached(session, phase, state)
         except ScoringStopped:
             state, stop = replace(state, unscored=True), True
     refuse_no_update(session, phase, state)
     if not state.unscored:
-        _say_schedule_cut(session, phase, state)
+        _log_schedule_cut(session, phase, state)
     due = state.phase_end or stats.part_ends or phase.due(phase.checkpoint_every, step)
     save = due or stop or notice
     session.compare_ranks(state.total_steps, save)
@@ -55,12 +55,12 @@ def after_step(
     stats.began = time.perf_counter()
     state = replace(state, other_seconds=state.other_seconds + stats.began - began)
     if stop and (state.unscored or not state.phase_end):
-        raise _interrupted(session, phase, step)
+        raise _interruption(session, phase, step)
     return state, stats
 
 
-def _interrupted(session: Session, phase: Phase, step: int) -> Interrupted:
-    """Return the error that ends a training that was asked to stop; all ranks must call this together."""
+def _interruption(session: Session, phase: Phase, step: int) -> Interrupted:
+    """Return the error that ends a training after a request to stop; all ranks must call this together."""
     ranks = session.trainee.ranks
     ranks.barrier()  # if a rank exits early, the launcher kills the others while rank 0 is still writing
     by = "a signal" if ranks.any(session.requests.signalled()) else "a notice that the cloud reclaims a machine"
@@ -71,16 +71,16 @@ def _interrupted(session: Session, phase: Phase, step: int) -> Interrupted:
 
 
 def score_late(session: Session, phase: Phase, state: State) -> State:
-    """Return the state with the scores that were not taken because training was asked to stop, adding them to the row
+    """Return the state with the scores that were not taken because of a request to stop, adding them to the row
     and the checkpoint of that step."""
     began = time.perf_counter()
     try:
         state, scores = score_heldout(session, phase, state, may_stop=True)
     except ScoringStopped:  # again; nothing is lost, because this step is saved
-        raise _interrupted(session, phase, state.data_step) from None
-    state = _ended_by_score(session, phase, state)
+        raise _interruption(session, phase, state.data_step) from None
+    state = _end_if_reached(session, phase, state)
     refuse_no_update(session, phase, state)
-    _say_schedule_cut(session, phase, state)
+    _log_schedule_cut(session, phase, state)
     state = replace(state, unscored=False, due=state.due or state.phase_end)
     session.monitor.complete(state.total_steps, heldout_values(scores))
     session.checkpoints.save(state, wait=True)
@@ -94,7 +94,7 @@ def _record(session: Session, phase: Phase, state: State, stats: StepStats, row:
     session.monitor.record(row | time_left(session.monitor.forecast, phase, state, seconds))
 
 
-def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
+def _end_if_reached(session: Session, phase: Phase, state: State) -> State:
     """Return the state, marked as the phase's end if the target is reached; log whether the target was reached."""
     reached = phase.reached(state.heldout)
     if phase.target_accuracy is not None and (reached or state.phase_end):
@@ -107,7 +107,7 @@ def _ended_by_score(session: Session, phase: Phase, state: State) -> State:
     return replace(state, phase_end=state.phase_end or reached)
 
 
-def _say_schedule_cut(session: Session, phase: Phase, state: State) -> None:
+def _log_schedule_cut(session: Session, phase: Phase, state: State) -> None:
     """At the end of a phase, log where its learning rate stopped if dropped updates cut its schedule short."""
     missing = state.data_step - state.optimizer_step
     if not state.phase_end or not missing or phase.budget:
@@ -135,7 +135,7 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     began, scored_before = time.perf_counter(), bool(state.heldout)
     state = replace(state, phase_end=True)
     refuse_no_update(session, phase, state)
-    _say_schedule_cut(session, phase, state)
+    _log_schedule_cut(session, phase, state)
     state, scores = score_heldout(session, phase, state)
     if not scored_before:
         session.monitor.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})

@@ -59,15 +59,15 @@ def roll_back(session: Session, phase: Phase, state: State) -> State:
     Loads the checkpoint's weights and moments. Raises `DivergedError` if training may not go back in this phase (any
     more), or if there is no such checkpoint.
     """
-    guard, gone_back = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
+    guard, returns = session.guard, sum(entry["phase"] == phase.index for entry in state.left_out)
     ranks = session.trainee.ranks
     session.checkpoints.wait_written()
     ranks.barrier()  # rank 0 may still be writing the checkpoint that the others look for
-    checkpoint = newest_sound(session.checkpoints.folder, session.monitor.log) if gone_back < guard.returns else None
+    checkpoint = newest_sound(session.checkpoints.folder, session.monitor.log) if returns < guard.returns else None
     # Also if this rank found none: a rank that stops while others go back would leave them waiting.
     assert_equal(ranks, checkpoint.path.name if checkpoint else "none", "the checkpoint to go back to")
     if checkpoint is None:
-        raise _stopped(session, phase, state, gone_back)
+        raise _divergence(session, phase, state, returns)
     before, weights, moments = load(checkpoint)
     trainee = session.trainee
     trainee.engine.load(moments, weights)
@@ -81,7 +81,7 @@ def roll_back(session: Session, phase: Phase, state: State) -> State:
     last = f". Phase {phase.index} ends here, with the weights of that checkpoint, because these are its last batches"
     session.monitor.log.say(
         f"train: {state.skipped_in_a_row} updates in a row were dropped: training returns to {checkpoint.path.name} "
-        f"and skips the batches {_said(left_out)}{last if phase.over(state.data_step, state.phase_seconds) else ''}"
+        f"and skips the batches {_ranges(left_out)}{last if phase.over(state.data_step, state.phase_seconds) else ''}"
     )
     return replace(
         state,
@@ -115,7 +115,7 @@ def refuse_no_update(session: Session, phase: Phase, state: State) -> None:
         f"phase {phase.index} ends after {state.data_step:,} steps without an update: {what}, so nothing was "
         f"learnt. {advice}, and train in another folder."
     )
-    _tell(session, phase, state, str(error))
+    _record_stop(session, phase, state, str(error))
     raise error
 
 
@@ -134,20 +134,20 @@ def _since(before: State, state: State) -> list[dict[str, int]]:
     return [each for each in ranges if each["from"] < each["to"]]
 
 
-def _said(ranges: Sequence[Mapping[str, int]]) -> str:
+def _ranges(ranges: Sequence[Mapping[str, int]]) -> str:
     return " and ".join(f"{each['from']:,} to {each['to'] - 1:,} of phase {each['phase']}" for each in ranges)
 
 
-def _stopped(session: Session, phase: Phase, state: State, gone_back: int) -> DivergedError:
+def _divergence(session: Session, phase: Phase, state: State, returns: int) -> DivergedError:
     """Return the error that ends training, after adding it to the run's page. All ranks must call this together."""
-    error = _diverged(session.guard, phase, state, gone_back)
-    _tell(session, phase, state, str(error))
+    error = _divergence_error(session.guard, phase, state, returns)
+    _record_stop(session, phase, state, str(error))
     return error
 
 
-def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) -> DivergedError:
+def _divergence_error(guard: GuardConfig, phase: Phase, state: State, returns: int) -> DivergedError:
     what = "not finite or far above the earlier values" if guard.spike or guard.loss_spike else "not finite"
-    again = f", also after going back {gone_back} times" if gone_back else ""
+    again = f", also after going back {returns} times" if returns else ""
     return DivergedError(
         f"the gradient or the loss was {what} in {state.skipped_in_a_row} steps in a row (phase {phase.index}, step "
         f"{state.data_step:,}){again}: training has diverged. Lower train.phases.{phase.index}.learning_rate (now "
@@ -155,7 +155,7 @@ def _diverged(guard: GuardConfig, phase: Phase, state: State, gone_back: int) ->
     )
 
 
-def _tell(session: Session, phase: Phase, state: State, why: str) -> None:
+def _record_stop(session: Session, phase: Phase, state: State, why: str) -> None:
     """Rewrite the run's page for the newest checkpoint, with the rows since then and the reason why training stopped.
 
     Without a checkpoint there is no page yet; only the row is written. Ranks without metrics write nothing.

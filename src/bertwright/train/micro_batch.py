@@ -89,11 +89,11 @@ class BatchSource:
     def fetch(self, step: int) -> tuple[Drawn, StepCounts]:
         """Return the rank's share of `step`, and its counts of the next step; called on another thread."""
         phase = self.phase
-        return self._drawn(phase, step), phase.loader.counts(step + 1, self.ranks.rank, self.ranks.world)
+        return self._draw(phase, step), phase.loader.counts(step + 1, self.ranks.rank, self.ranks.world)
 
     def current(self, step: int, drawn: Drawn) -> Drawn:
         """Return the rank's share of `step`; draw it again if it was drawn before the micro-batches became smaller."""
-        return drawn if drawn.loader is self.phase.loader else self._drawn(self.phase, step)
+        return drawn if drawn.loader is self.phase.loader else self._draw(self.phase, step)
 
     def can_halve(self, step: int) -> bool:
         """Whether the micro-batches of `step` can be made smaller.
@@ -122,7 +122,7 @@ class BatchSource:
         sizes[index] = micro_batching_of(self.phase)
         return replace(state, sessions=(*earlier, {**last, "micro_batches": sizes}))
 
-    def _drawn(self, phase: Phase, step: int) -> Drawn:
+    def _draw(self, phase: Phase, step: int) -> Drawn:
         batches, room = phase.loader.step(step, self.ranks.rank, self.ranks.world), phase.shape(self.ranks.world)
         prepared = [self._prepare(batch, room) for batch in self._to_compute(batches)]
         return Drawn(phase.loader, batches, prepared)

@@ -26,15 +26,15 @@ from bertwright.train.checkpoints.finalize import finalize, handle_finished, reo
 from bertwright.train.guard import loss_limit, norm_limit, record_update, roll_back
 from bertwright.train.micro_batch import BatchSource, Drawn, prefetch
 from bertwright.train.monitor.expected import Bands
-from bertwright.train.monitor.session_record import trained_in
+from bertwright.train.monitor.session_record import training_summary
 from bertwright.train.monitor.step_stats import StepStats
 from bertwright.train.precision.loss_scale import is_lower, scale_after
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.scoring import choose_weights
 from bertwright.train.session import Session, mirror_checkpoints, open_session
-from bertwright.train.settings.identity import Inputs, Settings, finished
+from bertwright.train.settings.identity import Inputs, Settings, open_finished
 from bertwright.train.settings.phases import Phase
-from bertwright.train.setup.build import build, say_baseline
+from bertwright.train.setup.build import build, log_baseline
 from bertwright.train.setup.job import job_of
 from bertwright.train.setup.training_environment import training_environment
 from bertwright.train.state import State
@@ -60,7 +60,7 @@ def run(
     valid, `DivergedError` if training diverges, `Interrupted` after a signal.
     """
     job = job_of(settings, inputs, context.out, scored_after, saved, step_bands)
-    if done := finished(job.out, job.identity):
+    if done := open_finished(job.out, job.identity):
         handle_finished(job, context.log)
         return done
     task_of(job.config.objective).check(job.network, [phase.length for phase in job.config.phases], inputs.vocab)
@@ -70,18 +70,18 @@ def run(
         if ranks.first:
             reopen(job)
         with mirror_checkpoints(job, ranks, log) as job:
-            say_baseline(inputs.examples.counts["heldout"], log)
+            log_baseline(inputs.examples.counts["heldout"], log)
             with open_session(job, trainee, state, requests, log) as session:
                 state = train(session, state)
                 chosen = choose_weights(session, job.phases[-1], state, job.config.averaging)
             # On all ranks, although only rank 0 writes: a sharded engine has to collect the parts.
             weights, _ = trainee.engine.gather()
             if ranks.first:
-                log.say(f"train: {trained_in(state)}")
+                log.say(f"train: {training_summary(state)}")
                 finalize(job, weights, chosen)
         # If a rank exited early, the launcher would kill rank 0 while it is still writing.
         ranks.barrier()
-    # The others do not look: on another machine, a mounted storage may show late what rank 0 has written.
+    # Other ranks do not open it: on another machine, a mounted storage may show late what rank 0 has written.
     return open_artifact(job.out, "train") if ranks.first else None
 
 
@@ -93,7 +93,7 @@ def train(session: Session, state: State) -> State:
             if phase.restart_bias_correction:
                 session.trainee.engine.restart_steps()
             ended = session.phases[state.phase]
-            state = state.handed_over(phase.index, state.data_step < ended.steps, ended.target_accuracy)
+            state = state.next_phase(phase.index, state.data_step < ended.steps, ended.target_accuracy)
         if state.unscored:
             state = score_late(session, phase, state)
         if not phase.over(state.data_step, state.phase_seconds) and not phase.reached(state.heldout):
@@ -105,7 +105,7 @@ def train(session: Session, state: State) -> State:
 
 
 def train_phase(session: Session, phase: Phase, state: State) -> State:
-    """Train from `state` to the end of the phase; raises `Interrupted` after saving when asked to stop."""
+    """Train from `state` to the end of the phase; raises `Interrupted` after saving when a stop was requested."""
     trainee, loader = session.trainee, phase.loader
     ranks, source = trainee.ranks, BatchSource(phase, trainee, session.monitor.log)
     # Each fetch also returns the counts of the next step, so that their all-reduce runs one step ahead.
@@ -119,14 +119,14 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
         pending = ranks.all_reduce_async(next_counts)
         # Based on applied updates, not on batches drawn: a dropped step must not shorten the schedule.
         rate = phase.rate(state.optimizer_step, state.phase_seconds)
-        with session.monitor.profiled(trainee, waited) as taken:
+        with session.monitor.profile_step(trainee, waited) as taken:
             result = _step(replace(session, trainee=taken), source, state, (drawn, counts), rate)
         if session.trainee.averaging:  # before the step's time is taken, because it is part of it
             session.trainee.averaging.after(trainee.model.state_dict(), state.total_steps + 1, result.applied)
         stats.rate, stats.flops = rate, stats.flops + session.monitor.throughput.flops(drawn.micro_batches)
-        seconds = _agreed(ranks, phase, stats.add(result, counts.tokens, waited))
+        seconds = _agree_on_seconds(ranks, phase, stats.add(result, counts.tokens, waited))
         stats.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
-        state = _advanced(session, source, state, result, counts, seconds)
+        state = _count_step(session, source, state, result, counts, seconds)
         session.monitor.progress(name, state.data_step, phase.steps, "steps")
         state, stats = after_step(session, phase, state, stats, drawn.micro_batches)
         if state.phase_end:  # before its last step, if its time is used up
@@ -167,7 +167,7 @@ def _step(
         source.halve(state.data_step)
 
 
-def _advanced(
+def _count_step(
     session: Session, source: BatchSource, state: State, result: StepResult, counts: StepCounts, seconds: float
 ) -> State:
     """Return the state after a step that took `seconds`, with the loss scale and the guard updated."""
@@ -176,12 +176,12 @@ def _advanced(
     sequences = phase.loader.settings.batches.at(state.data_step)
     # If the loss is finite and the scale can be lowered, it was too high, which says nothing about the weights.
     overflowed = math.isfinite(result.loss) and is_lower(scale, state.scale)
-    state = state.advanced(result.applied, sequences, counts.tokens, seconds, scale, overflowed)
+    state = state.next_step(result.applied, sequences, counts.tokens, seconds, scale, overflowed)
     state = record_update(session.guard, source.record_update(state), result)
     return roll_back(session, phase, state) if state.skipped_in_a_row >= session.guard.patience else state
 
 
-def _agreed(ranks: Ranks, phase: Phase, seconds: float) -> float:
+def _agree_on_seconds(ranks: Ranks, phase: Phase, seconds: float) -> float:
     """Return the seconds of a step; if the learning rate follows time, those of rank 0, because all ranks need the same
     rate."""
     if not phase.budget or ranks.world == 1:

@@ -20,7 +20,7 @@ from bertwright.train.state import State
 
 
 class ScoringStopped(Exception):
-    """A rank was asked to stop before everything was scored."""
+    """A rank was requested to stop before everything was scored."""
 
 
 def score_heldout(
@@ -29,7 +29,7 @@ def score_heldout(
     """Return the state with the finite held-out scores, and all scores; all ranks must call this together.
 
     Each rank scores its share of the batches. Their sums are added in batch order, so the scores are bit-identical for
-    any number of ranks. With `may_stop`, raises `ScoringStopped` on all ranks when one of them is asked to stop:
+    any number of ranks. With `may_stop`, raises `ScoringStopped` on all ranks when one of them is requested to stop:
     scoring may take longer than a scheduler or a cloud waits before it ends the process.
     """
     began, trainee = time.perf_counter(), session.trainee
@@ -44,7 +44,7 @@ def score_heldout(
         sums[rank::world] = torch.stack(own_sums[:own])
     trainee.ranks.all_reduce([sums])
     scores = scores_of(trainee.objective, sums)
-    session.monitor.forecast.scored(phase, time.perf_counter() - began)
+    session.monitor.forecast.record_scoring(phase, time.perf_counter() - began)
     # JSON has no NaN, and a checkpoint must not count as the best one because its score is not a number.
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
     return replace(state, heldout=finite if judged_by(trainee.objective) in finite else {}), scores
@@ -83,10 +83,10 @@ def choose_weights(session: Session, phase: Phase, state: State, config: Averagi
     if kept == "last":
         model.load_state_dict(last)
     described = session.trainee.averaging.description()
-    told = f"{judged_by(session.trainee.objective)} {_said(averaged)} and the last weights {_said(state)}"
+    comparison = f"{judged_by(session.trainee.objective)} {_loss(averaged)} and the last weights {_loss(state)}"
     remedy = "" if kept == better else "; with train.averaging.keep=better it would have the last weights"
     session.monitor.log.say(
-        f"train: on held-out data, the average of the weights ({described}) scores {told}: the model has the "
+        f"train: on held-out data, the average of the weights ({described}) scores {comparison}: the model has the "
         f"{'average' if kept == 'average' else 'last weights'}{remedy}"
     )
     facts = {
@@ -105,7 +105,7 @@ def _lower(loss: float | None, other: float | None) -> bool:
     return loss is not None and (other is None or loss <= other)
 
 
-def _said(state: State) -> str:
+def _loss(state: State) -> str:
     return "NaN" if state.judged is None else f"{state.judged:.3f}"
 
 

@@ -92,7 +92,7 @@ def mirror_checkpoints(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJ
 def _with_mirror(job: TrainJob, ranks: Ranks, log: Log) -> Iterator[TrainJob]:
     from bertwright.transfer.mirror import Mirror
 
-    with Mirror(job.mirrored(prune=True), log, ranks.finishing) as mirror:
+    with Mirror(job.mirrored_training(prune=True), log, ranks.finishing) as mirror:
 
         def saved(checkpoint: Path) -> None:
             job.saved(checkpoint)
@@ -115,7 +115,7 @@ def open_session(job: TrainJob, trainee: Trainee, state: State, requests: StopRe
     throughput = measure_throughput(cast(Model, trainee.model), trainee.precision, settings, ranks)
     with (
         Metrics(job.out / "metrics.jsonl", state.total_steps) if first else nullcontext() as metrics,
-        _watched(job, ranks, log) if first and job.config.observers else nullcontext() as watch,
+        _observers(job, ranks, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
         Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
@@ -156,13 +156,13 @@ def _profiler(job: TrainJob, device: torch.device, log: Log) -> AbstractContextM
     return closing(StepProfiler(job.config.profile, job.out / PROFILE, device, log))
 
 
-def _watched(job: TrainJob, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
+def _observers(job: TrainJob, ranks: Ranks, log: Log) -> AbstractContextManager[Watch]:
     """Return the observers of this start, which first receive the rows already in metrics.jsonl."""
     from bertwright.train.monitor.observers.observer import Observed
-    from bertwright.train.monitor.observers.watch import watched
+    from bertwright.train.monitor.observers.watch import open_observers
 
     # Includes the folder: the same recipe may be trained in two of them. To an observer, a moved folder is a new
     # training.
     key = sha256_of([job.checkpoint.fingerprint, str(job.out.resolve())])
     observed = Observed(job.out.parent.name, key, job.out / OBSERVERS, job.identity.config)
-    return watched(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log, ranks.busy)
+    return open_observers(job.config.observers, observed, read_rows(job.out / "metrics.jsonl"), log, ranks.busy)

@@ -105,7 +105,7 @@ class State:
             known[self.phase] = self.data_step
         return tuple(known.get(phase, planned) for phase, planned in enumerate(self.phase_ends))
 
-    def handed_over(self, phase: int, early: bool = False, target_accuracy: float | None = None) -> State:
+    def next_phase(self, phase: int, early: bool = False, target_accuracy: float | None = None) -> State:
         """Return the state at the beginning of another phase, without the history of norms and losses; the other
         arguments are recorded of the phase that ended (`PhaseEnd`).
 
@@ -124,7 +124,7 @@ class State:
             losses=(),
         )
 
-    def advanced(
+    def next_step(
         self,
         applied: bool,
         sequences: int,

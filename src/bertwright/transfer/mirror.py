@@ -35,7 +35,7 @@ DIGEST = ".sha256"
 
 
 @dataclass(frozen=True)
-class Mirrored:
+class MirroredTraining:
     """What is copied, where to, and what training knows of its own files."""
 
     url: str
@@ -79,7 +79,7 @@ class Mirror:
     """Copies from rank 0; as a context manager it waits at the end for the last copy."""
 
     def __init__(
-        self, mirrored: Mirrored, log: Log, finishing: Callable[[], AbstractContextManager[None]] = nullcontext
+        self, mirrored: MirroredTraining, log: Log, finishing: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         """`finishing`: context in which the last copy is waited for, so that the other ranks wait and do not end this
         one."""

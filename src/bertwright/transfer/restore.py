@@ -16,12 +16,12 @@ from bertwright.core.errors import ArtifactError, BertwrightError, CheckpointErr
 from bertwright.core.files import make_folder, sha256, sync_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.core.manifest import read_manifest
-from bertwright.transfer.mirror import DIGEST, Mirrored
+from bertwright.transfer.mirror import DIGEST, MirroredTraining
 from bertwright.transfer.parts import CHECKPOINTS, ROWS
 from bertwright.transfer.remote_folder import RemoteFolder
 
 
-def restore(mirrored: Mirrored, log: Log) -> None:
+def restore(mirrored: MirroredTraining, log: Log) -> None:
     """Download the checkpoints at the address, with their metrics rows and the ONNX files of finished phases, unless
     the local folder has some.
 

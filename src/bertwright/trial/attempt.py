@@ -50,7 +50,7 @@ class Tried:
         train = values["train"]
         for number, phase in enumerate(train["phases"]):
             if number == self.phase:
-                phase |= self._timed(candidate)
+                phase |= self._timed_phase(candidate)
             else:
                 # Not left out, because the index of a phase decides the order of its examples; only made short.
                 phase |= {"batch": self.ranks, "steps": 1, "warmup": 0.0, **ONE_PASS}
@@ -74,7 +74,7 @@ class Tried:
         recipe.check(ranks=self.ranks, given=False)
         return recipe
 
-    def _timed(self, candidate: Candidate) -> dict[str, Any]:
+    def _timed_phase(self, candidate: Candidate) -> dict[str, Any]:
         one, block = candidate.micro_batch * self.ranks, self.steps + 1
         values: dict[str, Any] = {"micro_batch": candidate.micro_batch, "batch": one, "steps": block, "warmup": 0.0}
         if candidate.micro_batch < self.share:
@@ -99,7 +99,7 @@ def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
         return Trial(candidate, "too-slow", why=f"not finished after {tried.limit:g} s")
     code, text = ended.code, ended.log.decode("utf-8", "replace")
     if code == 0:
-        return _timed(tried, candidate, read_rows(folder / "train" / "metrics.jsonl"))
+        return _time(tried, candidate, read_rows(folder / "train" / "metrics.jsonl"))
     # The kernel kills what takes too much memory; a shell in between reports that as 128 + 9.
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or any(words in text for words in _NO_MEMORY):
         return Trial(candidate, "out-of-memory", why=f"exit code {code}")
@@ -114,7 +114,7 @@ def _memory(tried: Tried) -> str:
     return "unlimited" if gpus else str(int(0.9 * memory_size() / tried.ranks) // 1024)
 
 
-def _timed(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -> Trial:
+def _time(tried: Tried, candidate: Candidate, rows: Sequence[dict[str, Any]]) -> Trial:
     """The trial's seconds for a step of the full global batch, computed from its rows of metrics."""
     before = [row["seconds"] for row in rows if row.get("phase", 0) < tried.phase and "seconds" in row]
     own = [row for row in rows if row.get("phase") == tried.phase and "seconds" in row]

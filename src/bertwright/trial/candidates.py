@@ -16,7 +16,7 @@ from bertwright.trial.attempt import Tried
 from bertwright.trial.search import Candidate, Sizes, halves, sizes
 
 
-def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:
+def engines_to_try(tried: Tried, requested: Sequence[str] | None) -> list[str]:
     """The requested engines, or all that suit this number of ranks; `RecipeError` for an unsuitable one.
 
     One rank has nothing to share, so its engine is the recipe's: another one would only drop settings of that section.
@@ -24,11 +24,11 @@ def engines_to_try(tried: Tried, asked: Sequence[str] | None) -> list[str]:
     known: list[str] = [tried.recipe.train.engine.kind] if tried.ranks == 1 else ["ddp", "zero", "fsdp"]
     if tried.ranks > 1 and find_spec("deepspeed") and tried.recipe.optim.kind == "adamw":
         known.append("deepspeed")
-    if unknown := [name for name in asked or () if name not in known]:
+    if unknown := [name for name in requested or () if name not in known]:
         raise RecipeError(
             f"--engine {unknown[0]}: with {tried.ranks} ranks and this recipe there are {', '.join(known)}."
         )
-    return list(asked or known)
+    return list(requested or known)
 
 
 def first_size(tried: Tried) -> int:
@@ -53,17 +53,17 @@ def first_size(tried: Tried) -> int:
     return max(1, fitting_sequences(tried.recipe.network(), config, computing, memory) // 16)
 
 
-def sizes_to_try(tried: Tried, asked: Sequence[int] | None) -> Sizes:
+def sizes_to_try(tried: Tried, requested: Sequence[int] | None) -> Sizes:
     """The requested sizes, or doublings of the first size and its halves; `RecipeError` for one too large."""
     first = first_size(tried)
-    if not asked:
+    if not requested:
         found = sizes(tried.share, first)
         return Sizes(found, halves(found[0]))
-    if max(asked) > tried.share:
+    if max(requested) > tried.share:
         raise RecipeError(
-            f"--micro-batch {max(asked)}: a rank has {tried.share} sequences per step. Give a smaller micro-batch."
+            f"--micro-batch {max(requested)}: a rank has {tried.share} sequences per step. Give a smaller micro-batch."
         )
-    return Sizes(sorted(asked))
+    return Sizes(sorted(requested))
 
 
 def keys_of(tried: Tried, candidate: Candidate) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from bertwright.core.signals import check_stop
 from bertwright.core.subprocess_group import output_of, subprocess_group
 
 PATIENCE = 20.0
-"""Seconds that a child has to end after it was asked to."""
+"""Seconds that a child has to end after SIGTERM."""
 _ENDED = re.compile(rb"exitcode\s*:\s*(-?\d+)")
 """A rank that failed, in torchrun's report, where the first one comes last."""
 _LIMITED = 'echo 1000 2>/dev/null > /proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
@@ -29,7 +29,7 @@ _ERROR = re.compile(r'\{"error": ')
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildResult:
     """How a child ended."""
 
     code: int
@@ -53,7 +53,7 @@ def run_child(
     memory: str = "",
     limit: float | None = None,
     pass_fds: Sequence[int] = (),
-) -> Ended:
+) -> ChildResult:
     """Run a command in `ranks` processes to completion; its standard error goes to the file `log`.
 
     `memory`: the kilobytes of data that each process may have, or "unlimited"; if given, these processes are also the
@@ -70,7 +70,7 @@ def run_child(
     ):
         out = output_of(process, limit=limit)
     report = log.read_bytes()
-    return Ended(code_of(process.returncode, report, ranks), out, report, ranks)
+    return ChildResult(code_of(process.returncode, report, ranks), out, report, ranks)
 
 
 @contextmanager

@@ -65,17 +65,17 @@ def rehearse(recipe: Recipe, folder: Path, log: Log = SILENT) -> tuple[Rehearsal
     if rank_and_world()[1] > 1:
         raise RecipeError("--rehearse starts its own processes, one after another. Run it once, without torchrun.")
     with _scratch(folder.absolute().with_name(f".{folder.name}.rehearsal")) as scratch:
-        parts = list(_checked(recipe, folder))
+        parts = list(_check(recipe, folder))
         planned = rehearsal(recipe, folder, scratch.folder("sources"))
         shared = f", with {planned.ranks} ranks that train" if planned.ranks > 1 else ""
         log.say(f"rehearsal: {planned.text}{shared}; in {scratch.path}, which is removed at the end")
-        for part in _rehearsed(planned, folder, replace(scratch, log=log, ranks=planned.ranks)):
+        for part in _run_parts(planned, folder, replace(scratch, log=log, ranks=planned.ranks)):
             log.say(f"rehearsal: {part.name}: {part.outcome}")
             parts.append(part)
     return planned, parts
 
 
-def _checked(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
+def _check(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
     """The problems that `check` finds in the real run."""
     found = [verdict for verdict in check_recipe(recipe, folder, list(STAGES)) if verdict.level != "ok"]
     for verdict in found:
@@ -90,7 +90,7 @@ def _checked(recipe: Recipe, folder: Path) -> Iterator[Outcome]:
         yield Outcome("check: train", "error", str(error), error.exit_code)
 
 
-def _rehearsed(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[Outcome]:
+def _run_parts(planned: Rehearsal, folder: Path, scratch: Scratch) -> Iterator[Outcome]:
     """The parts in run order; after a failure, the remaining parts are not reached."""
     recipe, run, file = planned.recipe, scratch.folder(folder.name), scratch.path / "rehearsal.toml"
     link(planned.made, folder, run)

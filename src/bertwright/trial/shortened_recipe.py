@@ -69,7 +69,9 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
 
     Raises whatever opening a source raises.
     """
-    made = tuple(name for name in PREPARED if (folder / name / MANIFEST).is_file()) if _prepared(recipe, folder) else ()
+    made = (
+        tuple(name for name in PREPARED if (folder / name / MANIFEST).is_file()) if _is_prepared(recipe, folder) else ()
+    )
     values = recipe.shown(exclude_none=True)
     text = f"the finished stages in {folder} ({', '.join(made)})"
     if not made and recipe.corpus is None:
@@ -109,7 +111,7 @@ def ranks_for(recipe: Recipe) -> int:
     return ranks
 
 
-def _prepared(recipe: Recipe, folder: Path) -> bool:
+def _is_prepared(recipe: Recipe, folder: Path) -> bool:
     """Whether the folder holds examples and a vocabulary made with exactly this recipe."""
     try:
         inputs_of("train", recipe, folder)

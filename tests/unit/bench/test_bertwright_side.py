@@ -7,7 +7,7 @@ from tests.rows import each_row
 from tests.unit.bench.test_workload import SMALL
 
 import bertwright.bench.bertwright_side as side
-from bertwright.bench.bertwright_side import _trained, bertwright_side
+from bertwright.bench.bertwright_side import _build_trainee, bertwright_side
 from bertwright.bench.workload import Step, Training, loader_of
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.pretraining import PreTrainingModel
@@ -39,7 +39,7 @@ def test_it_takes_as_many_steps_as_it_is_told_one_after_another(monkeypatch: pyt
 
 def test_the_weights_move(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Trainee] = []
-    monkeypatch.setattr(side, "_trained", lambda *given: kept.append(_trained(*given)) or kept[-1])
+    monkeypatch.setattr(side, "_build_trainee", lambda *given: kept.append(_build_trainee(*given)) or kept[-1])
     take = bertwright_side(SMALL, ONE)
     before = {name: tensor.clone() for name, tensor in kept[0].model.state_dict().items()}
     take(1)
@@ -48,7 +48,7 @@ def test_the_weights_move(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_dropped_is_what_was_asked() -> None:
-    model = _trained(SMALL, Training(dropout=0.25, attention_dropout=0.125)).model
+    model = _build_trainee(SMALL, Training(dropout=0.25, attention_dropout=0.125)).model
     assert isinstance(model, PreTrainingModel) and model.training
     config = model.config
     assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.25, 0.125)
@@ -61,7 +61,7 @@ def test_attention_dropout_is_done_and_not_only_noted() -> None:
     losses = {}
     for rate in (0.0, 0.5):
         for key in (1, 2):
-            trained = _trained(SMALL, Training(threads=1, dropout=0.0, attention_dropout=rate))
+            trained = _build_trainee(SMALL, Training(threads=1, dropout=0.0, attention_dropout=rate))
             counts = {"mlm": batch.counts.predictions, "nsp": batch.counts.sequences}
             result = train_step(trained, iter([trained.read(batch, None)]), counts, StepSettings(1e-4, key))  # type: ignore[arg-type]
             losses[rate, key] = result.losses["mlm"]
@@ -77,7 +77,7 @@ def test_the_floor_is_a_steps_operations_at_the_speed_of_the_products(
         return Throughput(model.config, torch.device("cpu"), speed)
 
     monkeypatch.setattr(side, "measure_throughput", meter)
-    loader, config = loader_of(SMALL), _trained(SMALL, ONE).model.config
+    loader, config = loader_of(SMALL), _build_trainee(SMALL, ONE).model.config
     for number, step in enumerate(bertwright_side(SMALL, ONE)(3)):
         (batch,) = loader.step(number)
         lengths = np.diff(batch.cu_seqlens)

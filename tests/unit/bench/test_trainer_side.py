@@ -9,7 +9,7 @@ from tests.unit.bench.test_workload import SMALL
 pytest.importorskip("accelerate", reason="the extra 'bench' is not installed")
 
 import bertwright.bench.trainer_side as side
-from bertwright.bench.bertwright_side import _trained
+from bertwright.bench.bertwright_side import _build_trainee
 from bertwright.bench.trainer_side import _Examples, _model, _tokenizer, trainer_side
 from bertwright.bench.workload import VOCABULARY, WORKLOADS, Training, Workload, examples_of, loader_of
 
@@ -43,7 +43,7 @@ def test_blocks_have_no_label() -> None:
 @each_row("workload", [SMALL, WORKLOADS["full-128"]])
 def test_it_trains_a_network_of_our_size_and_dropout(workload: Any) -> None:
     asked = Training(threads=1, dropout=0.25, attention_dropout=0.125)
-    model, own = _model(workload, asked), _trained(workload, asked).model
+    model, own = _model(workload, asked), _build_trainee(workload, asked).model
     assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.25, 0.125)
     assert model.num_parameters() == pytest.approx(sum(each.numel() for each in own.parameters()), abs=1)
     assert ("ForPreTraining" in type(model).__name__) is workload.pairs

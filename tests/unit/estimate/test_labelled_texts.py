@@ -13,7 +13,7 @@ from bertwright import Recipe, run
 from bertwright.estimate.known_data import read_data
 from bertwright.estimate.work import phase_work
 from bertwright.examples.labelled.sizes import TextSizes
-from bertwright.pipeline.lineage import standing_artifacts
+from bertwright.pipeline.lineage import matching_artifacts
 from bertwright.train.memory.kept_numbers import Pass, pass_numbers, scoring_bytes
 
 LABELS = 'labels = ["poor", "fine"]'
@@ -26,7 +26,7 @@ def test_texts_are_counted_before_the_examples_exist(tmp_path: Path) -> None:
     work = phase_work(wanted, 0, before)
     assert work.steps == 54 and work.epochs == pytest.approx(12)
     run(wanted, tmp_path / "run", stages=("vocab", "examples"))
-    after = read_data(wanted, standing_artifacts(wanted, tmp_path / "run"))
+    after = read_data(wanted, matching_artifacts(wanted, tmp_path / "run"))
     assert (after.imported[0].per_pass, after.heldout) == (before.imported[0].per_pass, before.heldout)
     assert phase_work(wanted, 0, after).steps == work.steps
 

@@ -22,7 +22,7 @@ from bertwright.estimate.measurement_cache import Measured, cache_file, key_of, 
 from bertwright.estimate.work import phase_work
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.pipeline.lineage import standing_artifacts
+from bertwright.pipeline.lineage import matching_artifacts
 from bertwright.plan.plan import MEASURED_BAND, make_plan, planned_works
 
 Load = Callable[..., Recipe]
@@ -37,24 +37,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, cache: Path) -> None:
     recipe, out = load(), tmp_path / "run"
     machine = this_machine(recipe)
-    found = measure(recipe, planned_works(recipe, standing_artifacts(recipe, out), machine), machine.ranks, seconds=0.0)
+    found = measure(recipe, planned_works(recipe, matching_artifacts(recipe, out), machine), machine.ranks, seconds=0.0)
     (key, measured), *others = found.items()
     assert not others and measured.micro_batch > 0 and measured.update >= 0
     store_measurements({key: Measured(2.0, 1.0, "2026-01-02")})
     assert cache_file() == cache and cache.is_file()
-    plan = make_plan(recipe, standing_artifacts(recipe, out), machine)
+    plan = make_plan(recipe, matching_artifacts(recipe, out), machine)
     assert plan["phases"][0]["step_seconds"] == pytest.approx(2 * 2.0 + 1.0), "two micro-batches and an update"
     assert plan["calibrated"] == "from a measurement of this machine (2026-01-02)"
     assert plan["high_hours"] == pytest.approx(plan["total_hours"] * MEASURED_BAND[1])  # type: ignore[operator]
-    assert make_plan(load("model.dropout=0.3"), standing_artifacts(recipe, out), machine)["calibrated"] == "", (
+    assert make_plan(load("model.dropout=0.3"), matching_artifacts(recipe, out), machine)["calibrated"] == "", (
         "another network"
     )
     assert (
-        make_plan(recipe, standing_artifacts(recipe, out), machine_of(HardwareConfig(gpu="h100")))["calibrated"] == ""
+        make_plan(recipe, matching_artifacts(recipe, out), machine_of(HardwareConfig(gpu="h100")))["calibrated"] == ""
     ), "another machine"
     nodes, ranks = replace(machine, nodes=2), this_machine(recipe, 2)
-    assert make_plan(recipe, standing_artifacts(recipe, out), nodes)["calibrated"], "each with one process"
-    assert make_plan(recipe, standing_artifacts(recipe, out), ranks)["calibrated"] == "", "two share the cores"
+    assert make_plan(recipe, matching_artifacts(recipe, out), nodes)["calibrated"], "each with one process"
+    assert make_plan(recipe, matching_artifacts(recipe, out), ranks)["calibrated"] == "", "two share the cores"
 
 
 def measured(recipe: Recipe) -> Measured:

@@ -21,7 +21,7 @@ from bertwright.estimate.memory import memory_of, teacher_bytes
 from bertwright.estimate.step_time import all_reduce_seconds, straggler_share
 from bertwright.estimate.work import phase_work
 from bertwright.forecast_shapes import PLAN
-from bertwright.pipeline.lineage import standing_artifacts
+from bertwright.pipeline.lineage import matching_artifacts
 from bertwright.plan.plan import make_plan
 from bertwright.shipped import shipped
 from bertwright.train.memory.rank_memory import computing_of, training_bytes
@@ -39,7 +39,7 @@ def test_steps_are_those_that_training_resolves(trained: Path, load: Load, lengt
     recipe = load("train.phases.0.steps=", *(f"train.phases.0.{key}" for key in length.split()))
     folder = RunFolder(trained)
     (phase,) = resolve_phases(recipe.train, folder.artifact("examples"), folder.artifact("vocab"))
-    work = phase_work(recipe, 0, read_data(recipe, standing_artifacts(recipe, trained)))
+    work = phase_work(recipe, 0, read_data(recipe, matching_artifacts(recipe, trained)))
     assert (work.steps, work.sequences) == (phase.steps, phase.loader.settings.batches.before(phase.steps))
     assert work.mean_length == pytest.approx(phase.loader.examples.mean_tokens, abs=0.01)
 
@@ -60,7 +60,7 @@ def test_the_parts_of_memory_are_those_of_the_check(load: Load, key: str) -> Non
 
 def test_what_is_finished_is_counted_and_not_planned(trained: Path, load: Load) -> None:
     recipe = load()
-    plan = PLAN.validate_python(make_plan(recipe, standing_artifacts(recipe, trained), this_machine(recipe)))
+    plan = PLAN.validate_python(make_plan(recipe, matching_artifacts(recipe, trained), this_machine(recipe)))
     disk = RunFolder(trained).artifact("examples").manifest["disk"]["bytes"]
     assert plan["disk"]["examples"] == disk and plan["basis"] == "examples"
     assert plan["disk"]["train"] == run_bytes(recipe, None)["train"]
@@ -217,9 +217,9 @@ def test_ranks_of_a_machine_share_its_cores_and_its_memory(tmp_path: Path) -> No
 
 def test_a_run_of_another_recipe_is_not_used(load: Load, trained: Path) -> None:
     recipe, other = load(), load("train.phases.0.steps=99", "examples.heldout=0.3")
-    assert set(standing_artifacts(recipe, trained)) >= {"corpus", "vocab", "examples", "train"}
-    assert set(standing_artifacts(other, trained)) == {"corpus", "vocab"}
-    hours = make_plan(other, standing_artifacts(other, trained), this_machine(other))["hours"]
+    assert set(matching_artifacts(recipe, trained)) >= {"corpus", "vocab", "examples", "train"}
+    assert set(matching_artifacts(other, trained)) == {"corpus", "vocab"}
+    hours = make_plan(other, matching_artifacts(other, trained), this_machine(other))["hours"]
     assert "vocab" not in hours and {"examples", "train"} <= set(hours)
 
 

@@ -13,7 +13,7 @@ from bertwright.core.artifact import Artifact, open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.numbers import percent
-from bertwright.report.compared import Run, differing, read_runs
+from bertwright.report.compared import Run, differing_settings, read_runs
 from bertwright.report.comparison import comparison, write_comparison
 
 Make = Callable[..., Path]
@@ -94,7 +94,7 @@ def test_settings_that_differ_are_listed_once_with_every_run() -> None:
         run(settings={"train.seed": "1", "optim.kind": "lamb", "optim.beta": "0.9", "model.size": "mini"}),
         run(settings={"train.seed": "1", "optim.kind": "adamw", "model.size": "mini"}),
     ]
-    assert differing(runs) == {"optim.kind": ["adamw", "lamb", "adamw"], "optim.beta": ["–", "0.9", "–"]}
+    assert differing_settings(runs) == {"optim.kind": ["adamw", "lamb", "adamw"], "optim.beta": ["–", "0.9", "–"]}
     assert "None: the runs have the same settings" in comparison([run(), run()], "")
 
 

@@ -16,7 +16,7 @@ from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, EngineConfig, FsdpConfig, ZeroConfig
-from bertwright.train.engine.partition import owned, part
+from bertwright.train.engine.partition import deal_out, part
 from bertwright.train.engine.single import Single
 from bertwright.train.memory.held_tensors import Sharing, held_bytes, moment_bytes
 from bertwright.train.memory.rank_memory import computing_of, training_bytes
@@ -71,7 +71,7 @@ def test_thousands_of_ranks_take_no_longer_than_a_few(config: EngineConfig) -> N
 def test_a_tensor_that_is_larger_than_a_share_bounds_what_whole_tensors_save() -> None:
     sizes = {name: nn.Parameter(torch.empty(shape, device="meta")).numel() for name, shape in BASE.tensors.items()}
     embedding = 8.0 * 30522 * 768
-    assert max(sum(8.0 * sizes[n] for n in names) for names in owned(sizes, 8)) == embedding
+    assert max(sum(8.0 * sizes[n] for n in names) for names in deal_out(sizes, 8)) == embedding
     assert held_bytes(BASE, Sharing(ZeroConfig(), AdamWConfig(), 8)).moments == embedding
     assert held_bytes(BASE, Sharing(FsdpConfig(), AdamWConfig(), 8)).moments < 1.01 * BASE.parameters
 

@@ -28,7 +28,7 @@ def phases() -> list[Any]:
 
 def test_all_phases_their_scores_and_checkpoints_and_the_last_score_count(phases: list[Any]) -> None:
     forecast = Forecast(phases, scored_after=6000)
-    forecast.scored(phases[0], 5.0)  # 0.01 s a token of room
+    forecast.record_scoring(phases[0], 5.0)  # 0.01 s a token of room
     forecast.saving = 3.0
     training = 60 * 2.0 + 10 * 2.0 * 4
     scores = 2 * 5.0 + 20.0 + 60.0
@@ -56,9 +56,9 @@ def test_a_phase_with_a_budget_of_time_takes_no_longer_than_that(phases: list[An
 
 def test_the_interval_is_of_the_fastest_and_the_slowest_part_of_the_last_steps(phases: list[Any]) -> None:
     forecast = Forecast(phases[:1], saving=3.0)
-    forecast.scored(phases[0], 5.0)
+    forecast.record_scoring(phases[0], 5.0)
     # 20 steps in ten parts of two: single steps of 1 and 9 seconds meet in the same part and say nothing.
-    forecast.stepped(phases[0], [2.0] * 8 + [1.0, 3.0] + [2.0] * 4 + [3.0, 4.0] + [1.5] * 4)
+    forecast.record_steps(phases[0], [2.0] * 8 + [1.0, 3.0] + [2.0] * 4 + [3.0, 4.0] + [1.5] * 4)
     rest = 5.0 + 3.0  # of the last score and the last checkpoint
     assert forecast.interval(phases[0], 90) == pytest.approx((10 * 1.5 + rest, 10 * 3.5 + rest))
     assert forecast.interval(phases[0], 90)[0] < forecast.remaining(phases[0], 90, 2.0)
@@ -66,15 +66,15 @@ def test_the_interval_is_of_the_fastest_and_the_slowest_part_of_the_last_steps(p
 
 def test_one_step_has_no_spread_and_old_ones_are_forgotten(phases: list[Any]) -> None:
     forecast = Forecast(phases[:1], scoring=0.0)
-    forecast.stepped(phases[0], [2.0])
+    forecast.record_steps(phases[0], [2.0])
     assert forecast.interval(phases[0], 90) == pytest.approx((20.0, 20.0))
-    forecast.stepped(phases[0], [1.0] * 200)
+    forecast.record_steps(phases[0], [1.0] * 200)
     assert forecast.interval(phases[0], 90) == pytest.approx((10.0, 10.0))
 
 
 def test_the_pace_of_one_phase_counts_for_the_next_by_its_room(phases: list[Any]) -> None:
     forecast = Forecast(phases, scoring=0.0)
-    forecast.stepped(phases[0], [1.0, 2.0])
+    forecast.record_steps(phases[0], [1.0, 2.0])
     assert forecast.interval(phases[1], 0) == pytest.approx((10 * 4.0, 10 * 8.0))
 
 

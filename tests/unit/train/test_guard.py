@@ -167,7 +167,7 @@ def test_a_phase_is_judged_by_its_own_norms_and_losses(train: Train, spoil: Spoi
     done = train("gone-back", guard=guard, checkpoint_every=100, keep_checkpoints=100)
     ends = [state_of(open_artifact(path)) for path in sorted((done.path / "checkpoints").glob("step-*"))]
     assert [(state.phase, len(state.norms), len(state.losses)) for state in ends] == [(0, 10, 10), (1, 2, 2)]
-    again = ends[0].handed_over(1)
+    again = ends[0].next_phase(1)
     assert (again.phase, again.data_step, again.norms, again.losses) == (1, 0, (), ())
 
 

@@ -19,9 +19,9 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.settings.identity import (
     Settings,
     checkpoint_identity,
-    extended,
-    finished,
+    finished_identity,
     identity,
+    open_finished,
     refuse_other_settings,
 )
 from bertwright.transfer.parts import CHECKPOINTS
@@ -155,12 +155,12 @@ def test_the_newest_checkpoint_that_can_be_read_tells_of_the_settings(tmp_path: 
 
 def test_a_finished_run_is_known_also_after_its_phases_grew(tmp_path: Path) -> None:
     run, weights = run_identity(tmp_path), "a" * 64
-    assert finished(tmp_path, run) is None
+    assert open_finished(tmp_path, run) is None
     grown = [{"phase": 0, "step": 4, "from": 8, "to": 10}]
-    sealed = extended(run, grown, weights)
+    sealed = finished_identity(run, grown, weights)
     seal(tmp_path, sealed, {"extensions": grown, "weights": weights}, 1.0)
-    done = finished(tmp_path, run)
+    done = open_finished(tmp_path, run)
     assert done is not None and done.counts == read_json(tmp_path / MANIFEST)["counts"]
-    assert finished(tmp_path, run_identity(tmp_path, {"steps": 11})) is None
-    assert len({run.fingerprint, sealed.fingerprint, extended(run, (), weights).fingerprint}) == 3
-    assert extended(run, (), weights).fingerprint != extended(run, (), "b" * 64).fingerprint
+    assert open_finished(tmp_path, run_identity(tmp_path, {"steps": 11})) is None
+    assert len({run.fingerprint, sealed.fingerprint, finished_identity(run, (), weights).fingerprint}) == 3
+    assert finished_identity(run, (), weights).fingerprint != finished_identity(run, (), "b" * 64).fingerprint

@@ -155,7 +155,7 @@ def computed(cpu_isa: str, tmp_path: Path, **environment: str) -> dict[str, Any]
         "train = TrainConfig.model_validate(settings)\n"
         "try:\n"
         "    recipe = SimpleNamespace(train=train, corpus=True)\n"
-        "    stage.STAGES['train'].prepared(SimpleNamespace(recipe=recipe, log=SILENT))\n"
+        "    stage.STAGES['train'].prepare(SimpleNamespace(recipe=recipe, log=SILENT))\n"
         "except AttributeError:\n"  # this recipe has nothing to train on, but torch is loaded by then
         "    import torch\n"
         "    from bertwright.core.errors import RecipeError\n"

@@ -140,7 +140,7 @@ def test_the_copy_computes_in_bfloat16_and_gradients_are_added_up_in_float32() -
     objective = PreTraining(next_sentence=True)
     plain = deepcopy(master).to(torch.bfloat16)
     for batch in batches:
-        for network in (low.refreshed(), plain):
+        for network in (low.refresh(), plain):
             sum(term.loss_sum for term in objective.terms(network, batch).values()).backward()  # type: ignore[union-attr]
         for name, p in plain.named_parameters():
             assert p.grad is not None and p.grad.dtype == torch.bfloat16
@@ -151,7 +151,7 @@ def test_the_copy_computes_in_bfloat16_and_gradients_are_added_up_in_float32() -
     assert all(p.grad is None for p in low.network.parameters()), "no second copy of the gradients is kept"
     with torch.no_grad():
         master.mlm.transform.weight.fill_(0.123456789)
-    assert float(low.refreshed().mlm.transform.weight[0, 0].detach()) == float(torch.tensor(0.123456789).bfloat16())
+    assert float(low.refresh().mlm.transform.weight[0, 0].detach()) == float(torch.tensor(0.123456789).bfloat16())
 
 
 def test_an_overflow_drops_the_step_halves_the_scale_and_the_schedule_waits(train: Train) -> None:

@@ -22,7 +22,7 @@ from bertwright.core.files import sha256
 from bertwright.optim.config import AdamWConfig
 from bertwright.train import run as loop
 from bertwright.train.checkpoints import tensor_files
-from bertwright.train.checkpoints.writers import Snapshot, Writer, copied
+from bertwright.train.checkpoints.writers import Snapshot, Writer, copy_to_host
 from bertwright.train.config import GuardConfig, TrainConfig
 from bertwright.train.memory.rank_memory import computing_of
 
@@ -199,10 +199,10 @@ def test_going_back_waits_for_the_checkpoint_to_go_back_to(
 
 def test_copies_are_copies_and_their_memory_is_used_again() -> None:
     weights, moments = {"w": torch.ones(3)}, {"step": torch.tensor(4), "m.w": torch.zeros(2, 2)}
-    first = copied(Snapshot(weights, moments, None), None)
+    first = copy_to_host(Snapshot(weights, moments, None), None)
     weights["w"].add_(1)
     assert first.weights["w"].tolist() == [1.0] * 3 and first.moments["step"].item() == 4
-    again = copied(Snapshot({"w": weights["w"]}, {"m.w": torch.ones(4)}, {"w": torch.full((3,), 7.0)}), first)
+    again = copy_to_host(Snapshot({"w": weights["w"]}, {"m.w": torch.ones(4)}, {"w": torch.full((3,), 7.0)}), first)
     assert again.weights["w"] is first.weights["w"] and again.weights["w"].tolist() == [2.0] * 3
     assert again.moments.keys() == {"m.w"} and again.moments["m.w"].shape == (4,), "another shape is new memory"
     assert again.average is not None and again.average["w"].tolist() == [7.0] * 3

@@ -21,7 +21,7 @@ from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.train.config import TrainConfig
 from bertwright.train.machine import spot_notices as spot
 from bertwright.train.machine.config import AwsNoticeConfig, AzureNoticeConfig, GcpNoticeConfig, SpotNoticeConfig
-from bertwright.train.machine.spot_notices import notices, seconds_left, watched_for_notices
+from bertwright.train.machine.spot_notices import notices, seconds_left, watch_for_notices
 from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
 
 pytestmark = pytest.mark.heavy
@@ -86,15 +86,15 @@ def until(true: Callable[[], bool]) -> None:
 
 def test_a_notice_is_said_once_with_the_time_that_is_left_and_so_is_its_end(metadata: Metadata) -> None:
     notes = Notes()
-    with watched_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), notes) as notice:
+    with watch_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), notes) as notice:
         until(lambda: len(metadata.asked) > 2)
-        assert not notice.came() and not notes.lines
+        assert not notice.is_new() and not notes.lines
         metadata.taken = datetime.now(UTC) + timedelta(seconds=31)
         until(lambda: bool(notes.lines))
         until(notice.came)
         before = len(metadata.asked)
         until(lambda: len(metadata.asked) > before + 2)
-        assert not notice.came() and not notice.asks_to_end(), "told once"
+        assert not notice.is_new() and not notice.requires_end(), "told once"
         metadata.taken = None
         until(lambda: len(notes.lines) > 1)
     assert re.fullmatch(
@@ -110,9 +110,9 @@ def test_a_notice_is_said_once_with_the_time_that_is_left_and_so_is_its_end(meta
 
 def test_only_the_first_rank_of_a_machine_asks(metadata: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RANK", "1")
-    with watched_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), Notes()) as notice:
+    with watch_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), Notes()) as notice:
         time.sleep(0.05)
-        assert not notice.came()
+        assert not notice.is_new()
     with watch_stop_requests(TrainConfig(phases=[PHASE]).spot_notice, Notes()) as asked:
         assert not asked.to_save() and not asked.to_stop()
     assert not metadata.asked and not [each for each in threading.enumerate() if each.name == "spot notice"]
@@ -169,7 +169,7 @@ def test_what_stopped_training_is_named(train: Train, monkeypatch: pytest.Monkey
 def test_what_begins_to_answer_is_waited_for(metadata: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata.answer, notes = b"{}", Notes()
     config = AzureNoticeConfig(address=metadata.address, every=0.01)
-    with watched_for_notices(config, notes):
+    with watch_for_notices(config, notes):
         until(lambda: len(metadata.asked) > 5)
         assert not notes.lines, "Azure takes up to two minutes to begin"
         monkeypatch.setattr(spot, "BEGINS", 0.0)
@@ -189,13 +189,13 @@ def test_nobody_who_answers_is_said_once_and_ends_nothing(
     said = [line for line in notes.lines if "spot_notice" in line]
     assert len(said) == 1 and said[0].startswith(
         f"warning: train.spot_notice azure: {metadata.address} does not answer whether this machine is reclaimed (the "
-        "answer has no Events). Training goes on, and the address is asked again every 0.001 s; on a machine outside"
+        "answer has no Events). Training goes on, and the query is repeated every 0.001 s; on a machine outside"
     )
     assert tensors_of(done.path) == tensors_of(undisturbed.path)
     closed = Notes()
-    with watched_for_notices(GcpNoticeConfig(address="http://127.0.0.1:1", every=0.01), closed) as notice:
+    with watch_for_notices(GcpNoticeConfig(address="http://127.0.0.1:1", every=0.01), closed) as notice:
         until(lambda: bool(closed.lines))
-        assert not notice.came()
+        assert not notice.is_new()
     assert "Connection refused" in closed.lines[0]
 
 

@@ -59,7 +59,7 @@ def test_a_start_of_which_nothing_is_said_is_refused(tmp_path: Path) -> None:
 def test_the_ends_are_the_recorded_ones_and_else_the_planned_ones() -> None:
     assert STOOD.ends == (7, 8)
     assert replace(STOOD, phase_end=True).ends == (7, 4), "this step was the last"
-    handed = replace(State(phase_steps=(10, 8, 3), phase_ends=(10, 8, 3)), data_step=6).handed_over(1, True, 0.25)
+    handed = replace(State(phase_steps=(10, 8, 3), phase_ends=(10, 8, 3)), data_step=6).next_phase(1, True, 0.25)
     assert handed.ended == (PhaseEnd(0, 6, True, 0.25),) and handed.ends == (6, 8, 3)
 
 
@@ -95,13 +95,13 @@ def test_a_value_of_another_type_is_refused_with_its_place(tmp_path: Path, wrong
 
 
 def test_a_dropped_update_counts_as_drawn_and_not_as_applied() -> None:
-    once = STOOD.advanced(applied=False, sequences=8, tokens=60, seconds=0.5, scale=None)
-    twice = once.advanced(applied=False, sequences=8, tokens=60, seconds=0.5, scale=None)
+    once = STOOD.next_step(applied=False, sequences=8, tokens=60, seconds=0.5, scale=None)
+    twice = once.next_step(applied=False, sequences=8, tokens=60, seconds=0.5, scale=None)
     assert (twice.data_step, twice.optimizer_step, twice.total_steps, twice.skipped_in_a_row) == (6, 3, 16, 2)
     assert (twice.sequences_seen, twice.tokens_seen, twice.seconds) == (128, 1020, 3.5)
-    applied = twice.advanced(applied=True, sequences=8, tokens=60, seconds=0.5, scale=None)
+    applied = twice.next_step(applied=True, sequences=8, tokens=60, seconds=0.5, scale=None)
     assert (applied.optimizer_step, applied.skipped_in_a_row) == (4, 0)
 
 
 def test_scores_are_of_one_step_alone() -> None:
-    assert STOOD.advanced(applied=True, sequences=1, tokens=1, seconds=0.0, scale=None).heldout == {}
+    assert STOOD.next_step(applied=True, sequences=1, tokens=1, seconds=0.0, scale=None).heldout == {}

@@ -11,7 +11,7 @@ from tests.unit.train.test_guard import Lines
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.train.config import TrainConfig
-from bertwright.train.settings.unreachable_settings import known_ends, never_due, unreachable_settings
+from bertwright.train.settings.unreachable_settings import known_ends, partly_reached_settings, unreachable_settings
 
 PHASE = {"length": 16, "batch": 8, "learning_rate": 1e-3, "steps": 20}
 UNKNOWN = {**PHASE, "steps": None, "epochs": 2.0}
@@ -97,14 +97,16 @@ def test_a_length_that_only_the_data_tells_is_looked_at_once_it_is_known(train: 
 def test_a_band_and_copies_that_no_step_has_are_named() -> None:
     config = settings_of({}, {}, expected=[{"step": 40, "high": 3}, {"step": 41, "high": 3}], averaging="last")
     says = "step 41 comes after the 40 steps of all phases (train.phases), so no loss is compared with this band."
-    assert list(never_due(config, [20, 20])) == [("train.expected.1", says, "Lower its step, or leave it out.")]
+    assert list(partly_reached_settings(config, [20, 20])) == [
+        ("train.expected.1", says, "Lower its step, or leave it out.")
+    ]
     for count, copies in ((4, None), (5, 4)):
         config = settings_of({}, {}, averaging={"kind": "last", "every": 9, "count": count})
         says = (
             f"train.averaging.count is {count}, but the 40 steps of all phases (train.phases) give only {copies} "
             "copies with train.averaging.every = 9."
         )
-        assert list(never_due(config, [20, 20])) == (
+        assert list(partly_reached_settings(config, [20, 20])) == (
             [("train.averaging", says, "Lower one of the two.")] * bool(copies)
         )
 

@@ -16,7 +16,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted
 from bertwright.train.config import TrainConfig
 from bertwright.train.machine import thread_policy
-from bertwright.train.machine.thread_policy import POLICY, free_cores, set_thread_policy, threads_for, threads_said
+from bertwright.train.machine.thread_policy import POLICY, free_cores, set_thread_policy, threads_for, threads_message
 from bertwright.train.monitor import session_record
 
 pytestmark = pytest.mark.heavy
@@ -144,7 +144,7 @@ def test_what_was_measured_is_said_with_the_number_that_it_gives(
     machine(2, free)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    assert threads_said(threads_for(config(threads="auto"), ()), ()) == says
+    assert threads_message(threads_for(config(threads="auto"), ()), ()) == says
 
 
 def test_the_policy_is_set_before_torch_is_loaded() -> None:
@@ -160,7 +160,7 @@ def test_the_policy_is_set_before_torch_is_loaded() -> None:
         "phases = [{'length': 16, 'batch': 8, 'learning_rate': 1e-2, 'steps': 1}]\n"
         "recipe = SimpleNamespace(train=TrainConfig.model_validate({'phases': phases}), corpus=True)\n"
         "try:\n"
-        "    stage.STAGES['train'].prepared(SimpleNamespace(recipe=recipe, log=SILENT))\n"
+        "    stage.STAGES['train'].prepare(SimpleNamespace(recipe=recipe, log=SILENT))\n"
         "except AttributeError:\n"  # this recipe has nothing to train on, but torch is loaded by then
         "    print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])\n"
     )

@@ -18,7 +18,7 @@ from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModule
 from bertwright.train.machine.cpu_isa import lacking
 from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp32Config
 from bertwright.train.precision.units import Units, refusal
-from bertwright.train.settings.unreachable_settings import known_ends, never_due
+from bertwright.train.settings.unreachable_settings import known_ends, partly_reached_settings
 
 
 def remedy_for(recipe: Recipe, change: str, at: OtherMachine | None = None) -> str:
@@ -124,7 +124,7 @@ def computing(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
             "steps together: there would be nothing to average."
         )
         yield error("train.averaging", text, "Lower train.averaging.every, or set train.averaging=none.")
-    yield from (warning(*idle) for idle in never_due(train, ends))
+    yield from (warning(*idle) for idle in partly_reached_settings(train, ends))
 
 
 def _varlen(recipe: Recipe, device: str, at: OtherMachine | None) -> Iterator[Verdict]:

@@ -86,8 +86,8 @@ def _writing(folder: Path, state: State) -> Iterator[Path]:
         yield draft
     except (OSError, SafetensorError, DataError) as error:
         shutil.rmtree(draft, ignore_errors=True)
-        told = error.__cause__ if isinstance(error, DataError) else error  # of a file that the user does not know
-        cause = told if isinstance(told, OSError) else OSError(str(told or error))
+        cause = error.__cause__ if isinstance(error, DataError) else error  # of a file that the user does not know
+        cause = cause if isinstance(cause, OSError) else OSError(str(cause or error))
         raise cannot_write(folder / _name(state), cause) from error
 
 

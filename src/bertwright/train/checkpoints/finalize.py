@@ -13,7 +13,7 @@ from bertwright.core.log import Log
 from bertwright.model.saved import MODEL_FILES, save_model
 from bertwright.train.monitor.session_record import counts
 from bertwright.train.scoring import Chosen
-from bertwright.train.settings.identity import extended
+from bertwright.train.settings.identity import finished_identity
 from bertwright.train.setup.job import TrainJob
 
 _RESULT = ("metrics.jsonl", "model/*", "phase-*.onnx", "ds_config.json")
@@ -28,7 +28,7 @@ def handle_finished(job: TrainJob, log: Log) -> None:
     if config.mirror and rank_and_world()[0] == 0:
         from bertwright.transfer.mirror import Mirror
 
-        with Mirror(job.mirrored(prune=False), log) as mirror:
+        with Mirror(job.mirrored_training(prune=False), log) as mirror:
             mirror.request_final_copy()
 
 
@@ -45,7 +45,7 @@ def finalize(job: TrainJob, weights: Mapping[str, Tensor], chosen: Chosen) -> No
         remove(folder)
     save_model(folder, job.network, weights, job.vocab.file("vocab.txt").read_bytes())
     model = sha256_of({name: sha256(folder / name) for name in sorted(MODEL_FILES)})
-    sealed = extended(job.identity, state.extensions, model)
+    sealed = finished_identity(job.identity, state.extensions, model)
     init = {"folder": job.config.init_from, "fingerprint": job.identity.inputs.get("train.init_from")}
     facts = counts(state, job.network, job.vocab, model, init)
     if chosen.averaging is not None:

@@ -65,7 +65,7 @@ class CheckpointStore:
         self.sync_rows()
         # The watchdog ends a process whose peer is lost, but a partially written checkpoint would be useless.
         with self.trainee.ranks.saving():
-            self._saved(checkpoints.save(self.folder, self.identity, state, tensors))
+            self._finish(checkpoints.save(self.folder, self.identity, state, tensors))
 
     def _write_part(self, state: State, tensors: Snapshot) -> None:
         ranks = self.trainee.ranks
@@ -74,9 +74,9 @@ class CheckpointStore:
     def _publish(self, state: State) -> None:
         self.sync_rows()
         with self.trainee.ranks.saving():
-            self._saved(checkpoints.publish(self.folder, self.identity, state, self.trainee.ranks.world))
+            self._finish(checkpoints.publish(self.folder, self.identity, state, self.trainee.ranks.world))
 
-    def _saved(self, checkpoint: Path) -> None:
+    def _finish(self, checkpoint: Path) -> None:
         checkpoints.prune(self.folder, self.keep, checkpoint)
         self.saved(checkpoint)
 

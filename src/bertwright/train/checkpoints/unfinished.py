@@ -22,12 +22,12 @@ from bertwright.model.saved import config_json, save_model
 from bertwright.train.checkpoints.tensor_files import hash_of, is_whole, read_all
 from bertwright.train.monitor.metrics import rows_until
 from bertwright.train.monitor.session_record import counts
-from bertwright.train.settings.identity import extended
+from bertwright.train.settings.identity import finished_identity
 from bertwright.train.state import state_of
 
 
 @dataclass(frozen=True)
-class Standing:
+class UnfinishedTraining:
     """An unfinished training at one of its checkpoints."""
 
     checkpoint: Artifact
@@ -74,13 +74,13 @@ class Standing:
         return dict(self.counts)
 
 
-def standing(
+def unfinished_training(
     checkpoint: Artifact, run: Identity, network: NetworkConfig, vocab: Artifact, init: Path | None
-) -> Standing:
+) -> UnfinishedTraining:
     """Return the training `run` at `checkpoint`, one of its own checkpoints."""
     state = state_of(checkpoint)
     weights = hash_of(checkpoint, "model")
-    identity = extended(run, state.extensions, weights)
+    identity = finished_identity(run, state.extensions, weights)
     facts = {
         **counts(state, network, vocab, weights, {"folder": init, "fingerprint": run.inputs.get("train.init_from")}),
         # This process did not train: its own peak would be reported as that of the training.
@@ -94,7 +94,7 @@ def standing(
         },
     }
     named = {**identity.inputs, "unfinished": checkpoint.fingerprint + checkpoint.path.name}
-    return Standing(checkpoint, network, vocab, replace(identity, inputs=named), facts)
+    return UnfinishedTraining(checkpoint, network, vocab, replace(identity, inputs=named), facts)
 
 
 def _same_file(source: Path, target: Path) -> None:

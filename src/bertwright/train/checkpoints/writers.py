@@ -50,7 +50,7 @@ class Writer:
             write(tensors)
             return
         # Reuse the memory of the previous copy: nothing reads it any more.
-        self._copies = copied(tensors, self._copies)
+        self._copies = copy_to_host(tensors, self._copies)
         self.run(partial(write, self._copies))
 
     def run(self, job: Callable[[], None]) -> None:
@@ -102,11 +102,11 @@ class Writer:
                 self.wait()
 
 
-def copied(tensors: Snapshot, before: Snapshot | None) -> Snapshot:
+def copy_to_host(tensors: Snapshot, before: Snapshot | None) -> Snapshot:
     """Copy tensors of any shape to host memory, reusing the memory of `before` where it fits."""
     held = before or Snapshot({}, {}, None)
-    average = None if tensors.average is None else _copied(tensors.average, held.average or {})
-    copy = Snapshot(_copied(tensors.weights, held.weights), _copied(tensors.moments, held.moments), average)
+    average = None if tensors.average is None else _copy(tensors.average, held.average or {})
+    copy = Snapshot(_copy(tensors.weights, held.weights), _copy(tensors.moments, held.moments), average)
     if any(tensor.is_cuda for tensor in tensors.weights.values()):
         # The next step changes the weights: all copies must be complete by then.
         torch.cuda.current_stream().synchronize()
@@ -114,7 +114,7 @@ def copied(tensors: Snapshot, before: Snapshot | None) -> Snapshot:
 
 
 @torch.no_grad()
-def _copied(tensors: Mapping[str, Tensor], before: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _copy(tensors: Mapping[str, Tensor], before: Mapping[str, Tensor]) -> dict[str, Tensor]:
     copies = {}
     for name, tensor in tensors.items():
         copy = before.get(name)

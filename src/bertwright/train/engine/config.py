@@ -82,7 +82,7 @@ def wrong_ranks(config: EngineConfig, ranks: int) -> str:
     return f"single supports only one process, but {ranks:,} ranks train; set train.engine=auto, or start one process"
 
 
-def chosen(config: EngineConfig, ranks: int) -> EngineConfig:
+def resolve_engine(config: EngineConfig, ranks: int) -> EngineConfig:
     """Return the engine's config, with `auto` resolved for this number of ranks."""
     if not isinstance(config, AutoConfig):
         return config

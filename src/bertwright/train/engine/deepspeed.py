@@ -6,8 +6,8 @@ gradients over the ranks, whereas losses use global counts, so the number of ran
 divides by. It splits tensors at arbitrary positions, so optimizers that need complete tensors are refused.
 
 The network is called directly instead of through DeepSpeed's wrapper module, which would disable autocast. That wrapper
-also tells the optimizer that a forward pass begins, and stage 3 accumulates micro-batches only with that signal: here a
-hook sends it. The package is adapted to a process that trains more than once and is watched.
+also signals the optimizer that a forward pass begins, and stage 3 accumulates micro-batches only with that signal:
+here a hook sends it. The package is adapted to a process that trains more than once and is watched.
 """
 
 from __future__ import annotations
@@ -237,10 +237,10 @@ def count_collectives(package: Any, ranks: Ranks) -> None:
     """Count what the package sends from now on, as `Ranks.count` says: the watchdog knows a rank that hangs by it."""
     transport = package.comm.comm.cdb
     for name in _COLLECTIVES:
-        setattr(transport, name, _counted(getattr(transport, name), ranks))
+        setattr(transport, name, _count_calls(getattr(transport, name), ranks))
 
 
-def _counted(collective: Callable[..., Any], ranks: Ranks) -> Callable[..., Any]:
+def _count_calls(collective: Callable[..., Any], ranks: Ranks) -> Callable[..., Any]:
     def call(*arguments: Any, **options: Any) -> Any:
         ranks.count()
         return collective(*arguments, **options)

@@ -39,7 +39,7 @@ def ds_config(config: DeepSpeedConfig, optim: OptimConfig, step: Step, ranks: in
     """Return DeepSpeed's configuration for this number of ranks.
 
     Its batch size must be accumulation x micro-batch x ranks; other sizes are rounded up to the next valid one. The
-    engine tells it which micro-batch of a step is the last, so this does not change any batch of the recipe.
+    engine marks the last micro-batch of each step, so this does not change any batch of the recipe.
     """
     share = -(-step.batch // ranks)
     micro_batch = min(share, step.micro_batch or share)

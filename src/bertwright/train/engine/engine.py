@@ -18,7 +18,7 @@ from bertwright.train.engine.config import (
     FsdpConfig,
     SingleConfig,
     ZeroConfig,
-    chosen,
+    resolve_engine,
     wrong_ranks,
 )
 from bertwright.train.engine.ds_config import Step
@@ -85,7 +85,7 @@ def build_engine(
     """
     if wrong := wrong_ranks(config, ranks.world):
         raise RecipeError(f"train.engine: {wrong}.")
-    config = chosen(config, ranks.world)
+    config = resolve_engine(config, ranks.world)
     match config:
         case SingleConfig() | AutoConfig():
             return Single(model, optim)

@@ -9,7 +9,7 @@ from typing import TypeVar
 Tensor = TypeVar("Tensor")
 
 
-def owned(sizes: Mapping[str, int], ranks: int) -> Sequence[Sequence[str]]:
+def deal_out(sizes: Mapping[str, int], ranks: int) -> Sequence[Sequence[str]]:
     """Return the tensor names of each rank, from element counts: the largest first, each to the rank with the least."""
     names: list[list[str]] = [[] for _ in range(ranks)]
     held = [0] * ranks
@@ -25,7 +25,7 @@ class Share:
 
     def __init__(self, sizes: Mapping[str, int], ranks: int, rank: int) -> None:
         """`sizes`: element counts by tensor name; for rank `rank` of `ranks`."""
-        self._of_rank, self._rank = {n: r for r, names in enumerate(owned(sizes, ranks)) for n in names}, rank
+        self._of_rank, self._rank = {n: r for r, names in enumerate(deal_out(sizes, ranks)) for n in names}, rank
 
     def has(self, name: str) -> bool:
         """Whether this rank writes the tensor of that name; tensors that are no parameters belong to rank 0."""

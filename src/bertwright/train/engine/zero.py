@@ -16,7 +16,7 @@ from bertwright.optim.build import moment_names
 from bertwright.optim.state import load_named_state, named_state
 from bertwright.train.engine.config import ZeroConfig
 from bertwright.train.engine.ddp import DataParallel
-from bertwright.train.engine.partition import owned
+from bertwright.train.engine.partition import deal_out
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks.ranks import Ranks
 
@@ -30,7 +30,7 @@ class Zero:
         self._optimizer, self._model = single.optimizer, single.model
         self._moments = moment_names(single.optim, single.model)
         trained = {name: p for name, p in single.model.named_parameters() if p.requires_grad}
-        self._owned = owned({name: p.numel() for name, p in trained.items()}, ranks.world)
+        self._owned = deal_out({name: p.numel() for name, p in trained.items()}, ranks.world)
         self._tensors = [[trained[name] for name in names] for names in self._owned]
         own = set(self._tensors[ranks.rank])
         for group in self._optimizer.param_groups:

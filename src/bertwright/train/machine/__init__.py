@@ -1,1 +1,1 @@
-"""What a training asks of its machine and hears from it: instruction sets, threads, requests to stop."""
+"""The machine of a training: instruction sets, threads, requests to stop or to save."""

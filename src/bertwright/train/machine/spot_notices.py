@@ -2,7 +2,7 @@
 
 Azure: Scheduled Events, api-version 2020-07-01. AWS: `spot/instance-action` with an IMDSv2 token. Google:
 `instance/preempted`. No response contains a secret, and nothing is sent but the request. A thread, on the first rank of
-each machine, asks.
+each machine, sends the queries.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def notices(config: Config) -> Notices:
 
 
 def _of_azure(address: str) -> Notices:
-    answer = _ask(f"{address}/metadata/scheduledevents?api-version=2020-07-01", {"Metadata": "true"})
+    answer = _query(f"{address}/metadata/scheduledevents?api-version=2020-07-01", {"Metadata": "true"})
     events = _member(parse_json(answer), "Events")
     found = Notices()
     # Includes events of other machines of the scale set: a training with ranks there is stopped with them, and for one
@@ -68,9 +68,9 @@ def _of_azure(address: str) -> Notices:
 
 def _of_aws(address: str) -> Notices:
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-    token = _ask(f"{address}/latest/api/token", lifetime, "PUT").decode("ascii")
+    token = _query(f"{address}/latest/api/token", lifetime, "PUT").decode("ascii")
     try:
-        answer = _ask(f"{address}/latest/meta-data/spot/instance-action", {"X-aws-ec2-metadata-token": token})
+        answer = _query(f"{address}/latest/meta-data/spot/instance-action", {"X-aws-ec2-metadata-token": token})
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 404:  # nothing is announced
@@ -82,7 +82,7 @@ def _of_aws(address: str) -> Notices:
 
 
 def _of_google(address: str) -> Notices:
-    answer = _ask(f"{address}/computeMetadata/v1/instance/preempted", {"Metadata-Flavor": "Google"})
+    answer = _query(f"{address}/computeMetadata/v1/instance/preempted", {"Metadata-Flavor": "Google"})
     return {"preempted": None} if answer.strip() == b"TRUE" else {}
 
 
@@ -92,7 +92,7 @@ def seconds_left(moment: datetime) -> float:
     return (moment - datetime.now(UTC)).total_seconds()
 
 
-def _ask(url: str, headers: Mapping[str, str], method: str = "GET") -> bytes:
+def _query(url: str, headers: Mapping[str, str], method: str = "GET") -> bytes:
     request = urllib.request.Request(url, headers=dict(headers), method=method)
     with _DIRECT.open(request, timeout=PATIENCE) as answer:
         data: bytes = answer.read(_LONGEST)
@@ -111,25 +111,25 @@ class Notice:
     def __init__(self, ends: bool = False) -> None:
         self._ends, self._new, self._ever = ends, threading.Event(), threading.Event()
 
-    def came(self) -> bool:
+    def is_new(self) -> bool:
         """Whether a notice has arrived since the last call."""
         if not self._new.is_set():
             return False
         self._new.clear()
         return True
 
-    def asks_to_end(self) -> bool:
+    def requires_end(self) -> bool:
         """Whether a notice has arrived and training is configured to end on it."""
         return self._ends and self._ever.is_set()
 
-    def come(self) -> None:
+    def add(self) -> None:
         """Record that a notice has arrived."""
         self._ever.set()
         self._new.set()
 
 
 @contextmanager
-def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
+def watch_for_notices(config: Config, log: Log) -> Iterator[Notice]:
     """Yield the notices that arrive during the block.
 
     Each notice, its withdrawal, and the lack of a response for longer than `BEGINS` are logged; failed queries are
@@ -138,16 +138,16 @@ def watched_for_notices(config: Config, log: Log) -> Iterator[Notice]:
     if rank_here() != 0:
         yield Notice()
         return
-    asking = _Asking(config, log)
-    threading.Thread(target=asking.run, name="spot notice", daemon=True).start()
+    queries = _Queries(config, log)
+    threading.Thread(target=queries.run, name="spot notice", daemon=True).start()
     try:
-        yield asking.notice
+        yield queries.notice
     finally:
         # Not joined: a request without a response may be in progress.
-        asking.over.set()
+        queries.over.set()
 
 
-class _Asking:
+class _Queries:
     """The queries of one start."""
 
     def __init__(self, config: Config, log: Log) -> None:
@@ -161,24 +161,24 @@ class _Asking:
         while not self.over.is_set():
             try:
                 self._take(notices(self._config))
-                self._say_answered()
+                self._log_answer()
             # Errors of the metadata service must not end this thread.
             except (OSError, ValueError, http.client.HTTPException) as error:
-                self._say_once(error)
+                self._warn_once(error)
             self.over.wait(self._config.every)
 
     def _take(self, now: Notices) -> None:
         for name in now.keys() - self._standing.keys():
             self._log.say(
-                f"train: {self._config.kind} reclaims this machine{_when(now[name])} ({name}): a checkpoint is saved "
+                f"train: {self._config.kind} reclaims this machine{_delay(now[name])} ({name}): a checkpoint is saved "
                 f"after this step, and training {'ends' if self._config.ends else 'continues as long as possible'}"
             )
-            self.notice.come()
+            self.notice.add()
         for name in self._standing.keys() - now.keys():
             self._log.say(f"train: {self._config.kind} no longer announces that it reclaims this machine ({name})")
         self._standing = now
 
-    def _say_answered(self) -> None:
+    def _log_answer(self) -> None:
         self._answered = time.monotonic()
         if self._unanswered:
             self._unanswered = False
@@ -186,15 +186,15 @@ class _Asking:
                 f"train: {self._config.address} now answers whether {self._config.kind} reclaims this machine"
             )
 
-    def _say_once(self, error: Exception) -> None:
+    def _warn_once(self, error: Exception) -> None:
         if not self._unanswered and time.monotonic() - self._answered > BEGINS:
             self._unanswered = True
             self._log.say(
                 f"warning: train.spot_notice {self._config.kind}: {self._config.address} does not answer whether this "
-                f"machine is reclaimed ({error}). Training goes on, and the address is asked again every "
+                f"machine is reclaimed ({error}). Training goes on, and the query is repeated every "
                 f"{self._config.every:g} s; on a machine outside this cloud, leave the key out."
             )
 
 
-def _when(moment: datetime | None) -> str:
+def _delay(moment: datetime | None) -> str:
     return "" if moment is None else f" in {max(0.0, seconds_left(moment)):.0f} s"

@@ -23,7 +23,7 @@ class StopRequests:
     """Whether a notice has arrived after which training has to save and stop."""
 
     def to_stop(self) -> bool:
-        """Whether a signal or a notice asks training to save and stop."""
+        """Whether a signal or a notice requires training to save and stop."""
         return self.signalled() or self.to_end()
 
 
@@ -35,7 +35,7 @@ def watch_stop_requests(config: SpotNoticeConfig, log: Log) -> Iterator[StopRequ
             yield StopRequests(signalled)
             return
         # Without a notice source, no module that could send requests is imported.
-        from bertwright.train.machine.spot_notices import watched_for_notices
+        from bertwright.train.machine.spot_notices import watch_for_notices
 
-        with watched_for_notices(config, log) as notice:
-            yield StopRequests(signalled, notice.came, notice.asks_to_end)
+        with watch_for_notices(config, log) as notice:
+            yield StopRequests(signalled, notice.is_new, notice.requires_end)

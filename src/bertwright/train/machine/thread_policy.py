@@ -72,7 +72,7 @@ def threads_for(config: TrainConfig, sessions: tuple[Mapping[str, Any], ...]) ->
     return int(sessions[-1]["threads"]) if sessions else max(1, round(free_cores()))
 
 
-def threads_said(threads: int, sessions: tuple[Mapping[str, Any], ...]) -> str:
+def threads_message(threads: int, sessions: tuple[Mapping[str, Any], ...]) -> str:
     """Return what `auto` means for a start with this number of threads, after `sessions`: the number, and why."""
     said = f"{threads} thread{'s' * (threads > 1)}"
     if sessions:

@@ -19,9 +19,9 @@ from bertwright.train.engine.config import (
     FsdpConfig,
     SingleConfig,
     ZeroConfig,
-    chosen,
+    resolve_engine,
 )
-from bertwright.train.engine.partition import owned, part
+from bertwright.train.engine.partition import deal_out, part
 
 _DEEPSPEED_BUCKET = 5e8
 """Elements of DeepSpeed's gradient bucket, if its configuration sets no other size."""
@@ -58,14 +58,14 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
     """Return what training the network takes on a rank, besides activations; `accumulates`: with several
     micro-batches."""
     tensors, ranks = network.tensors, sharing.ranks
-    engine = chosen(sharing.engine, ranks)
+    engine = resolve_engine(sharing.engine, ranks)
     sizes = {name: prod(shape) for name, shape in tensors.items()}
     whole, embedding = 4.0 * sum(sizes.values()), 4.0 * network.vocab_size * network.hidden_size
     moments = _most_moment_bytes(network, sharing)
     all_moments = moment_bytes(network, Sharing(optim=sharing.optim), 0)
     match engine:
         case DdpConfig() | ZeroConfig():
-            own = sizes if isinstance(engine, DdpConfig) else {n: sizes[n] for n in owned(sizes, ranks)[0]}
+            own = sizes if isinstance(engine, DdpConfig) else {n: sizes[n] for n in deal_out(sizes, ranks)[0]}
             sums = whole * (1.0 if engine.reduction == "fp32" else 0.5) if ranks > 1 else 0.0
             sent = 4.0 * sum(own.values()) if isinstance(engine, ZeroConfig) and ranks > 1 else 0.0
             scratch = max(embedding, sums, sent, _update_bytes(network, sharing.optim, own))
@@ -93,11 +93,11 @@ def state_bytes(network: NetworkConfig, optim: OptimConfig) -> float:
 
 def moment_bytes(network: NetworkConfig, sharing: Sharing, rank: int) -> float:
     """Return the bytes that a rank's optimizer keeps between updates, without its update counts."""
-    tensors, ranks, engine = network.tensors, sharing.ranks, chosen(sharing.engine, sharing.ranks)
+    tensors, ranks, engine = network.tensors, sharing.ranks, resolve_engine(sharing.engine, sharing.ranks)
     each = {name: 4.0 * moments_of(sharing.optim, name, len(shape)) for name, shape in tensors.items()}
     sizes = {name: prod(shape) for name, shape in tensors.items()}
     if isinstance(engine, ZeroConfig):
-        return sum(each[name] * sizes[name] for name in owned(sizes, ranks)[rank])
+        return sum(each[name] * sizes[name] for name in deal_out(sizes, ranks)[rank])
     if isinstance(engine, FsdpConfig):
         return sum(each[name] * part(shape, ranks, rank) for name, shape in tensors.items())
     return sum(each[name] * size for name, size in sizes.items()) / (ranks if engine.kind == "deepspeed" else 1)
@@ -105,12 +105,12 @@ def moment_bytes(network: NetworkConfig, sharing: Sharing, rank: int) -> float:
 
 def _most_moment_bytes(network: NetworkConfig, sharing: Sharing) -> float:
     """Return `moment_bytes` of the rank with the most, without computing it for every one of thousands."""
-    if not isinstance(chosen(sharing.engine, sharing.ranks), ZeroConfig):
+    if not isinstance(resolve_engine(sharing.engine, sharing.ranks), ZeroConfig):
         return moment_bytes(network, sharing, 0)  # no rank has more rows of a tensor than the first
     tensors = network.tensors
     sizes = {name: prod(shape) for name, shape in tensors.items()}
     moments = {n: 4.0 * moments_of(sharing.optim, n, len(tensors[n])) * size for n, size in sizes.items()}
-    return max(sum(moments[name] for name in names) for names in owned(sizes, sharing.ranks))
+    return max(sum(moments[name] for name in names) for names in deal_out(sizes, sharing.ranks))
 
 
 def _update_bytes(network: NetworkConfig, optim: OptimConfig, own: Mapping[str, int]) -> float:

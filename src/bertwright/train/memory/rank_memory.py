@@ -66,7 +66,7 @@ class Computing:
 def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
     """Return how each of `ranks` ranks computes, on a GPU or a CPU."""
     sharing = Sharing(config.engine, optim, ranks)
-    kernel = chosen_kernel(config, "cuda" if gpu else "cpu")
+    kernel = select_kernel(config, "cuda" if gpu else "cpu")
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in host memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
@@ -185,7 +185,7 @@ def over_limit(train: TrainConfig, network: NetworkConfig, computing: Computing)
         )
 
 
-def chosen_kernel(config: TrainConfig, device_type: str) -> Kernel:
+def select_kernel(config: TrainConfig, device_type: str) -> Kernel:
     """Return the recipe's kernel; for auto, the one that suits the device (`cpu`, `cuda`), or `padded` if the graph
     needs fixed shapes."""
     if config.attention != "auto":

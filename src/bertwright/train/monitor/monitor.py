@@ -45,7 +45,7 @@ class Monitor:
     profiler: StepProfiler | None = None
     """Profiler of some steps of this start, if requested."""
 
-    def profiled(self, trainee: Trainee, waited: float) -> AbstractContextManager[Trainee]:
+    def profile_step(self, trainee: Trainee, waited: float) -> AbstractContextManager[Trainee]:
         """Return a context that yields what to train a step with, profiled if requested; `waited`: seconds spent
         waiting for its batch."""
         return self.profiler.step(trainee, waited) if self.profiler else nullcontext(trainee)

@@ -18,7 +18,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.family import to_json
 from bertwright.train.config import TrainConfig
-from bertwright.train.engine.config import chosen
+from bertwright.train.engine.config import resolve_engine
 from bertwright.train.machine.cpu_isa import in_use
 from bertwright.train.machine.thread_policy import POLICY, free_cores
 from bertwright.train.ranks.ranks import Ranks
@@ -42,7 +42,7 @@ def session_record(
         "waiting": os.environ.get(POLICY, "default").lower(),
         "micro_batches": [micro_batching_of(phase) for phase in phases],
         "attention": kernel,
-        "engine": chosen(config.engine, ranks.world).kind,
+        "engine": resolve_engine(config.engine, ranks.world).kind,
         "graph": config.graph.kind,
         "precision": config.precision.kind,
         "weights": getattr(config.precision, "weights", "fp32"),
@@ -61,7 +61,7 @@ def micro_batching_of(phase: Phase) -> dict[str, Any]:
     return {**asdict(phase.loader.settings.micro_batching), **({"found": True} if phase.finds_micro_batch else {})}
 
 
-def trained_in(state: State) -> str:
+def training_summary(state: State) -> str:
     """Say what training took over all starts: sequences, seconds and their rate, as other programs print them."""
     rate, seconds = state.sequences_seen / max(state.seconds, 1e-9), state.seconds
     return (

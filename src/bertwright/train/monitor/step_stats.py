@@ -123,7 +123,7 @@ def time_left(forecast: Forecast, phase: Phase, state: State, taken: Sequence[fl
     """Return the seconds to the end of the run, as a row has them: estimated with the pace of the last steps, which
     took `taken` seconds, with a lower and an upper estimate from how the pace varied."""
     step = state.data_step
-    forecast.stepped(phase, taken)
+    forecast.record_steps(phase, taken)
     pace = statistics.fmean(taken)
     low, high = forecast.interval(phase, step, state.phase_seconds)
     left = forecast.remaining(phase, step, pace, state.phase_seconds)

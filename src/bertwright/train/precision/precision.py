@@ -126,7 +126,7 @@ class LowCopy:
         for copy, original in zip(self.network.parameters(), master.parameters(), strict=True):
             copy.register_post_accumulate_grad_hook(partial(_hand_over, original))  # type: ignore[no-untyped-call]
 
-    def refreshed(self) -> Model:
+    def refresh(self) -> Model:
         """Return the copy that computes, with weights rounded from the current weights of its master."""
         torch._foreach_copy_(self._copies, self._masters)
         return self.network

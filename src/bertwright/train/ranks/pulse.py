@@ -21,7 +21,7 @@ from pathlib import Path
 @contextmanager
 def pulse(sockets: Sequence[int], seconds: float) -> Iterator[None]:
     """Run it for this process inside the block, with a pulse every so many seconds. Does nothing where the system does
-    not tell whether a process is stopped: a stopped rank must not seem to run."""
+    not report whether a process is stopped: a stopped rank must not seem to run."""
     from bertwright.core.signals import block_signals
 
     if _state(os.getpid()) is None:
@@ -37,7 +37,7 @@ def pulse(sockets: Sequence[int], seconds: float) -> Iterator[None]:
 
 
 def _state(process: int) -> str | None:
-    """The state of a process as Linux tells it, such as R or T; None if it is unknown."""
+    """The state of a process as Linux reports it, such as R or T; None if it is unknown."""
     try:
         # The name before it, in parentheses, may have spaces.
         return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]

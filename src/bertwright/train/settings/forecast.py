@@ -35,11 +35,11 @@ class Forecast:
     paces: list[float] = field(default_factory=list)
     """Seconds per token slot of recent steps."""
 
-    def scored(self, phase: Phase, seconds: float) -> None:
+    def record_scoring(self, phase: Phase, seconds: float) -> None:
         """Record how long scoring took."""
         self.scoring = seconds / (phase.heldout_room or 1)
 
-    def stepped(self, phase: Phase, seconds: Sequence[float]) -> None:
+    def record_steps(self, phase: Phase, seconds: Sequence[float]) -> None:
         """Record how long steps of `phase` took, scaled to a full batch each."""
         self.paces = [*self.paces, *(taken / phase.room for taken in seconds)][-LOOKED_AT:]
 

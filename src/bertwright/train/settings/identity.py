@@ -128,19 +128,16 @@ def other_settings(
     )
 
 
-def finished(out: Path, identity: Identity) -> Artifact | None:
+def open_finished(out: Path, identity: Identity) -> Artifact | None:
     """Return the finished training in `out` if it has this identity, whatever extensions it went through; else None."""
     if not (out / MANIFEST).is_file():
         return None
     done = open_artifact(out, "train")
-    return (
-        done
-        if done.fingerprint == extended(identity, done.counts["extensions"], done.counts["weights"]).fingerprint
-        else None
-    )
+    expected = finished_identity(identity, done.counts["extensions"], done.counts["weights"])
+    return done if done.fingerprint == expected.fingerprint else None
 
 
-def extended(identity: Identity, extensions: Sequence[Extension], weights: str) -> Identity:
+def finished_identity(identity: Identity, extensions: Sequence[Extension], weights: str) -> Identity:
     """Return the identity that a finished training is sealed with: it adds how phases grew, and the hash of the
     weights.
 
@@ -163,7 +160,7 @@ def _fingerprint(path: Path, key: str, out: Path) -> str | None:
         if not missing_of(path):
             return content_of(path)
     # Data that was deleted after training began is identified by what the checkpoints recorded of it.
-    return next(_recorded(key, out), None)
+    return next(_recorded_fingerprints(key, out), None)
 
 
 def _of_checkpoint(given: Artifact) -> str:
@@ -173,7 +170,7 @@ def _of_checkpoint(given: Artifact) -> str:
     return sha256_of([given.fingerprint, {name: given.manifest["files"][name]["sha256"] for name in tensors}])
 
 
-def _recorded(key: str, out: Path) -> Iterator[str]:
+def _recorded_fingerprints(key: str, out: Path) -> Iterator[str]:
     """Yield the fingerprint of the input `key` as recorded by the training in `out`, newest checkpoint first."""
     for begun in [*checkpoints_in(out), out]:
         with suppress(ArtifactError):

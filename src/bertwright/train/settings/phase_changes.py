@@ -51,7 +51,7 @@ def check_phase_lengths(state: State, phases: Sequence[Phase]) -> State:
     )
 
 
-def growth_of_rate(extension: Mapping[str, int], phase: Phase, config: PhaseConfig, state: State) -> str:
+def growth_message(extension: Mapping[str, int], phase: Phase, config: PhaseConfig, state: State) -> str:
     """Say, for the log, how the learning rate changes where a phase (`config` in the recipe) has grown."""
     before = extension["from"]
     grown = f"phase {phase.index} grows from {before:,} to {extension['to']:,} steps at step {extension['step']:,}"

@@ -32,10 +32,10 @@ def unreachable_settings(train: TrainConfig, steps: Sequence[int] = ()) -> Itera
             text = f"{phase.target_accuracy:g} is looked for every {every:,} steps"
             text += f" (train.evaluate_every), but the phase ends after {length:,} steps ({given}) in any case"
             yield f"{key}.target_accuracy", f"{text}; lower train.evaluate_every, or leave it out"
-    yield from _unjudged(train, max(lengths))
+    yield from _unreachable_window(train, max(lengths))
 
 
-def _unjudged(train: TrainConfig, longest: float) -> Iterator[tuple[str, str]]:
+def _unreachable_window(train: TrainConfig, longest: float) -> Iterator[tuple[str, str]]:
     """Yield the guard's window if even the phase with the most steps ends before an update is judged."""
     limits = " and ".join(f"train.guard.{name}" for name in ("spike", "loss_spike") if getattr(train.guard, name))
     if limits and train.guard.window >= longest:
@@ -43,7 +43,7 @@ def _unjudged(train: TrainConfig, longest: float) -> Iterator[tuple[str, str]]:
         yield "train.guard.window", f"{text} more than {longest:,}; lower it, or leave {limits} out"
 
 
-def never_due(train: TrainConfig, ends: Sequence[int]) -> Iterator[tuple[str, str, str]]:
+def partly_reached_settings(train: TrainConfig, ends: Sequence[int]) -> Iterator[tuple[str, str, str]]:
     """Yield the key of each setting that has only a part of its effect on phases that end after these steps, what is
     missing, and what to do."""
     total, averaging = sum(ends), train.averaging

@@ -14,14 +14,14 @@ from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.machine.cpu_isa import in_use
-from bertwright.train.machine.thread_policy import threads_for, threads_said
+from bertwright.train.machine.thread_policy import threads_for, threads_message
 from bertwright.train.monitor.session_record import session_record
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.settings.phase_changes import check_phase_lengths, growth_of_rate
-from bertwright.train.settings.unreachable_settings import known_ends, never_due
+from bertwright.train.settings.phase_changes import check_phase_lengths, growth_message
+from bertwright.train.settings.unreachable_settings import known_ends, partly_reached_settings
 from bertwright.train.setup.job import TrainJob
-from bertwright.train.setup.resume import where_to_start
+from bertwright.train.setup.resume import find_start
 from bertwright.train.setup.trainee import Network, Trainee, build_network
 from bertwright.train.setup.training_environment import is_deterministic, training_device
 from bertwright.train.state import State
@@ -38,11 +38,11 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
     precision, model = network.precision, network.model
     _say(job, network, device, log)
     averaging = build_averaging(job.config.averaging, job.phases)
-    start = where_to_start(job, model, averaging, ranks, log)
+    start = find_start(job, model, averaging, ranks, log)
     state = check_phase_lengths(start.state, job.phases)
     for extension in state.extensions[len(start.state.extensions) :]:
         index = extension["phase"]
-        log.say(f"train: {growth_of_rate(extension, job.phases[index], job.config.phases[index], state)}")
+        log.say(f"train: {growth_message(extension, job.phases[index], job.config.phases[index], state)}")
     _set_threads(job, state, ranks, log)
     if job.config.init_embeddings == "text" and not state.sessions:  # the first start
         from bertwright.train.setup.initial_weights import start_from_text
@@ -75,7 +75,7 @@ def _set_threads(job: TrainJob, state: State, ranks: Ranks, log: Log) -> None:
     threads = min(ranks.each(threads_for(job.config, state.sessions) or torch.get_num_threads()))
     torch.set_num_threads(threads)
     if job.config.threads == "auto":
-        log.say(f"train: {threads_said(threads, state.sessions)}")
+        log.say(f"train: {threads_message(threads, state.sessions)}")
 
 
 def _say(job: TrainJob, network: Network, device: torch.device, log: Log) -> None:
@@ -89,12 +89,12 @@ def _say(job: TrainJob, network: Network, device: torch.device, log: Log) -> Non
             "train: not deterministic: another run gives slightly different numbers. With train.deterministic=true "
             "the numbers are identical"
         )
-    if known_ends(job.config) is None:  # otherwise this was said before any stage
-        for key, text, remedy in never_due(job.config, [phase.steps for phase in job.phases]):
+    if known_ends(job.config) is None:  # otherwise this was logged before any stage
+        for key, text, remedy in partly_reached_settings(job.config, [phase.steps for phase in job.phases]):
             log.say(f"warning: {key}: {text} {remedy}")
 
 
-def say_baseline(heldout: Mapping[str, Any], log: Log) -> None:
+def log_baseline(heldout: Mapping[str, Any], log: Log) -> None:
     """Log the held-out score of an answer that ignores the text, from the counts of the held-out examples."""
     if said := _baseline(heldout):
         log.say(f"train: to compare the held-out scores with: {said}")

@@ -22,7 +22,7 @@ from bertwright.train.settings.phases import Phase, resolve_phases
 from bertwright.train.state import state_of
 
 if TYPE_CHECKING:  # imported only if requested
-    from bertwright.transfer.mirror import Mirrored
+    from bertwright.transfer.mirror import MirroredTraining
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class TrainJob:
     step_bands: Bands = ()
     """Expected seconds of a step of each phase."""
 
-    def mirrored(self, prune: bool) -> Mirrored:
+    def mirrored_training(self, prune: bool) -> MirroredTraining:
         """Return what is copied to the recipe's mirror, and whether checkpoints that are not kept here are removed
         there."""
-        from bertwright.transfer.mirror import Mirrored
+        from bertwright.transfer.mirror import MirroredTraining
 
         kept = partial(worth_keeping, keep=self.config.keep_checkpoints) if prune else None
-        return Mirrored(self.config.mirror, self.out, self.checkpoint, state_of, rows_until, kept)
+        return MirroredTraining(self.config.mirror, self.out, self.checkpoint, state_of, rows_until, kept)
 
 
 def job_of(

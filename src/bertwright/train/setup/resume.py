@@ -35,7 +35,7 @@ class Start:
     """At step 0, what the network that training starts from and this one do not have in common, as recorded."""
 
 
-def where_to_start(job: TrainJob, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
+def find_start(job: TrainJob, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
     """Return the state to resume from, the same on all ranks, with weights and average loaded.
 
     Raises `CheckpointError` if the checkpoints of an earlier start are missing or damaged: training never silently
@@ -47,16 +47,16 @@ def where_to_start(job: TrainJob, model: Model, averaging: Averaging | None, ran
     known = f"{ours.path.name} ({sha256_of(ours.manifest['files'])[:12]})" if ours else "none"
     assert_equal(ranks, known, f"the checkpoint to continue from in {out / CHECKPOINTS}")
     if ours is not None:
-        return _continued(ours, job, model, averaging, log)
+        return _resume(ours, job, model, averaging, log)
     if saved_before(out / "metrics.jsonl") or (out / "model").is_dir():  # never train over a finished model
         raise CheckpointError(
             f"{out / 'metrics.jsonl'} lists checkpoints, but {out / CHECKPOINTS} has none. Restore them to continue, "
             f"or move {out} away to start again from step 0."
         )
-    return _begun(job, model, log)
+    return _start_anew(job, model, log)
 
 
-def _continued(ours: Artifact, job: TrainJob, model: Model, averaging: Averaging | None, log: Log) -> Start:
+def _resume(ours: Artifact, job: TrainJob, model: Model, averaging: Averaging | None, log: Log) -> Start:
     """Return the state and moments of a checkpoint, after loading its weights and average."""
     state, weights, moments = checkpoints.load(ours)
     if state.phase >= len(job.config.phases):
@@ -71,7 +71,7 @@ def _continued(ours: Artifact, job: TrainJob, model: Model, averaging: Averaging
     return Start(state, moments)
 
 
-def _begun(job: TrainJob, model: Model, log: Log) -> Start:
+def _start_anew(job: TrainJob, model: Model, log: Log) -> Start:
     """Return the state at step 0, after loading the weights of `train.init_from`, if the recipe has one."""
     config = job.config
     moments: Mapping[str, torch.Tensor] = {"step": torch.tensor(0)}

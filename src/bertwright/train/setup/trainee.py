@@ -21,7 +21,7 @@ from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import EagerConfig, GraphConfig
-from bertwright.train.memory.rank_memory import chosen_kernel
+from bertwright.train.memory.rank_memory import select_kernel
 from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import LowCopy, Precision, build_precision
 from bertwright.train.ranks.ranks import Ranks
@@ -57,7 +57,7 @@ class Trainee:
     def network(self) -> nn.Module:
         """Return the module that computes, with the current weights of `model`: `model` itself, its copy, or the
         exported module."""
-        return self.exported or (self.model if self.low is None else self.low.refreshed())
+        return self.exported or (self.model if self.low is None else self.low.refresh())
 
     def to_compute(self, batches: Sequence[MicroBatch]) -> list[MicroBatch]:
         """Return those of a rank's micro-batches that need a forward pass."""
@@ -155,7 +155,7 @@ def _kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -
 
     Raises `RecipeError` if it does not support the device, the network or this precision.
     """
-    kernel = chosen_kernel(config, precision.device.type)
+    kernel = select_kernel(config, precision.device.type)
     if kernel == "varlen":
         from bertwright.model.attention import varlen
 

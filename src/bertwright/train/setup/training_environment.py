@@ -46,7 +46,7 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[Ranks, StopR
                 from bertwright.transfer.restore import restore
 
                 with ranks.busy():  # the others wait in the all-reduce below, for hours if the network is slow
-                    restore(job.mirrored(prune=False), log)
+                    restore(job.mirrored_training(prune=False), log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
         yield ranks, requests

@@ -54,12 +54,12 @@ class Watch:
                 self._observers.remove((name, observer))
                 self._failed[name] = row["total_steps"]
                 self._log.say(
-                    f"warning: the observer {name} failed at step {row['total_steps']:,} ({_told(error)}). Training "
+                    f"warning: the observer {name} failed at step {row['total_steps']:,} ({_reason(error)}). Training "
                     "goes on without it. metrics.jsonl has every row, and the next start sends the observer the "
                     "missing ones."
                 )
                 with self._busy():
-                    _give_up(observer)
+                    _close_quietly(observer)
 
     def close(self, finished: bool) -> None:
         """Close all observers, and report again which ones failed."""
@@ -68,7 +68,7 @@ class Watch:
                 with self._busy():
                     observer.close(finished)
             except Exception as error:
-                self._log.say(f"warning: the observer {name} failed when it was closed ({_told(error)}).")
+                self._log.say(f"warning: the observer {name} failed when it was closed ({_reason(error)}).")
         for name, step in self._failed.items():
             self._log.say(
                 f"warning: the observer {name} does not have the rows from step {step:,} on, because it failed there."
@@ -76,7 +76,7 @@ class Watch:
 
 
 @contextmanager
-def watched(
+def open_observers(
     configs: Sequence[ObserverConfig], observed: Observed, rows: Sequence[Row], log: Log, busy: Busy = nullcontext
 ) -> Iterator[Watch]:
     """Yield the observers of a recipe for the duration of the block, after sending them `rows` of earlier starts.
@@ -86,8 +86,8 @@ def watched(
     observers: list[tuple[str, Observer]] = []
     with ExitStack() as begun, busy():
         for config in configs:
-            observers.append((config.kind, _begun(config, observed)))
-            begun.callback(_give_up, observers[-1][1])
+            observers.append((config.kind, _open(config, observed)))
+            begun.callback(_close_quietly, observers[-1][1])
         begun.pop_all()  # all of them started
     watch, finished = Watch(observers, log, busy), False
     try:
@@ -99,26 +99,26 @@ def watched(
         watch.close(finished)
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return a package's error as text, with names, passwords and queries removed from addresses."""
     return f"{type(error).__name__}: {redact(str(error))}"
 
 
-def _give_up(observer: Observer) -> None:
+def _close_quietly(observer: Observer) -> None:
     """Close the observer, ignoring its errors."""
     with suppress(Exception):
         observer.close(False)
 
 
-def _begun(config: ObserverConfig, observed: Observed) -> Observer:
+def _open(config: ObserverConfig, observed: Observed) -> Observer:
     try:
         return build_observer(config, observed)
     except BertwrightError:
         raise
     except Exception as error:
         raise RecipeError(
-            f"train.observers: {config.kind} cannot start ({_told(error)}). Correct the cause, or leave {config.kind} "
-            "out."
+            f"train.observers: {config.kind} cannot start ({_reason(error)}). Correct the cause, or leave "
+            f"{config.kind} out."
         ) from error
 
 
