@@ -155,7 +155,7 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
     precision = build_precision(PRECISIONS[side.precision], device)
     model = PreTrainingModel(network, side.kernel).to(device).train()
     if side.precision == "fp8":
-        from bertwright.train.precision.fp8 import to_float8  # needs torchao
+        from bertwright.train.precision.precision import to_float8  # needs torchao
 
         to_float8(model, emulate=device.type == "cpu")
     torch.backends.cuda.enable_cudnn_sdp(side.cudnn)

@@ -18,7 +18,7 @@ import torch
 
 from bertwright.core.config import Identity
 from bertwright.train.checkpoints import checkpoint
-from bertwright.train.checkpoints.writers import Snapshot, Writer
+from bertwright.train.checkpoints.store import Snapshot, Writer
 from bertwright.train.state import State
 
 LARGEST = 2**24

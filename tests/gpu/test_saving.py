@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from bertwright.train.checkpoints.writers import Snapshot, copy_to_host
+from bertwright.train.checkpoints.store import copy_to_host
+from bertwright.train.checkpoints.tensor_files import Snapshot
 
 pytestmark = [
     pytest.mark.gpu,

@@ -179,8 +179,7 @@ def autotune(
     """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
     from bertwright.trial import autotune as tuning
     from bertwright.trial.attempt import Tried
-    from bertwright.trial.autotune import open_table, trial_examples
-    from bertwright.trial.candidates import engines_to_try, sizes_to_try
+    from bertwright.trial.autotune import engines_to_try, open_table, sizes_to_try, trial_examples
     from bertwright.trial.search import best
 
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
@@ -220,7 +219,7 @@ def _write_fastest(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
 def _print_trials(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, file: Path, as_json: bool) -> None:
     batch = tried.recipe.train.phases[tried.phase].batch
     if as_json:
-        from bertwright.trial.candidates import keys_of
+        from bertwright.trial.autotune import keys_of
 
         keys = keys_of(tried, fastest.candidate) if fastest else None
         print(json_line({"best": keys, "table": str(file), "trials": [asdict(trial) for trial in trials]}))
@@ -233,14 +232,14 @@ def _print_trials(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, 
 
 
 def _overrides(fastest: Trial, tried: Tried) -> list[str]:
-    from bertwright.trial.candidates import keys_of
+    from bertwright.trial.autotune import keys_of
 
     return [f"{key}={json.dumps(value)}" for key, value in keys_of(tried, fastest.candidate).items()]
 
 
 def _changed(fastest: Trial, tried: Tried) -> str:
     """One line with what the fastest configuration changes in the recipe."""
-    from bertwright.trial.candidates import changes_of
+    from bertwright.trial.autotune import changes_of
 
     return f"changed: {'; '.join(changes_of(tried, fastest.candidate)) or 'nothing'}"
 

@@ -16,8 +16,7 @@ from bertwright.corpus.wikis import wikis
 from bertwright.examples.config import TextsConfig
 from bertwright.export.config import Inputs
 from bertwright.export.shapes import largest_difference
-from bertwright.page.markup import Content, Element, address, b, code, element, markdown, p
-from bertwright.page.table import plain_table
+from bertwright.page.markup import Content, Element, address, b, code, element, markdown, p, plain_table
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
 from bertwright.tasks.title import model_title, start_of, training_seconds

@@ -1,4 +1,4 @@
-"""Pages and model cards as trees of elements, written as HTML or as Markdown.
+"""Pages and model cards as trees of elements, with their tables, written as HTML or as Markdown.
 
 A `str` in a tree is always text and is escaped here, once, for the format that is written. Markup is an `Element`, and
 only `element` makes one, from names that mypy knows. So no text of a run, whoever wrote it, can become markup.
@@ -7,13 +7,16 @@ only `element` makes one, from names that mypy knows. So no text of a run, whoev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
-__all__ = ["Content", "Element", "Tag", "address", "b", "code", "div", "element", "html", "markdown", "p", "small"]
+__all__ = [
+    "Content", "Element", "Tag", "address", "b", "bar", "code", "definitions", "div", "element", "html", "markdown",
+    "p", "plain_table", "small", "table",
+]  # fmt: skip
 
 Tag = Literal[
     "html", "head", "meta", "title", "body", "header", "nav", "main", "section", "div", "h1", "h2", "h3", "p", "a",
@@ -61,6 +64,33 @@ b, code, small, p, div = (partial(element, tag) for tag in ("b", "code", "small"
 def address(text: str) -> Content:
     """A link, if the text is certainly a web address, because readers trust links; anything else as text."""
     return element("a", text, href=text) if _ADDRESS.fullmatch(text) else text
+
+
+def definitions(rows: Iterable[tuple[str, str]]) -> Element:
+    """Names and values as a two-column list."""
+    return element("dl", [element("div", element("dt", name), element("dd", value)) for name, value in rows])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Content]], style: str = "") -> Element:
+    """A table that becomes a stack of cards on a phone."""
+    body = (
+        # On a phone the style sheet shows each cell's column head, taken from `data-head`, before the cell.
+        element("tr", [element("td", cell, data_head=title) for title, cell in zip(head, row, strict=True)])
+        for row in rows
+    )
+    top = element("tr", [element("th", title, scope="col") for title in head])
+    return element("table", element("thead", top), element("tbody", body), class_=style)
+
+
+def plain_table(rows: Iterable[Sequence[Content]], head: Sequence[str] = ("", "")) -> Element:
+    """A table of a model card."""
+    cells = [element("tr", [element("td", cell) for cell in row]) for row in rows]
+    return element("table", element("tr", [element("th", title) for title in head]), cells)
+
+
+def bar(share: float) -> Element:
+    """A bar that fills `share` (0 to 1) of its cell."""
+    return element("span", class_="bar", style=f"--share:{min(max(share, 0), 1) * 100:.1f}%")
 
 
 def html(page: Element, style: str) -> str:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.numbers import duration, number, operations, percent, short_count
 from bertwright.page.chart import Chart, Format, Series, figure
-from bertwright.page.markup import Content, Element, b, code, div, element, p
-from bertwright.page.table import table
+from bertwright.page.markup import Content, Element, b, code, div, element, p, table
 from bertwright.report.compared import NUMBERS, SCORED, Run, differing_settings, read_runs
 from bertwright.report.page import Section, document, time_of
 

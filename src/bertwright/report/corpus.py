@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertwright.core.numbers import number, percent, pluralize, size_of
-from bertwright.page.markup import Content, Element, element, p, small
-from bertwright.page.table import bar, definitions, table
+from bertwright.page.markup import Content, Element, bar, definitions, element, p, small, table
 from bertwright.report.facts import Facts
 
 # Repeated here because the report reads what stages wrote and imports none of them.
@@ -37,7 +36,7 @@ def corpus(facts: Facts) -> Content:
         (
             element("span", name, class_="kept" if kept else "lost"),
             f"{count:,}",
-            _share(count / total),
+            (bar(count / total), small(percent(count / total))),
             "" if size is None else f"{size:,}",
             "" if size is None else percent(size / text),
         )
@@ -51,10 +50,6 @@ def corpus(facts: Facts) -> Content:
         _sources(counts["sources"]),
         _contamination(counts["contamination"]),
     )
-
-
-def _share(share: float) -> Content:
-    return bar(share), small(percent(share))
 
 
 def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]:
@@ -106,17 +101,13 @@ def _sources(sources: Sequence[Mapping[str, Any]]) -> Element:
             source["licence"],
             f"{source['kept']:,} of {source['documents']:,}",
             number(source["words"]),
-            _cut(source["cut"]),
+            f"no, the file is truncated; {cut['lost_bytes']:,} bytes not used" if (cut := source["cut"]) else "yes",
         )
         for source in sources
     ]
     return table(
         ("source", "format", "files", "weight", "licence", "documents kept", "words", "whole"), rows, "sources"
     )
-
-
-def _cut(cut: Mapping[str, Any] | None) -> str:
-    return "yes" if cut is None else f"no, the file is truncated; {cut['lost_bytes']:,} bytes not used"
 
 
 def _contamination(texts: Mapping[str, Mapping[str, Any]]) -> Content:

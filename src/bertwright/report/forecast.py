@@ -9,8 +9,7 @@ from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.manifest import read_manifest
 from bertwright.core.numbers import duration, short_count
 from bertwright.forecast_shapes import Plan
-from bertwright.page.markup import Content, b, p
-from bertwright.page.table import table
+from bertwright.page.markup import Content, b, p, table
 from bertwright.report.facts import Facts
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertwright.core.numbers import duration, number, operations, size_of
-from bertwright.page.markup import Content, Element, b, code, p, small
-from bertwright.page.table import bar, definitions, table
+from bertwright.page.markup import Content, Element, b, bar, code, definitions, p, small, table
 from bertwright.report.facts import Facts
 from bertwright.tasks.title import start_of
 

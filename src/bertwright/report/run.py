@@ -105,10 +105,10 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
 
 def _forecast_grades(facts: Facts) -> dict[str, dict[str, float | None]]:
     return {
-        name: {"expected": round(grade.expected, 3), "actual": grade.actual, "error": _round(grade.error)}
+        name: {
+            "expected": round(grade.expected, 3),
+            "actual": grade.actual,
+            "error": None if grade.error is None else round(grade.error, 4),
+        }
         for name, grade in grades(facts).items()
     }
-
-
-def _round(share: float | None) -> float | None:
-    return None if share is None else round(share, 4)

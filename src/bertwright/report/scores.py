@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertwright.core.numbers import duration, percent, short_count
-from bertwright.page.markup import Content, Element, b, code, div, element, p, small
-from bertwright.page.table import bar, table
+from bertwright.page.markup import Content, Element, b, bar, code, div, element, p, small, table
 from bertwright.report.facts import Facts
 from bertwright.vocab.entries import MASK
 

@@ -14,8 +14,7 @@ from bertwright.core.errors import DivergedError, Interrupted
 from bertwright.core.files import sha256_of
 from bertwright.core.log import Log
 from bertwright.model.model import Model
-from bertwright.train.checkpoints.store import CheckpointStore
-from bertwright.train.checkpoints.writers import ShardedWriter, Writer
+from bertwright.train.checkpoints.store import CheckpointStore, ShardedWriter, Writer
 from bertwright.train.config import GuardConfig
 from bertwright.train.engine.ds_config import write_ds_config
 from bertwright.train.machine.stop_requests import StopRequests

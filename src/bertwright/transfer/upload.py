@@ -131,7 +131,8 @@ class UploadSession:
 
     def interruption(self, error: Exception) -> BertwrightError:
         """Convert an error of the storage or the local disk; the message says how much has been copied."""
-        if isinstance(error, OSError) and self._is_ours(error) and (ours := system_error(error)):
+        local = error if isinstance(error, OSError) and Path(str(error.filename)).is_relative_to(self._run) else None
+        if local and (ours := system_error(local)):
             return ours
         reason = redact(str(error).strip()).partition("\n")[0]  # Azure's messages are a page long
         there = f" {size_of(self._done)} of {size_of(self._total)} are copied." if self._done else ""
@@ -139,9 +140,6 @@ class UploadSession:
             f"cannot write {self._place} to {self.sent.url} ({type(error).__name__}: {reason}).{there} "
             f"{_remedy(error)} Then run the same command again: complete files are not sent again."
         )
-
-    def _is_ours(self, error: OSError) -> bool:
-        return Path(str(error.filename)).is_relative_to(self._run)
 
     def _is_there(self, part: Part) -> bool:
         sizes = self._remote.sizes(part.place)

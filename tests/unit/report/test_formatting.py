@@ -5,8 +5,7 @@ from tests.rows import each_row
 from tests.unit.report.conftest import written
 
 from bertwright.core.numbers import duration, number, operations, percent, short_count
-from bertwright.page.markup import b
-from bertwright.page.table import bar, definitions, table
+from bertwright.page.markup import b, bar, definitions, table
 
 EVIL = "<script>\"'&"
 

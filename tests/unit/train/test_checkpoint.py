@@ -14,7 +14,7 @@ from tests.rows import each_row
 from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
 from bertwright.train.checkpoints.checkpoint import load, newest_valid, prune, remove_partial, save
-from bertwright.train.checkpoints.writers import Snapshot
+from bertwright.train.checkpoints.tensor_files import Snapshot
 from bertwright.train.state import State
 
 IDENTITY = Identity("checkpoint", 1, {}, {})

@@ -23,7 +23,7 @@ from bertwright.estimate import machine_facts
 from bertwright.estimate.machine_facts import TorchBuild
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.train.precision import fp8
+from bertwright.train.precision import precision as applied
 from bertwright.train.precision.config import Fp8Config
 from bertwright.train.precision.precision import build_precision
 
@@ -54,7 +54,7 @@ def test_a_gpu_without_float8_is_refused(
 
 @pytest.mark.parametrize("device", [CPU, GPU], ids=["cpu", "gpu"])
 def test_without_torchao_the_extra_is_named(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fp8, "find_spec", lambda name: None)
+    monkeypatch.setattr(applied, "find_spec", lambda name: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     with pytest.raises(MissingExtraError, match=r"torchao, which is not installed: pip install 'bertwright\[fp8\]'"):
         build_precision(Fp8Config(allow_slow=True), device)
@@ -77,7 +77,7 @@ def test_the_linear_maps_of_layers_alone_are_converted_and_names_stay() -> None:
         BertConfig(**{**NUMBERS, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 40})
     )
     names, tensors = list(model.state_dict()), [p.data_ptr() for p in model.parameters()]
-    fp8.to_float8(model, emulate=True)
+    applied.to_float8(model, emulate=True)
     assert list(model.state_dict()) == names and [p.data_ptr() for p in model.parameters()] == tensors
     converted = {name for name, module in model.named_modules() if "Float8" in type(module).__name__}
     parts = ("query", "key", "value", "output")
@@ -101,4 +101,4 @@ def test_imitated_it_learns_as_float32_does_and_goes_on_to_the_bit(train: Train,
         train("disturbed", precision=FP8, log=StopsAt(4), **settings)
     continued = weights(train("disturbed", precision=FP8, **settings))
     assert all(torch.equal(tensor, continued[name]) for name, tensor in weights(low).items())
-    assert MODEL["hidden_size"] % fp8.MULTIPLE == 0
+    assert MODEL["hidden_size"] % applied.MULTIPLE == 0

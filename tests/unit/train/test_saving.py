@@ -22,7 +22,8 @@ from bertwright.core.files import sha256
 from bertwright.optim.config import AdamWConfig
 from bertwright.train import run as loop
 from bertwright.train.checkpoints import tensor_files
-from bertwright.train.checkpoints.writers import Snapshot, Writer, copy_to_host
+from bertwright.train.checkpoints.store import Writer, copy_to_host
+from bertwright.train.checkpoints.tensor_files import Snapshot
 from bertwright.train.config import GuardConfig, TrainConfig
 from bertwright.train.memory.rank_memory import computing_of
 

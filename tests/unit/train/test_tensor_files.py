@@ -13,8 +13,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.log import SILENT
 from bertwright.train.checkpoints.checkpoint import load, newest_valid, publish, remove_partial, save, save_part
-from bertwright.train.checkpoints.tensor_files import hash_of
-from bertwright.train.checkpoints.writers import Snapshot
+from bertwright.train.checkpoints.tensor_files import Snapshot, hash_of
 from bertwright.train.engine.partition import Share
 from bertwright.train.state import State
 

@@ -14,10 +14,9 @@ from bertwright.check.machine.computing import computing
 from bertwright.cli.bench import _write_fastest
 from bertwright.cli.options import Run
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.trial import candidates
+from bertwright.trial import autotune
 from bertwright.trial.attempt import Tried
-from bertwright.trial.autotune import open_table
-from bertwright.trial.candidates import first_size, keys_of, sizes_to_try
+from bertwright.trial.autotune import first_size, keys_of, open_table, sizes_to_try
 from bertwright.trial.search import Candidate, Outcome, Sizes, Trial, best, halves, search, sizes, step_seconds
 
 MACHINE = {"machine": "one", "torch": "2.13.0"}
@@ -176,7 +175,7 @@ def test_the_first_size_follows_from_the_memory_of_what_trains(tried: Tried, mon
     large = replace(tried, recipe=Recipe.load("hu-mini", ["corpus.source=sample", "train.phases.1.batch=1_000_000"]))
     found = []
     for gigabytes in (24, 240):
-        monkeypatch.setattr(candidates, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
+        monkeypatch.setattr(autotune, "training_gpus", lambda recipe, size=gigabytes * 10**9: (size, 2 * size))
         found.append(first_size(large))
     # What weights and moments take is little; the rest of ten times the memory holds ten times the sequences.
     assert found[0] * 9 < found[1] < found[0] * 13 and found[0] > 10

@@ -11,7 +11,7 @@ from bertwright.cli.bench import _write_fastest
 from bertwright.cli.options import Run
 from bertwright.core.errors import RecipeError
 from bertwright.trial.attempt import Tried
-from bertwright.trial.candidates import changes_of, engines_to_try, keys_of
+from bertwright.trial.autotune import changes_of, engines_to_try, keys_of
 from bertwright.trial.search import Candidate, Trial
 
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.examples.labelled.config import LabelledTexts
 from bertwright.page.chart import Chart, Series, histogram
-from bertwright.page.markup import Content, Element, code, div, p
-from bertwright.page.table import definitions, plain_table, table
+from bertwright.page.markup import Content, Element, code, definitions, div, p, plain_table, table
 from bertwright.tasks.classification.verdict import (
     BASELINES,
     CLASSIFIER_SCORES,

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.page.chart import Chart, Series, histogram
-from bertwright.page.markup import Content, Element, div, p
-from bertwright.page.table import definitions, plain_table, table
+from bertwright.page.markup import Content, Element, definitions, div, p, plain_table, table
 from bertwright.tasks.pretraining.verdict import untrained, verdict_on_tokens
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 from bertwright.vocab.entries import MASK

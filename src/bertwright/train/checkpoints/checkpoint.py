@@ -24,8 +24,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, CheckpointError, DataError
 from bertwright.core.files import cannot_write, make_folder, sync_folder, write_json
 from bertwright.core.log import Log
-from bertwright.train.checkpoints.tensor_files import read_all, write_index, write_tensors
-from bertwright.train.checkpoints.writers import Snapshot
+from bertwright.train.checkpoints.tensor_files import Snapshot, read_all, write_index, write_tensors
 from bertwright.train.state import State, best_of, state_of
 
 Tensors = dict[str, torch.Tensor]

@@ -8,6 +8,7 @@ need not know how many ranks wrote it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -20,6 +21,16 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import atomic_file, read_typed, sha256_of, write_json
 from bertwright.model.saved import read_tensors
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The tensors of a checkpoint, of any shape, by name."""
+
+    weights: Mapping[str, Tensor]
+    moments: Mapping[str, Tensor]
+    average: Mapping[str, Tensor] | None = None
+    """The state of the weight average, if one is kept."""
 
 
 class Index(TypedDict):
@@ -60,7 +71,7 @@ def read_all(checkpoint: Artifact, name: str) -> dict[str, Tensor]:
 
     The tensors are backed by the files (see `read_tensors`), so a rank reads only what it uses.
     """
-    if is_whole(checkpoint, name):
+    if is_unsharded(checkpoint, name):
         return read_tensors(checkpoint.file(f"{name}.safetensors"))
     path = checkpoint.file(f"{name}.safetensors.index.json")
     index = read_typed(path, _INDEX)["weight_map"]
@@ -70,7 +81,7 @@ def read_all(checkpoint: Artifact, name: str) -> dict[str, Tensor]:
     return {tensor: files[file][tensor] for tensor, file in index.items()}
 
 
-def is_whole(checkpoint: Artifact, name: str) -> bool:
+def is_unsharded(checkpoint: Artifact, name: str) -> bool:
     """Whether one file has all the tensors called `name`."""
     return f"{name}.safetensors" in checkpoint.manifest["files"]
 
@@ -78,7 +89,7 @@ def is_whole(checkpoint: Artifact, name: str) -> bool:
 def hash_of(checkpoint: Artifact, name: str) -> str:
     """Return the SHA-256 of the file of the tensors called `name`, or a hash over those of all their files."""
     files = checkpoint.manifest["files"]
-    if is_whole(checkpoint, name):
+    if is_unsharded(checkpoint, name):
         return str(files[f"{name}.safetensors"]["sha256"])
     return sha256_of({file: files[file]["sha256"] for file in checkpoint.names(f"{name}-")})
 

@@ -19,7 +19,7 @@ from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
 from bertwright.model.saved import config_json, save_model
-from bertwright.train.checkpoints.tensor_files import hash_of, is_whole, read_all
+from bertwright.train.checkpoints.tensor_files import hash_of, is_unsharded, read_all
 from bertwright.train.monitor.metrics import rows_until
 from bertwright.train.monitor.session_record import counts
 from bertwright.train.settings.identity import finished_identity
@@ -63,7 +63,7 @@ class UnfinishedTraining:
 
     def _make(self, draft: Path) -> dict[str, Any]:
         model = make_folder(draft / "model")
-        if is_whole(self.checkpoint, "model"):
+        if is_unsharded(self.checkpoint, "model"):
             _same_file(self.checkpoint.file("model.safetensors"), model / "model.safetensors")
         else:
             save_model(model, self.network, read_all(self.checkpoint, "model"))
