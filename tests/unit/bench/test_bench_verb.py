@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize(("units", "precisions"), [((), ("fp32",)), (("amx_bf16",), ("fp32", "bf16"))])
-def test_all_workloads_alone_in_each_precision_that_the_processor_has_units_for(
+def test_by_default_supported_precisions_are_measured(
     units: tuple[str, ...], precisions: tuple[Precision, ...], asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "bf16_units", lambda: units)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.heavy
 ONE = Training(threads=1)
 
 
-def test_it_takes_as_many_steps_as_it_is_told_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requested_steps_run_in_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[list[int]] = []
 
     def noted(trained: Trainee, batches: object, *rest: object) -> object:
@@ -47,7 +47,7 @@ def test_the_weights_move(monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved == before.keys(), "every tensor: with pairs the pooler too"
 
 
-def test_what_is_dropped_is_what_was_asked() -> None:
+def test_dropout_is_as_requested() -> None:
     model = _build_trainee(SMALL, Training(dropout=0.25, attention_dropout=0.125)).model
     assert isinstance(model, PreTrainingModel) and model.training
     config = model.config
@@ -55,7 +55,7 @@ def test_what_is_dropped_is_what_was_asked() -> None:
     assert model.encoder.kernel == "sequences" and model.nsp is not None
 
 
-def test_attention_dropout_is_done_and_not_only_noted() -> None:
+def test_attention_dropout_is_applied() -> None:
     """The same weights and batch give another loss with it, and the same one without."""
     (batch,) = loader_of(SMALL).step(0)
     losses = {}
@@ -70,9 +70,7 @@ def test_attention_dropout_is_done_and_not_only_noted() -> None:
 
 
 @each_row("speed", [1e9, 4e9])
-def test_the_floor_is_a_steps_operations_at_the_speed_of_the_products(
-    speed: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_floor_is_the_operations_at_matmul_speed(speed: float, monkeypatch: pytest.MonkeyPatch) -> None:
     def meter(model: PreTrainingModel, *_: object) -> Throughput:
         return Throughput(model.config, torch.device("cpu"), speed)
 
@@ -104,7 +102,7 @@ def test_a_real_floor_is_below_the_step() -> None:
     assert isinstance(step, Step) and step.floor is not None and 0 < step.floor < 100 * step.seconds
 
 
-def test_bfloat16_is_what_products_are_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_are_computed_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     from bertwright.estimate.machine_facts import bf16_units
 
     if not bf16_units():

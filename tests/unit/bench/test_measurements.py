@@ -11,7 +11,7 @@ def blocks(*rounds: tuple[float, float], steps: int = 3, floor: float | None = N
     return [[Step(seconds, used, floor)] * steps for seconds, used in rounds]
 
 
-def test_ratios_are_of_blocks_that_stand_side_by_side() -> None:
+def test_ratios_compare_blocks_of_the_same_round() -> None:
     """A machine that slows down by a half after the first round changes no ratio."""
     found = measured(
         "w", "trainer", "fp32", blocks((3.0, 4.0), (6.0, 8.0)), own=blocks((1.0, 2.0), (2.0, 4.0)), fp32=None
@@ -26,13 +26,13 @@ def test_the_range_is_that_of_the_rounds() -> None:
     assert (found.times_as_fast, found.times_lowest, found.times_highest, found.processor_ratio) == (3, 2, 5, 7)
 
 
-def test_one_slow_step_of_a_block_is_no_ratio() -> None:
+def test_a_single_slow_step_does_not_change_a_ratio() -> None:
     own = [[Step(1.0, 1.0), Step(1.0, 1.0), Step(50.0, 50.0)]]
     found = measured("w", "trainer", "fp32", blocks((2.0, 2.0)), own, None)
     assert found.times_as_fast == 2 and measured("w", "bertwright", "fp32", own, own, None).slowest == 50
 
 
-def test_we_are_as_fast_as_ourselves() -> None:
+def test_our_own_ratio_is_one() -> None:
     own = blocks((1.3, 2.6), (1.7, 3.1))
     found = measured("w", "bertwright", "fp32", own, own, None)
     assert (found.times_as_fast, found.times_lowest, found.times_highest, found.processor_ratio) == (1, 1, 1, 1)
@@ -46,7 +46,7 @@ def test_the_floor_is_that_of_each_step() -> None:
     assert measured("w", "trainer", "fp32", blocks((1.0, 1.0)), blocks((1.0, 1.0)), None).floor_ratio is None
 
 
-def test_low_precision_is_beside_float32_of_the_same_side() -> None:
+def test_low_precision_is_compared_with_float32() -> None:
     low, fp32 = blocks((1.0, 1.0), (2.0, 2.0)), blocks((2.0, 2.0), (5.0, 5.0))
     found = measured("w", "bertwright", "bf16", low, low, fp32)
     assert found.times_fp32 == pytest.approx((2.0 + 2.5) / 2) and found.times_as_fast == 1

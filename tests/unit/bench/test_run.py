@@ -67,7 +67,7 @@ def test_sides_train_in_turn_after_each_has_warmed_up(fake: type[Fake]) -> None:
     assert fake.closed == ["trainer fp32", "bertwright fp32"]
 
 
-def test_both_precisions_stand_in_one_run_each_beside_its_own_peer(fake: type[Fake]) -> None:
+def test_each_precision_is_compared_with_its_own_peer(fake: type[Fake]) -> None:
     found = bench(["full-128"], SIDES, Setting(("fp32", "bf16"), rounds=1), lambda line: None)
     assert [(each.side, each.precision, each.times_as_fast, each.times_fp32) for each in found] == [
         ("bertwright", "fp32", 1.0, None),
@@ -79,7 +79,7 @@ def test_both_precisions_stand_in_one_run_each_beside_its_own_peer(fake: type[Fa
     assert [precision for _, precision, _ in fake.asked[-4:]] == ["fp32", "fp32", "bf16", "bf16"], "in the same round"
 
 
-def test_one_precision_alone_is_beside_no_float32(fake: type[Fake]) -> None:
+def test_one_precision_alone_has_no_float32_ratio(fake: type[Fake]) -> None:
     (found,) = bench(["half-512"], SIDES[:1], Setting(("bf16",), rounds=1), lambda line: None)
     assert found.times_fp32 is None and found.workload == "half-512"
 

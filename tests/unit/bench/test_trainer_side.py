@@ -57,7 +57,7 @@ def test_the_collators_special_tokens_are_ours(tmp_path: Any) -> None:
 
 
 @each_row("tuned", [False, True])
-def test_it_takes_as_many_steps_as_it_is_told(tuned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requested_steps_are_timed(tuned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     widths: list[tuple[int, int, int]] = []
 
     class Noted(side.DataCollatorForLanguageModeling):  # type: ignore[misc, name-defined]

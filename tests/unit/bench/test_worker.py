@@ -14,7 +14,7 @@ from bertwright.bench.worker import main, take_of
 from bertwright.bench.workload import WORKLOADS, Step, Training
 
 
-def test_each_line_is_answered_and_what_libraries_print_is_no_answer(
+def test_each_line_is_answered_despite_library_output(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[Any] = []

@@ -98,7 +98,7 @@ def test_settings_that_differ_are_listed_once_with_every_run() -> None:
     assert "None: the runs have the same settings" in comparison([run(), run()], "")
 
 
-def test_losses_of_other_vocabularies_are_not_compared_in_silence() -> None:
+def test_a_warning_names_different_vocabularies() -> None:
     worse = {**SCORES, "mlm_loss": 3.5}
     assert "<b>2.500</b>" in comparison([run(), run(scores=worse)], "")
     html = comparison([run(), run(scores=worse, vocabulary="xyz")], "")
@@ -109,7 +109,7 @@ def test_losses_of_other_vocabularies_are_not_compared_in_silence() -> None:
     assert "Not finished:</b> half." in comparison([run(), run("half", finished=False)], "")
 
 
-def test_scores_at_other_mask_rates_or_lengths_are_not_compared_in_silence() -> None:
+def test_a_warning_names_different_scoring_conditions() -> None:
     worse = {**SCORES, "mlm_loss": 3.5}
     assert "<b>2.500</b>" in comparison([run(scored_on=(0.15, 128)), run(scores=worse, scored_on=(0.15, 128))], "")
     for other in ((0.4, 128), (0.15, 512)):
@@ -130,14 +130,14 @@ def test_curves_at_other_mask_rates_are_not_compared_in_silence() -> None:
     assert 'class="warning"' not in comparison(alike, "")
 
 
-def test_what_scores_were_taken_on_is_read_from_the_stage_that_took_them(two: list[Path]) -> None:
+def test_scoring_conditions_come_from_the_scoring_stage(two: list[Path]) -> None:
     shutil.rmtree(two[1] / "evaluate")
     phase = {"length": 128, "masking": {"rate": [[0, 0.3], [200, 0.15]]}}
     sealed_anew(two[1] / "train", {"phases": [phase, phase]}, {})
     assert [each.scored_on for each in read_runs(two)] == [(0.25, 64), (0.3, 128)]
 
 
-def test_scores_of_a_model_before_its_training_was_extended_are_not_shown(two: list[Path]) -> None:
+def test_scores_before_an_extension_are_not_shown(two: list[Path]) -> None:
     sealed_anew(two[1] / "train", {}, {}, extensions="of phase 1")
     whole, extended = read_runs(two)
     assert whole.scores["mlm_loss"] == 2.31 and "evaluate.mask_rate" in whole.settings

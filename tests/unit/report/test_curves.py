@@ -35,7 +35,7 @@ def row(step: int, phase: int = 0, **values: Any) -> dict[str, Any]:
     return {"phase": phase, "step": step, "total_steps": step, **values}
 
 
-def test_a_phase_begins_where_the_last_row_of_the_one_before_stands(run: Facts) -> None:
+def test_a_phase_begins_at_the_last_row_before_it(run: Facts) -> None:
     assert [list(chart.boundaries) for chart in charts(run).values()] == [[600.0]] * 5
     (one, *_) = charts(run, row(1, mlm_loss=2.0), row(2, mlm_loss=1.5)).values()
     assert list(one.boundaries) == []
@@ -49,12 +49,12 @@ def test_a_loss_that_is_no_number_leaves_a_gap_and_is_told(run: Facts) -> None:
     assert "NaN" not in charts(run)["Loss of masked tokens"].explanation
 
 
-def test_rows_between_two_scores_do_not_bring_the_curve_to_nought(run: Facts) -> None:
+def test_rows_between_scores_do_not_lower_the_curve(run: Facts) -> None:
     scored = lines(charts(run)["Accuracy"])["masked tokens"]
     assert len(scored) == 15 < len(run.metrics) and all(value > 0 for _, value in scored)
 
 
-def test_baselines_are_drawn_over_the_whole_of_training_where_they_are_known(run: Facts) -> None:
+def test_known_baselines_span_the_whole_training(run: Facts) -> None:
     known = charts(run)
     assert lines(known["Loss of masked tokens"])["word frequencies"] == [(0.0, 5.9), (900.0, 5.9)]
     assert lines(known["Accuracy"])["commonest token"] == [(0.0, 0.061), (900.0, 0.061)]
@@ -114,7 +114,7 @@ def test_what_a_training_of_before_did_not_measure_has_no_chart(run: Facts) -> N
     assert [series.name for series in memory.series] == ["memory"] and memory.y_format(2_500_000_000) == "2.5"
 
 
-def test_the_accuracy_of_training_stands_beside_the_held_out_one_where_it_was_counted(run: Facts) -> None:
+def test_training_accuracy_is_drawn_beside_the_heldout_one(run: Facts) -> None:
     rows = [row(10, mlm_accuracy=0.25), row(20, mlm_accuracy=None, heldout_mlm_accuracy=0.5)]
     chart = charts(run, *rows)["Accuracy"]
     assert lines(chart)["masked tokens, in training"] == [(10.0, 0.25)]

@@ -49,7 +49,7 @@ def test_a_row_that_is_none_is_named_with_its_line(run_folder: Make) -> None:
             read_facts(folder, {**opened(folder, "corpus", "vocab", "examples"), "train": under_way}, "")
 
 
-def test_rows_of_a_sealed_training_are_checked_against_its_manifest(run_folder: Make) -> None:
+def test_rows_are_checked_against_the_manifest(run_folder: Make) -> None:
     folder = run_folder()
     with (folder / "train" / "metrics.jsonl").open("ab") as file:
         file.write(b'{"phase": 9, "step": 1}\n')
@@ -72,7 +72,7 @@ def test_the_title_is_that_of_the_settings_or_the_folder(run_folder: Make) -> No
     assert (facts(folder).name, facts(folder).title) == ("próba", "") and facts(folder, title="<Ő>").title == "<Ő>"
 
 
-def test_before_the_evaluation_the_scores_are_the_last_that_training_took(run_folder: Make) -> None:
+def test_before_evaluation_scores_are_those_of_training(run_folder: Make) -> None:
     folder = run_folder()
     under_way, finished = facts(folder, *FINISHED_TRAINING), facts(folder)
     rows = [row for row in under_way.metrics if "heldout_mlm_loss" in row]
@@ -95,7 +95,7 @@ def test_a_training_that_was_never_scored_has_no_scores_yet(run_folder: Make) ->
     assert len(unscored.metrics) == 5 and scored_length(unscored) == 64, "of the first phase"
 
 
-def test_the_share_of_a_label_is_found_by_length_whatever_the_set_is_called(run_folder: Make) -> None:
+def test_label_shares_are_found_by_length(run_folder: Make) -> None:
     folder = run_folder()
     artifacts = opened(folder)
     sequences = {"128-2": {"label_share": 0.4}, "64-1": {"label_share": None}, "512": {"label_share": 0.5}}
@@ -123,7 +123,7 @@ def test_what_is_held_out_is_called_what_it_is(phases: dict[str, object], unit: 
     assert read_facts(folder, artifacts, "").section.unit(examples) == "texts"
 
 
-def test_the_language_is_that_of_the_corpus_or_the_export_or_not_known(run_folder: Make) -> None:
+def test_the_language_comes_from_the_corpus_or_the_export(run_folder: Make) -> None:
     folder = run_folder()
     assert facts(folder).language == "hu"
     artifacts = opened(folder, "vocab", "examples", "train", "evaluate")

@@ -31,7 +31,7 @@ def under_way(folder: Path, **counts: object) -> dict[str, Artifact]:
     return artifacts
 
 
-def test_the_page_of_a_training_under_way_says_so_before_any_number(run_folder: Make) -> None:
+def test_an_unfinished_training_is_marked_first(run_folder: Make) -> None:
     folder = run_folder()
     text = written(folder, under_way(folder, peak_memory_bytes=None))
     warning = "Unfinished. This page describes the checkpoint step-000480: step 480 of 1,100, in phase 0."
@@ -42,7 +42,7 @@ def test_the_page_of_a_training_under_way_says_so_before_any_number(run_folder: 
     assert read_json(folder / "summary.json")["unfinished"] == UNFINISHED
 
 
-def test_a_training_under_way_that_has_learnt_nothing_yet_is_said_to(run_folder: Make) -> None:
+def test_an_unfinished_untrained_model_is_reported(run_folder: Make) -> None:
     folder, says = run_folder(), "The model has not learned to use the context."
     artifacts = under_way(folder)
     assert says not in written(folder, artifacts)
@@ -89,7 +89,7 @@ def test_only_what_says_something_else_is_written_again(run_folder: Make) -> Non
     assert times()[1] != first[1]
 
 
-def test_without_a_corpus_the_page_speaks_of_examples_made_elsewhere(run_folder: Make) -> None:
+def test_without_a_corpus_examples_are_called_external(run_folder: Make) -> None:
     folder = run_folder()
     artifacts = opened(folder, *FINISHED_TRAINING[1:], "evaluate")
     counts = artifacts["examples"].counts
@@ -176,7 +176,7 @@ def test_the_share_of_masks_may_change_with_the_steps(rate: Any, shown: str, run
     assert shown in written(folder, artifacts)
 
 
-def test_a_training_from_random_weights_that_never_grew_says_no_more(run_folder: Make) -> None:
+def test_start_and_extensions_are_shown_only_if_any(run_folder: Make) -> None:
     folder = run_folder()
     artifacts = opened(folder)
     artifacts["train"] = counted(

@@ -90,7 +90,7 @@ def test_the_page_shows_what_the_stages_counted(run_folder: Make) -> None:
         assert shown in text
 
 
-def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_folder: Make) -> None:
+def test_the_page_shows_dropped_texts_and_sources(run_folder: Make) -> None:
     text = report(run_folder()).text.replace("\u00a0", " ")
     for shown in (
         "same text as an earlier one80.2 %",
@@ -113,7 +113,7 @@ def test_the_page_shows_what_was_left_out_and_where_the_text_comes_from(run_fold
     assert "not drawn" not in text  # nothing was
 
 
-def test_accuracies_stand_beside_the_true_shares_and_curves_beside_what_explains_them(run_folder: Make) -> None:
+def test_accuracies_are_shown_with_label_shares(run_folder: Make) -> None:
     folder = run_folder()
     text = report(folder).text.replace("\u00a0", " ")
     for shown in (
@@ -211,7 +211,7 @@ def test_without_next_sentences_the_page_does_not_speak_of_them(run_folder: Make
     assert read_json(folder / "summary.json")["nsp_accuracy"] is None
 
 
-def test_the_report_has_a_version_and_a_fingerprint_of_what_it_shows(run_folder: Make) -> None:
+def test_the_report_has_a_version_and_a_fingerprint(run_folder: Make) -> None:
     folder = run_folder()
 
     def fingerprint(**settings: str) -> str:

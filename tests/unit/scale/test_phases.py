@@ -140,7 +140,7 @@ def test_data_are_replaced_by_what_is_built_in() -> None:
         (9, 8, 1, 0),
     ],
 )
-def test_a_warm_up_that_begins_before_the_first_step_does_so_at_a_tiny_scale(
+def test_a_warmup_before_the_first_step_is_scaled(
     warmup: int, before: int, scaled_warmup: int, scaled_before: int
 ) -> None:
     """Of 100 steps, which become 12."""

@@ -42,7 +42,7 @@ def test_the_text_is_the_built_in_one_unless_the_user_gives_another() -> None:
     assert "corpus.filter.languages" not in text(unfiltered), "it would filter"
 
 
-def test_vocabulary_and_held_out_texts_stay_where_they_are_small_or_large_enough() -> None:
+def test_small_vocabulary_and_large_heldout_share_are_kept() -> None:
     small = recipe(vocab={"size": 300}, examples={"heldout": 0.3})
     assert (text(small)["vocab.size"], text(small)["examples.heldout"]) == (300, 0.3)
     given = text(recipe(vocab={"file": "v.txt"}))
@@ -136,7 +136,7 @@ def test_an_engine_for_several_ranks_stays_where_there_are_several(
     assert "train.engine" not in values(scale_training(recipe({"engine": "fsdp"})))
 
 
-def test_what_this_machine_refuses_is_replaced_with_the_reason_and_a_warning_is_none(able: list[Verdict]) -> None:
+def test_unsupported_settings_are_replaced_with_the_reason(able: list[Verdict]) -> None:
     able += [
         Verdict("error", "train.precision", "no units for it.", "Set it."),
         Verdict("error", "train.graph", "no compiler.", "Set it."),
@@ -165,7 +165,7 @@ def test_what_this_machine_refuses_is_replaced_with_the_reason_and_a_warning_is_
         ("", "nothing"),
     ],
 )
-def test_a_value_is_said_as_a_person_would(value: Any, said: str) -> None:
+def test_values_are_formatted_for_people(value: Any, said: str) -> None:
     assert format_value(value) == said
 
 

@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "mine.toml"
 
 
-def test_what_is_not_there_is_replaced_and_the_schedule_keeps_its_shape(file: Path) -> None:
+def test_missing_inputs_are_replaced_and_schedules_keep_shape(file: Path) -> None:
     recipe, _ = load_tiny(file)
     first, second = recipe.train.phases
     assert (first.steps, second.steps) == (6, 6), "both are 10,000 steps long"
@@ -89,7 +89,7 @@ def test_what_is_said_on_the_command_line_stays(file: Path, tmp_path: Path) -> N
     assert not any(line.startswith(("corpus.source", "corpus.language", "train.phases.0.batch")) for line in replaced)
 
 
-def test_mistakes_of_the_recipe_are_told_as_ever(file: Path) -> None:
+def test_recipe_errors_are_reported_as_usual(file: Path) -> None:
     with pytest.raises(RecipeError, match="did you mean 'batch'"):
         load_tiny(file, ["train.phases.0.bacth=3"])
 
@@ -104,7 +104,7 @@ def test_a_recipe_without_a_corpus_has_one_then(tmp_path: Path) -> None:
 
 
 @each_row(("task", "warmup"), [("cola", 7), ("mnli", 1)])
-def test_a_warm_up_in_steps_keeps_its_share_of_epochs_over_a_task_of_glue(task: str, warmup: int) -> None:
+def test_a_warmup_in_steps_keeps_its_share_of_glue_epochs(task: str, warmup: int) -> None:
     """500 of 836 steps of 1,024 sentences: CoLA has 8,551 (MNLI: of 38,350 steps)."""
     recipe, _ = load_tiny("azure-glue", [f"train.objective.task={task}"])
     assert (recipe.train.phases[0].steps, recipe.train.phases[0].warmup) == (12, warmup)

@@ -46,7 +46,7 @@ def test_the_moving_average_by_hand() -> None:
 
 @each_row("decay", [0.9, 0.999, 0.9999])
 @each_row("updates", [10, 50, 1000, 20_000])
-def test_few_updates_of_a_slow_average_do_not_keep_the_first_weights(decay: float, updates: int) -> None:
+def test_a_slow_average_of_few_updates_forgets_first_weights(decay: float, updates: int) -> None:
     """Followed by a weight that is 1 before the first update and 0 from then on: what is left of it is their share."""
     ema = Ema(decay, start=0)
     for update in range(updates + 1):
@@ -84,7 +84,7 @@ def test_an_average_that_was_loaded_needs_no_file_any_more(average: Ema | Last) 
 
 
 @pytest.mark.parametrize("averaging", KINDS, ids=lambda a: a["kind"])
-def test_the_model_is_the_average_of_a_training_that_goes_as_it_would(train: Train, averaging: dict[str, Any]) -> None:
+def test_averaging_does_not_change_training(train: Train, averaging: dict[str, Any]) -> None:
     often = {"checkpoint_every": 1, "keep_checkpoints": 100}
     plain, averaged = train("plain", **often), train("averaged", averaging=averaging, **often)
     steps = every_weight(plain)
@@ -196,7 +196,7 @@ def test_an_end_before_the_first_weights_to_average_is_refused(train: Train) -> 
     ],
     ids=["the end was moved", "time was up"],
 )
-def test_a_training_that_ends_before_its_average_begins_says_so_and_claims_none(
+def test_a_training_without_an_average_reports_it(
     train: Train, phase: dict[str, Any], averaging: dict[str, Any]
 ) -> None:
     notes, phases = Notes(), [PHASES[0] | phase]
@@ -210,7 +210,7 @@ def test_a_training_that_ends_before_its_average_begins_says_so_and_claims_none(
         assert same(weights(done), weights(plain)) and done.counts["heldout"] == plain.counts["heldout"]
 
 
-def test_an_end_that_is_moved_does_not_move_where_the_average_begins(train: Train) -> None:
+def test_a_moved_end_does_not_move_the_average_start(train: Train) -> None:
     averaging = {"kind": "ema", "decay": 0.2, "start": 0.5, "keep": "average"}
     often = {"checkpoint_every": 1, "keep_checkpoints": 100}
     done = train(phases=[PHASES[0] | {"end_after": 8}], averaging=averaging, **often)

@@ -54,7 +54,7 @@ def test_any_number_of_ranks_sees_the_same(prepared: Prepared, world: int) -> No
         assert tuple(map(sum, zip(*counted, strict=True))) == phase.loader.counts(step)
 
 
-def test_lengths_in_samples_epochs_and_tokens_count_the_small_batches(prepared: Prepared) -> None:
+def test_all_length_units_count_small_batches(prepared: Prepared) -> None:
     growth = {"batch_warmup": GROWTH, "steps": None}
     assert phase_of(prepared, **growth, samples=24).steps == 6
     assert phase_of(prepared, **growth, samples=25).steps == 7
@@ -66,7 +66,7 @@ def test_lengths_in_samples_epochs_and_tokens_count_the_small_batches(prepared: 
     assert tokens.steps == 6
 
 
-def test_a_training_counts_the_sequences_it_saw_and_is_continued_to_the_bit(train: Train) -> None:
+def test_growing_batches_resume_bit_identical(train: Train) -> None:
     undisturbed = train("undisturbed", phases=[PHASE], log_every=1)
     assert undisturbed.counts["sequences_seen"] == sum(ROWS)
     for row in (2, 4):

@@ -82,7 +82,7 @@ def test_a_score_that_is_no_number_is_no_best(tmp_path: Path) -> None:
     assert kept(tmp_path) == [2, 3]
 
 
-def test_a_checkpoint_that_was_set_aside_for_one_that_never_came_is_back(tmp_path: Path) -> None:
+def test_a_replaced_checkpoint_returns_if_its_successor_failed(tmp_path: Path) -> None:
     (only,) = checkpoints(tmp_path, [state(1)])
     only.rename(tmp_path / f".{only.name}.123.replaced")
     (tmp_path / f".{only.name}.draft").mkdir()
@@ -103,9 +103,7 @@ def test_a_checkpoint_saved_again_leaves_no_other_copy(tmp_path: Path, monkeypat
     assert done[last + 1 :] == ["fsync", *["unlink"] * 4]
 
 
-def test_a_file_that_somebody_reads_ends_no_training_and_is_removed_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_in_use_is_removed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS keeps an open file under another name, so its folder is not empty: a mirror may be reading it, or a user."""
     real, first = os.rmdir, "step-000000001"
 
@@ -158,9 +156,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     assert torch.equal(weights["w"], torch.arange(4.0)) and torch.equal(moments["w"], torch.arange(4.0))
 
 
-def test_a_power_cut_while_pruning_brings_no_half_checkpoint_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_power_cut_while_pruning_restores_no_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new name of a doomed folder is on disk before the first file of it is removed."""
     made = checkpoints(tmp_path, [state(1), state(2), state(3)])
     done = noted(monkeypatch, "rename", "fsync", "unlink", "rmdir")

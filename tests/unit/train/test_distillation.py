@@ -40,7 +40,7 @@ def objective(teacher: Path, **keys: Any) -> dict[str, Any]:
     return {"kind": "distillation", "teacher": teacher, **keys}
 
 
-def test_every_term_is_measured_by_name_and_the_masked_loss_is_the_judge(train: Train, teacher: Path) -> None:
+def test_every_term_is_measured_and_the_masked_loss_decides(train: Train, teacher: Path) -> None:
     done = train(objective=objective(teacher), phases=[{**PHASES[0], "steps": 60}])
     first, last = (metric_lines(done.path)[place] for place in (0, -1))
     names = ("mlm", "nsp", "soft", "hidden")
@@ -93,9 +93,7 @@ def test_the_teachers_weights_stay_and_draw_no_random_numbers(train: Train, teac
     assert (teacher / "model" / "model.safetensors").read_bytes() == before
 
 
-def test_another_teacher_is_another_training_and_the_same_elsewhere_is_not(
-    train: Train, prepared: Prepared, tmp_path: Path
-) -> None:
+def test_a_teacher_is_identified_by_content(train: Train, prepared: Prepared, tmp_path: Path) -> None:
     entries = prepared.vocab.file("vocab.txt").read_text().splitlines()
     folders = [
         write_stock(tmp_path / f"stock{seed}", network(bert(2, width=16 + 8, rows=len(entries)), seed), entries)
@@ -111,9 +109,7 @@ def test_another_teacher_is_another_training_and_the_same_elsewhere_is_not(
         train(objective=objective(moved, hidden_weight=0))
 
 
-def test_a_finished_training_outlives_its_teacher_and_an_unfinished_one_says_that_it_is_gone(
-    train: Train, teacher: Path
-) -> None:
+def test_only_an_unfinished_training_needs_its_teacher(train: Train, teacher: Path) -> None:
     done = train("done", objective=objective(teacher))
     with pytest.raises(Interrupted):
         train("begun", objective=objective(teacher), log=Notes(kill_at_row=2))
@@ -123,7 +119,7 @@ def test_a_finished_training_outlives_its_teacher_and_an_unfinished_one_says_tha
         train("begun", objective=objective(teacher))
 
 
-def test_what_does_not_go_together_is_refused_before_anything_is_written(
+def test_contradictions_are_refused_before_writing(
     train: Train, teacher: Path, prepared: Prepared, tmp_path: Path
 ) -> None:
     with pytest.raises(RecipeError, match=r"train.objective.layers: \[1, 1\] must be 1 numbers from 0 to 1"):
@@ -140,7 +136,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(
     assert not any((tmp_path / name).exists() for name in ("layers", "short", "words"))
 
 
-def test_a_training_of_ours_is_compared_by_the_hash_with_the_text_settings(teacher: Path, prepared: Prepared) -> None:
+def test_vocabularies_are_compared_by_hash_and_text_settings(teacher: Path, prepared: Prepared) -> None:
     """The same entries, read with other text settings, are another vocabulary."""
     check_vocabulary(read_pretrained(teacher), prepared.vocab, KEY)
     counts = {**prepared.vocab.counts, "vocabulary": "f" * 64}

@@ -68,7 +68,7 @@ def test_thousands_of_ranks_take_no_longer_than_a_few(config: EngineConfig) -> N
     assert calls(lambda: held_bytes(BASE, Sharing(config, AdamWConfig(), 4096))) < 10 * 4096
 
 
-def test_a_tensor_that_is_larger_than_a_share_bounds_what_whole_tensors_save() -> None:
+def test_a_large_tensor_bounds_what_sharding_saves() -> None:
     sizes = {name: nn.Parameter(torch.empty(shape, device="meta")).numel() for name, shape in BASE.tensors.items()}
     embedding = 8.0 * 30522 * 768
     assert max(sum(8.0 * sizes[n] for n in names) for names in deal_out(sizes, 8)) == embedding

@@ -26,7 +26,7 @@ def phases() -> list[Any]:
     return [SimpleNamespace(**phase, times=partial(Phase.times, None)) for phase in (FIRST, SECOND)]
 
 
-def test_all_phases_their_scores_and_checkpoints_and_the_last_score_count(phases: list[Any]) -> None:
+def test_remaining_time_covers_phases_scores_and_checkpoints(phases: list[Any]) -> None:
     forecast = Forecast(phases, scored_after=6000)
     forecast.record_scoring(phases[0], 5.0)  # 0.01 s a token of room
     forecast.saving = 3.0
@@ -36,7 +36,7 @@ def test_all_phases_their_scores_and_checkpoints_and_the_last_score_count(phases
     assert forecast.remaining(phases[0], 40, 2.0) == pytest.approx(training + scores + saves)
 
 
-def test_scoring_is_a_third_of_training_until_it_has_been_measured(phases: list[Any]) -> None:
+def test_scoring_is_a_third_of_training_until_measured(phases: list[Any]) -> None:
     assert Forecast(phases[:1]).remaining(phases[0], 90, 2.0) == pytest.approx(10 * 2.0 + 500 * 0.002 / 3)
 
 
@@ -54,7 +54,7 @@ def test_a_phase_with_a_budget_of_time_takes_no_longer_than_that(phases: list[An
     assert forecast.remaining(phases[0], 98, 2.0, spent=70.0) == pytest.approx(2 * 2.0 + 500 * 0.002 / 3)
 
 
-def test_the_interval_is_of_the_fastest_and_the_slowest_part_of_the_last_steps(phases: list[Any]) -> None:
+def test_the_interval_covers_recent_fast_and_slow_parts(phases: list[Any]) -> None:
     forecast = Forecast(phases[:1], saving=3.0)
     forecast.record_scoring(phases[0], 5.0)
     # 20 steps in ten parts of two: single steps of 1 and 9 seconds meet in the same part and say nothing.
@@ -78,13 +78,13 @@ def test_the_pace_of_one_phase_counts_for_the_next_by_its_room(phases: list[Any]
     assert forecast.interval(phases[1], 0) == pytest.approx((10 * 4.0, 10 * 8.0))
 
 
-def test_steps_of_a_batch_that_grows_are_each_taken_as_of_the_full_one() -> None:
+def test_steps_of_growing_batches_are_scaled_to_the_full_one() -> None:
     """Three steps of a quarter of the batch and one of all of it, each as fast for its sequences as the others."""
     batches = SimpleNamespace(full=32, at=lambda step: 8 if step < 9 else 32)
     phase: Any = SimpleNamespace(loader=SimpleNamespace(settings=SimpleNamespace(batches=batches)))
     paces = list[float]()
     forecast: Any = SimpleNamespace(
-        stepped=lambda _, seconds: paces.extend(seconds),
+        record_steps=lambda _, seconds: paces.extend(seconds),
         interval=lambda *_: (0.0, 100.0),
         remaining=lambda phase, step, pace, spent: pace,
     )

@@ -72,7 +72,7 @@ def test_a_check_of_the_recipe_says_both(load: Callable[..., Recipe], monkeypatc
 
 
 @needs_torchao
-def test_the_linear_maps_of_layers_alone_are_converted_and_names_stay() -> None:
+def test_only_linear_layers_are_converted_and_names_stay() -> None:
     model = PreTrainingModel(
         BertConfig(**{**NUMBERS, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 40})
     )
@@ -91,7 +91,7 @@ def test_the_linear_maps_of_layers_alone_are_converted_and_names_stay() -> None:
 
 @needs_torchao
 @pytest.mark.parametrize("settings", [{}, {"checkpoint_activations": True}], ids=["kept", "recomputed"])
-def test_imitated_it_learns_as_float32_does_and_goes_on_to_the_bit(train: Train, settings: Any) -> None:
+def test_emulated_fp8_learns_like_float32_and_resumes(train: Train, settings: Any) -> None:
     full, low = train("full"), train("low", precision=FP8, **settings)
     for one, other in zip(rows(full), rows(low), strict=True):
         assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.02)

@@ -77,7 +77,7 @@ def test_one_graph_of_the_whole_network_serves_every_batch(family: Any, again: b
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
-def test_the_compiler_learns_how_deterministic_torch_was_asked_to_be_before_it_was_loaded(mode: int) -> None:
+def test_the_compiler_respects_earlier_determinism(mode: int) -> None:
     if missing := packages.missing_compiler("cpu"):
         pytest.skip(f"nothing is compiled without {missing}")
     before, told = torch.get_deterministic_debug_mode(), torch._inductor.config.deterministic
@@ -95,7 +95,7 @@ def test_the_compiler_learns_how_deterministic_torch_was_asked_to_be_before_it_w
 
 @pytest.mark.slow
 @pytest.mark.parametrize("packing", [False, True])
-def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Train, packing: bool) -> None:
+def test_compiled_training_has_the_losses_of_eager_training(train: Train, packing: bool) -> None:
     phases = [{"length": 32, "batch": 16, "micro_batch": 4, "learning_rate": 1e-2, "steps": 6, "packing": packing}]
     settings = {"phases": phases, "dropout": 0.0, "attention": "padded", "log_every": 1}
     eager, compiled = (train(kind, graph=kind, **settings) for kind in ("eager", "compiled"))
@@ -118,7 +118,7 @@ def test_training_compiled_has_the_losses_of_training_as_it_is_written(train: Tr
         ({"kind": "compiled", "cuda_graphs": True}, "cpu", "default"),
     ],
 )
-def test_passes_are_replayed_as_recorded_graphs_on_a_gpu_unless_that_is_turned_off(
+def test_cuda_graphs_are_used_unless_disabled(
     settings: dict[str, Any], device: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole and of fixed shape in each case. That replays compute the same only a GPU shows: `tests/gpu`."""
@@ -211,9 +211,7 @@ def losses(model: torch.nn.Module, steps: int = 3) -> list[float]:
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-def test_one_line_has_a_loop_of_somebody_else_run_as_another_graph(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrap_graph_runs_a_foreign_training_loop(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Traced as ever; what is traced runs as it is written where nothing is to be compiled, which takes long."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
     expected, plain, model = losses(Small()), Small(), Small()

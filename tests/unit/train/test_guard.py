@@ -89,7 +89,7 @@ def result(norm: float, loss: float = 1.0, applied: bool = True) -> StepResult:
 
 
 @each_row(("key", "limit", "kept"), [("spike", norm_limit, "norms"), ("loss_spike", loss_limit, "losses")])
-def test_norms_and_losses_are_judged_by_the_median_of_those_before_them(key: str, limit: Any, kept: str) -> None:
+def test_norms_and_losses_are_compared_with_the_median(key: str, limit: Any, kept: str) -> None:
     guard, state = GuardConfig(**{key: 5, "window": 10}), State()
     for number in range(12):
         assert (limit(guard, state) == math.inf) == (number < 10), "not before there are enough"
@@ -110,9 +110,7 @@ def test_a_spike_is_dropped_and_counted(train: Train) -> None:
 
 
 @pytest.mark.parametrize("averaging", ["none", {"kind": "ema", "keep": "average"}])
-def test_it_goes_back_before_the_dropped_updates_and_leaves_their_batches_out(
-    train: Train, spoil: Spoil, averaging: Any
-) -> None:
+def test_training_rolls_back_and_skips_the_bad_batches(train: Train, spoil: Spoil, averaging: Any) -> None:
     """As a training does in which all batches since the checkpoint are dropped, where their updates do nothing."""
     spoil(range(4, 8))
     settings = {"checkpoint_every": 2, "averaging": averaging}
@@ -152,7 +150,7 @@ def test_a_return_undoes_everything_but_the_batches_drawn(train: Train, spoil: S
         assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_at_the_beginning_of_a_phase_it_goes_back_to_the_end_of_the_one_before(train: Train, spoil: Spoil) -> None:
+def test_rollback_at_a_phase_start_reaches_the_phase_before(train: Train, spoil: Spoil) -> None:
     spoil([], range(4))
     expected = train("expected", guard={"patience": 9})
     spoil([], range(1, 4))
@@ -171,7 +169,7 @@ def test_a_phase_is_judged_by_its_own_norms_and_losses(train: Train, spoil: Spoi
     assert (again.phase, again.data_step, again.norms, again.losses) == (1, 0, (), ())
 
 
-def test_back_at_a_checkpoint_of_another_precision_the_loss_is_still_scaled(train: Train, spoil: Spoil) -> None:
+def test_rollback_to_another_precision_keeps_loss_scaling(train: Train, spoil: Spoil) -> None:
     with pytest.raises(Interrupted):
         train("run", guard=GUARD, log=Lines(2))
     spoil(range(5, 8))
@@ -179,7 +177,7 @@ def test_back_at_a_checkpoint_of_another_precision_the_loss_is_still_scaled(trai
     assert done.counts["left_out"] and last_row(done)["loss_scale"] > 1
 
 
-def test_a_hand_over_that_goes_on_counting_is_done_again_as_it_was(train: Train, spoil: Spoil) -> None:
+def test_rollback_repeats_a_hand_over_that_keeps_counting(train: Train, spoil: Spoil) -> None:
     phases = [PHASES[0], PHASES[1] | {"restart_bias_correction": False}]
     spoil([], range(4))
     expected = train("expected", guard={"patience": 9}, phases=phases)
@@ -188,9 +186,7 @@ def test_a_hand_over_that_goes_on_counting_is_done_again_as_it_was(train: Train,
 
 
 @pytest.mark.parametrize("restart", [True, False])
-def test_it_goes_back_across_a_hand_over_and_leaves_out_the_batches_of_both_phases(
-    train: Train, spoil: Spoil, restart: bool
-) -> None:
+def test_rollback_across_phases_skips_batches_of_both(train: Train, spoil: Spoil, restart: bool) -> None:
     """The end of the first phase was saved while updates were dropped, so it is nothing to go back to."""
     phases = [PHASES[0], PHASES[1] | {"restart_bias_correction": restart}]
     spoil(range(8, 12), range(2))
@@ -292,9 +288,7 @@ def test_stopped_and_continued_it_does_the_same(train: Train, spoil: Spoil, row:
 
 
 @pytest.mark.parametrize(("bad", "last"), [(range(9, 12), True), (range(8, 11), False)])
-def test_a_return_on_the_last_step_of_a_phase_says_that_nothing_follows(
-    train: Train, spoil: Spoil, bad: range, last: bool
-) -> None:
+def test_rollback_on_the_last_step_reports_the_phase_end(train: Train, spoil: Spoil, bad: range, last: bool) -> None:
     spoil(bad)
     lines = Lines()
     done = train(phases=[PHASES[0]], guard=GUARD, checkpoint_every=8, log=lines)
@@ -306,9 +300,7 @@ def test_a_return_on_the_last_step_of_a_phase_says_that_nothing_follows(
 
 @pytest.mark.parametrize("schedule", ["linear", "constant"])
 @pytest.mark.parametrize("bad", [range(0), range(2, 5), range(9, 12)])
-def test_a_schedule_that_dropped_updates_cut_short_is_said_at_the_end_of_its_phase(
-    train: Train, spoil: Spoil, bad: range, schedule: str
-) -> None:
+def test_a_schedule_cut_short_is_logged(train: Train, spoil: Spoil, bad: range, schedule: str) -> None:
     phases = [PHASES[0] | {"schedule": schedule, "warmup": 0}, PHASES[1]]
     spoil(bad)
     lines = Lines()
@@ -399,7 +391,7 @@ def test_a_window_without_a_limit_is_refused() -> None:
 
 
 @pytest.mark.parametrize("row", [6, 9])
-def test_judged_by_norms_it_does_the_same_when_stopped_and_continued(train: Train, row: int) -> None:
+def test_the_norm_guard_resumes_bit_identical(train: Train, row: int) -> None:
     """About half of the updates are dropped by a limit that follows from the norms before the stop."""
     settings = {"phases": [PHASES[0] | {"steps": 24}], "guard": {"spike": 1.0, "window": 10}}
     undisturbed = train("undisturbed", **settings)
@@ -411,7 +403,7 @@ def test_judged_by_norms_it_does_the_same_when_stopped_and_continued(train: Trai
 
 
 @pytest.mark.parametrize("row", [4, 7])
-def test_judged_by_losses_it_does_the_same_when_stopped_and_continued(train: Train, spoil: Spoil, row: int) -> None:
+def test_the_loss_guard_resumes_bit_identical(train: Train, spoil: Spoil, row: int) -> None:
     spoil(range(5, 8))
     phases = [PHASES[0] | {"steps": 24}]
     settings: dict[str, Any] = {"phases": phases, "guard": GUARD | {"loss_spike": 1.0001, "window": 10, "patience": 3}}

@@ -63,7 +63,7 @@ def test_any_schedule_follows_it(prepared: Prepared, schedule: str) -> None:
 
 
 @pytest.mark.usefixtures("clock")
-def test_the_phase_ends_when_its_time_is_spent_and_the_next_one_follows(train: Train) -> None:
+def test_a_phase_ends_when_its_time_is_used_up(train: Train) -> None:
     notes = Notes()
     done = train(phases=[PHASE, PHASES[1]], log=notes, keep_checkpoints=1000, log_every=1)
     first = [row for row in notes.rows if row["phase"] == 0]
@@ -88,7 +88,7 @@ def test_every_tenth_of_the_time_is_scored_and_saved(train: Train) -> None:
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("row", [3, 20])
-def test_stopped_and_continued_the_rate_goes_on_from_where_it_was(train: Train, row: int) -> None:
+def test_the_rate_resumes_where_it_stopped(train: Train, row: int) -> None:
     settings = {"phases": [{**PHASE, "warmup": 0.0}], "log_every": 1, "keep_checkpoints": 1000}
     with pytest.raises(Interrupted):
         train("run", log=Notes(kill_at_row=row), **settings)

@@ -61,7 +61,7 @@ def test_what_decides_the_weights_is(tmp_path: Path, phase: dict[str, Any]) -> N
     assert of_checkpoints(tmp_path, phase).fingerprint != of_checkpoints(tmp_path).fingerprint
 
 
-def test_pairs_or_none_are_two_runs_where_a_file_names_the_network(tmp_path: Path) -> None:
+def test_pairs_change_the_identity_of_a_network_file(tmp_path: Path) -> None:
     (tmp_path / "bert.json").write_text(
         json.dumps({"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
                     "intermediate_size": 8})
@@ -71,7 +71,7 @@ def test_pairs_or_none_are_two_runs_where_a_file_names_the_network(tmp_path: Pat
     assert one != other
 
 
-def test_a_longer_phase_is_another_run_whose_checkpoints_are_the_same(tmp_path: Path) -> None:
+def test_a_longer_phase_keeps_the_checkpoint_identity(tmp_path: Path) -> None:
     assert run_identity(tmp_path, {"steps": 20}).fingerprint != run_identity(tmp_path).fingerprint
     assert of_checkpoints(tmp_path, {"steps": 20}).fingerprint == of_checkpoints(tmp_path).fingerprint
     assert of_checkpoints(tmp_path, {"steps": 20, "end_after": 5}).fingerprint == of_checkpoints(tmp_path).fingerprint
@@ -118,7 +118,7 @@ def test_a_donor_that_is_gone_counts_by_what_the_checkpoints_say(tmp_path: Path)
         run_identity(tmp_path / "another", init_from=donor)
 
 
-def test_checkpoints_of_other_settings_are_refused_by_the_names_of_the_keys(tmp_path: Path) -> None:
+def test_other_settings_are_refused_by_key(tmp_path: Path) -> None:
     checkpoint(tmp_path, 5, of_checkpoints(tmp_path))
     refuse_other_settings(tmp_path, of_checkpoints(tmp_path, {"steps": 99}))
     with pytest.raises(ArtifactError, match=r"never discarded: .*learning_rate: 0\.01 -> 0\.02.*--out DIR") as caught:
@@ -132,7 +132,7 @@ class OfTomorrow(TrainConfig):
     key_of_tomorrow: bool = False
 
 
-def test_a_checkpoint_continues_in_a_version_with_another_key_that_is_off(tmp_path: Path) -> None:
+def test_a_new_key_at_its_default_keeps_checkpoints_valid(tmp_path: Path) -> None:
     def tomorrow(**train: Any) -> Identity:
         config = OfTomorrow.model_validate({"phases": [PHASE], **train})
         newer = replace(settings(), train=config)
@@ -144,7 +144,7 @@ def test_a_checkpoint_continues_in_a_version_with_another_key_that_is_off(tmp_pa
         refuse_other_settings(tmp_path, tomorrow(key_of_tomorrow=True))
 
 
-def test_the_newest_checkpoint_that_can_be_read_tells_of_the_settings(tmp_path: Path) -> None:
+def test_settings_come_from_the_newest_readable_checkpoint(tmp_path: Path) -> None:
     refuse_other_settings(tmp_path, of_checkpoints(tmp_path))  # no checkpoints: nothing to lose
     checkpoint(tmp_path, 5, of_checkpoints(tmp_path))
     (checkpoint(tmp_path, 9, of_checkpoints(tmp_path)) / MANIFEST).write_text("torn")

@@ -62,7 +62,7 @@ def test_information_is_that_of_the_definition() -> None:
 
 
 @each_row(("width", "rank"), [(8, 8), (64, 30)])
-def test_embeddings_have_the_products_of_the_largest_singular_values(width: int, rank: int) -> None:
+def test_embeddings_keep_the_largest_singular_values(width: int, rank: int) -> None:
     """Rotation changes no product of two rows. With few columns, all singular values are kept."""
     given = counts(40, 30)
     u, s, _ = np.linalg.svd(information(given), full_matrices=False)
@@ -93,7 +93,7 @@ def test_training_resumes_bit_identical(train: Train) -> None:
     assert same(weights(train("stopped", **FROM_TEXT)), weights(done))
 
 
-def test_entries_that_do_not_occur_keep_the_weights_drawn_for_them(prepared: Prepared) -> None:
+def test_absent_entries_keep_their_random_weights(prepared: Prepared) -> None:
     settings = LoaderSettings(PHASES[0]["length"], MaskingConfig(), 8, MicroBatching(8), 1, "0")
     loader = open_loader(prepared.examples, PlanSet(length=settings.length), settings)
     config = BertConfig.model_validate(MODEL | {"vocab_size": 208})

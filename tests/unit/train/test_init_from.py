@@ -29,7 +29,7 @@ Train = Callable[..., Artifact]
 PHASE = {**PHASES[0], "steps": 60}
 
 
-def test_a_distilbert_takes_embeddings_heads_and_the_chosen_layers_of_a_bert(tmp_path: Path) -> None:
+def test_a_distilbert_starts_from_chosen_layers_of_a_bert(tmp_path: Path) -> None:
     deeper, model = network(bert(4, pairs=True), 1), network(distilbert(2), 2)
     given = read_pretrained(write_stock(tmp_path / "deep", deeper))
     found = transfer(model.config, given, layers=(2, 4))
@@ -124,7 +124,7 @@ def deeper(train: Train, tmp_path: Path) -> Path:
     return done.path
 
 
-def test_training_starts_from_the_layers_and_goes_on_bit_identical(train: Train, deeper: Path) -> None:
+def test_training_from_layers_resumes_bit_identical(train: Train, deeper: Path) -> None:
     keys: dict[str, Any] = {"phases": [PHASES[0]], "init_from": deeper, "init_layers": (2,)}
     done, fresh = train("done", **keys), train("fresh", phases=[PHASES[0]])
     assert metric_lines(done.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"] - 0.3
@@ -136,9 +136,7 @@ def test_training_starts_from_the_layers_and_goes_on_bit_identical(train: Train,
         train("done", **{**keys, "init_layers": (1,)})
 
 
-def test_a_folder_of_transformers_will_do_where_the_vocabulary_is_the_same(
-    train: Train, prepared: Prepared, tmp_path: Path
-) -> None:
+def test_a_transformers_folder_with_the_same_vocabulary_works(train: Train, prepared: Prepared, tmp_path: Path) -> None:
     entries = prepared.vocab.file("vocab.txt").read_text().splitlines()
     shape = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
     stock = network(bert(3, pairs=True).model_copy(update={**shape, "vocab_size": 200}), 1)

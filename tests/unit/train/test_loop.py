@@ -135,7 +135,7 @@ def test_a_row_is_a_mean_over_the_steps_that_predict_something(train: Train, mon
     assert 0.0 not in state["losses"] and len(state["losses"]) == 10
 
 
-def test_rows_have_the_time_of_day_and_what_is_left_of_the_whole_run(train: Train) -> None:
+def test_rows_have_the_time_and_the_remaining_time(train: Train) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     done = train(phases=[PHASE, PHASE], log_every=1, evaluate_every=8)
     rows = [json.loads(line) for line in done.file("metrics.jsonl").read_text().splitlines()]
@@ -155,7 +155,7 @@ class Heard(Silent):
         self.bars.append((stage, done, total))
 
 
-def test_a_bar_moves_before_the_first_row_and_while_the_model_is_scored(train: Train) -> None:
+def test_progress_is_shown_before_rows_and_while_scoring(train: Train) -> None:
     heard = Heard()
     train(phases=[PHASE], log_every=100, evaluate_every=8, log=heard)
     assert [bar for bar in heard.bars if bar[0] == "phase 0"] == [("phase 0", step, 8) for step in range(9)]

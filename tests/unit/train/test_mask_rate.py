@@ -32,7 +32,7 @@ def predicted(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return shares
 
 
-def test_each_step_has_the_rate_that_holds_then_also_after_a_stop(train: Train, predicted: list[float]) -> None:
+def test_mask_rates_follow_the_steps_also_after_a_stop(train: Train, predicted: list[float]) -> None:
     undisturbed = train("undisturbed", phases=[PHASE])
     assert all(share == pytest.approx(0.3, abs=0.04) for share in predicted[:6])
     assert all(share == pytest.approx(0.15, abs=0.04) for share in predicted[6:]) and len(predicted) == 12

@@ -41,9 +41,7 @@ def test_a_port_that_is_none_is_an_error(port: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_every_rank_is_a_peer_of_the_first_and_the_store_is_empty(
-    address: str, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_rank_is_a_peer_and_the_store_is_empty(address: str, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
     except OSError as error:

@@ -53,9 +53,7 @@ def expected_flops(prepared: Prepared, network: BertConfig) -> list[int]:
     return flops
 
 
-def test_the_ledger_has_the_operations_of_all_steps_whatever_happened_between(
-    train: Train, prepared: Prepared, tmp_path: Path
-) -> None:
+def test_operations_of_all_steps_are_counted(train: Train, prepared: Prepared, tmp_path: Path) -> None:
     done = train("whole", phases=PHASES)
     network = BertConfig(**{**read_config_file(tmp_path / "bert.json"), **done.counts["network"]})
     steps = expected_flops(prepared, network)
@@ -71,7 +69,7 @@ def test_the_ledger_has_the_operations_of_all_steps_whatever_happened_between(
     assert again.counts["hours"] == pytest.approx(again.manifest["seconds"] / 3600, abs=1e-6)
 
 
-def test_a_row_says_what_was_guessed_right_how_fast_it_was_and_for_how_long_still(train: Train) -> None:
+def test_a_row_has_accuracy_speed_and_remaining_time(train: Train) -> None:
     for row in rows_of(train(phases=PHASES).path):
         assert 0 <= row["mlm_accuracy"] <= 1 and 0 <= row["nsp_accuracy"] <= 1
         assert row["tflops_per_second"] > 0 and row["floor_ratio"] > 1, "a tiny step is never all products"
@@ -87,7 +85,7 @@ def test_speed_and_floor_by_hand() -> None:
     assert np.isnan(meter.row(0.0, 1.0)["floor_ratio"])
 
 
-def test_the_floor_is_measured_without_a_random_number_and_leaves_the_network_alone() -> None:
+def test_measuring_the_floor_has_no_side_effects() -> None:
     torch.manual_seed(3)
     model = PreTrainingModel(BertConfig(**NUMBERS))
     before, drawn = torch.get_rng_state(), {name: t.clone() for name, t in model.state_dict().items()}

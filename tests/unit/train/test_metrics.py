@@ -41,9 +41,7 @@ def test_rows_beyond_the_checkpoint_and_a_torn_one_are_cut(tmp_path: Path) -> No
     assert written(path) == [1, 2, 3]
 
 
-def test_the_kept_rows_are_on_the_disk_before_they_replace_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_rows_are_synced_before_the_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, done = tmp_path / "metrics.jsonl", list[str]()
     with Metrics(path, 0) as metrics:
         metrics.write(row(1))

@@ -74,7 +74,7 @@ class Memory:
         monkeypatch.setattr(PreTraining, "terms", terms)
 
 
-def test_the_largest_that_fits_the_limit_is_taken_and_written_down(train: Train) -> None:
+def test_the_largest_fitting_micro_batch_is_recorded(train: Train) -> None:
     whole, notes = train("whole", phases=AUTO), Notes()
     assert sizes(whole) == [[8, 4]], "the machine has room for all"
     phase = PhaseConfig.model_validate(AUTO[0])
@@ -131,7 +131,7 @@ def test_a_size_that_the_recipe_gives_is_never_halved(train: Train, monkeypatch:
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, 8])
-def test_stopped_before_or_after_the_memory_was_full_it_ends_with_the_same_bits(
+def test_resuming_around_out_of_memory_is_bit_identical(
     train: Train, row: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory runs out at step 6; a run that is stopped after it goes on in the halves, though all would fit again."""
@@ -151,7 +151,7 @@ def test_stopped_before_or_after_the_memory_was_full_it_ends_with_the_same_bits(
     assert continued.fingerprint == undisturbed.fingerprint
 
 
-def test_a_run_that_goes_on_keeps_what_it_found_and_a_number_changes_it(train: Train) -> None:
+def test_a_resumed_run_keeps_its_found_size(train: Train) -> None:
     with pytest.raises(Interrupted):
         train("run", phases=AUTO, memory_limit_gb=1e-3, log=Notes(kill_at_row=1))
     with pytest.raises(Interrupted):

@@ -71,9 +71,7 @@ def scalars(folder: Path) -> dict[str, dict[int, float]]:
     return dict(found)
 
 
-def test_scores_of_a_step_that_became_the_end_of_a_phase_are_given_to_who_has_its_row(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_observers_receive_scores_added_to_a_row(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyError):
         train(log=Notes(kill_at_row=5, error=KeyError))  # after step 10, so it stands at checkpoint 8
     observer = Listed(seen=8)
@@ -84,7 +82,7 @@ def test_scores_of_a_step_that_became_the_end_of_a_phase_are_given_to_who_has_it
     assert "mlm_loss" not in observer.first, "it has those"
 
 
-def test_after_a_crash_event_files_have_every_row_once_and_of_the_training_that_stands(train: Train) -> None:
+def test_event_files_have_every_row_once_after_a_crash(train: Train) -> None:
     pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'bertwright[tensorboard]'")
     with pytest.raises(KeyError):  # three rows are written, the newest checkpoint is of step 4
         train(observers=["tensorboard"], log=Notes(kill_at_row=3, error=KeyError))
@@ -131,9 +129,7 @@ def test_files_of_another_training_in_the_same_folder_stay(tmp_path: Path) -> No
     assert names == ["aaaaaaaaaaaaaaaa-1", "bbbbbbbbbbbbbbbb-0"]
 
 
-def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_observer_is_reported_and_training_continues(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     observer, said = Listed(fails_at=5), Notes()
     taking(monkeypatch, observer)
     watched, plain = train("watched", observers=["tensorboard"], log=said), train("plain")
@@ -148,9 +144,7 @@ def test_one_that_fails_is_named_at_once_and_at_the_end_and_training_goes_on(
     assert last == "warning: the observer tensorboard does not have the rows from step 6 on, because it failed there."
 
 
-def test_other_ranks_wait_for_one_that_is_slow_and_do_not_take_it_for_a_rank_that_hangs(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_ranks_wait_for_a_slow_observer(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package may ask a server that does not answer for longer than `train.hang_timeout`."""
     busy, found = [False], set[tuple[str, bool]]()
 
@@ -249,9 +243,7 @@ def test_a_run_of_trackio_has_every_row_once(train: Train, monkeypatch: pytest.M
     assert [(each["step"], each["mlm_loss"]) for each in logged] == [(r["total_steps"], r["mlm_loss"]) for r in rows]
 
 
-def test_a_run_of_weights_and_biases_stays_in_files_and_goes_on_after_its_last_row(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wandb_runs_stay_in_files_and_resume(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb", reason="Weights & Biases is not installed: pip install 'bertwright[wandb]'")
     monkeypatch.setenv("WANDB_MODE", "online")  # no recipe says so
     with pytest.raises(KeyError):

@@ -6,7 +6,7 @@ from pathlib import Path
 from bertwright.train.ranks.agreement import PACKAGE, source_hashes
 
 
-def test_each_file_of_the_package_is_hashed_and_a_change_shows_in_its_own_file(tmp_path: Path) -> None:
+def test_each_source_file_has_its_own_hash(tmp_path: Path) -> None:
     ours, copy = source_hashes(), tmp_path / "bertwright"
     assert {"__init__.py", "train/ranks/agreement.py", "model/bert/config.py"} <= ours.keys()
     assert not any(".pyc" in name for name in ours) and {len(digits) for digits in ours.values()} == {12}

@@ -80,7 +80,7 @@ def test_an_early_end_changes_neither_rates_nor_intervals(
     assert (early.evaluate_every, early.checkpoint_every) == (whole.evaluate_every, whole.checkpoint_every)
 
 
-def test_intervals_that_the_recipe_leaves_out_are_tenths_of_the_phase(prepared: Prepared) -> None:
+def test_default_intervals_are_tenths_of_the_phase(prepared: Prepared) -> None:
     phase = resolved(prepared, {"steps": 95})
     assert (phase.evaluate_every, phase.checkpoint_every) == (10, 10)
     given = resolved(prepared, {"steps": 95}, evaluate_every=3, checkpoint_every=4)

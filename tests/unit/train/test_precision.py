@@ -79,7 +79,7 @@ class StopsAt:
         BF32,
     ],
 )
-def test_the_losses_are_nearly_those_of_float32_and_the_weights_stay_float32(train: Train, precision: Any) -> None:
+def test_losses_are_near_float32_and_weights_stay_float32(train: Train, precision: Any) -> None:
     full, low = train("full"), train("low", precision=precision)
     for one, other in zip(rows(full), rows(low), strict=True):
         assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.01)
@@ -105,7 +105,7 @@ def test_stopped_and_continued_it_ends_bit_identical(train: Train, precision: An
     assert rows(continued)[-1].get("loss_scale") == rows(undisturbed)[-1].get("loss_scale")
 
 
-def test_pure_bfloat16_learns_as_autocast_does_with_every_optimizer(train: Train, optim: Any) -> None:
+def test_pure_bfloat16_learns_like_autocast(train: Train, optim: Any) -> None:
     autocast, pure = train("autocast", optim=optim, precision=BF16), train("pure", optim=optim, precision=PURE)
     for one, other in zip(rows(autocast), rows(pure), strict=True):
         assert other["mlm_loss"] == pytest.approx(one["mlm_loss"], rel=0.02)
@@ -133,7 +133,7 @@ def test_a_run_goes_on_in_another_precision(train: Train) -> None:
     assert rows(done)[-1]["mlm_loss"] == pytest.approx(rows(train("full"))[-1]["mlm_loss"], rel=0.02)
 
 
-def test_the_copy_computes_in_bfloat16_and_gradients_are_added_up_in_float32() -> None:
+def test_gradients_of_the_low_copy_are_summed_in_float32() -> None:
     torch.manual_seed(0)
     master, batches = PreTrainingModel(BertConfig(**NUMBERS)), [random_batch([9, 5], seed) for seed in (1, 2, 3)]
     low, expected = LowCopy(master, torch.bfloat16), dict[str, torch.Tensor]()
@@ -154,7 +154,7 @@ def test_the_copy_computes_in_bfloat16_and_gradients_are_added_up_in_float32() -
     assert float(low.refresh().mlm.transform.weight[0, 0].detach()) == float(torch.tensor(0.123456789).bfloat16())
 
 
-def test_an_overflow_drops_the_step_halves_the_scale_and_the_schedule_waits(train: Train) -> None:
+def test_an_overflow_drops_the_step_and_halves_the_scale(train: Train) -> None:
     done = train("low", precision=FP16)
     first = [row for row in rows(done) if row["phase"] == 0]
     dropped = sum(row["skipped"] for row in first)
@@ -249,7 +249,7 @@ def test_only_low_precision_on_a_processor_is_padded() -> None:
 
 
 @pytest.mark.skipif(not precisions._rounds_factors(), reason="this processor rounds no factors (AMX)")
-def test_bf32_rounds_the_factors_of_products_to_bfloat16_and_adds_in_float32() -> None:
+def test_bf32_rounds_factors_and_sums_in_float32() -> None:
     """Against float64 products of factors that are rounded by hand, forward and backward."""
     torch.manual_seed(0)
     x, w, upstream = torch.randn(256, 128), torch.randn(64, 128), torch.randn(256, 64)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.heavy
 Train = Callable[..., Artifact]
 
 
-def test_a_trace_and_a_table_are_written_and_the_training_is_the_same(train: Train) -> None:
+def test_profiling_writes_a_trace_and_changes_nothing(train: Train) -> None:
     said = Notes()
     profiled, plain = train("profiled", profile=3, log=said), train("plain")
     assert same(weights(profiled), weights(plain)) and metric_lines(profiled.path) == metric_lines(plain.path)
@@ -44,7 +44,7 @@ def test_a_training_that_ends_before_them_writes_what_there_was(train: Train) ->
     assert (done.path / "profile" / "table.txt").read_text().startswith("3 steps, ")
 
 
-def test_a_start_that_is_too_short_says_that_nothing_was_profiled(train: Train) -> None:
+def test_a_start_too_short_to_profile_is_logged(train: Train) -> None:
     said = Notes()
     done = train(profile=3, phases=[{"length": 16, "batch": 8, "learning_rate": 1e-2, "steps": 2}], log=said)
     assert not (done.path / "profile").exists()
@@ -73,7 +73,7 @@ def test_a_trace_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
     assert line.startswith("warning: the profile could not be written (") and line.endswith(" Training goes on.")
 
 
-def test_a_training_that_is_finished_says_that_nothing_is_shown_or_profiled(train: Train) -> None:
+def test_a_finished_training_is_neither_observed_nor_profiled(train: Train) -> None:
     said = Notes()
     first, second = train(), train(profile=3, log=said)
     assert first.fingerprint == second.fingerprint

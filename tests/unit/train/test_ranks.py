@@ -55,7 +55,7 @@ def test_gpus_send_over_nccl_and_processors_over_gloo(
     assert opened == [(transport, store, 1, 4, ranks.NEVER)]
 
 
-def test_work_for_a_gpu_is_told_to_the_others_and_that_of_a_processor_is_not() -> None:
+def test_only_device_work_is_announced_to_other_ranks() -> None:
     """A step may take a processor an hour, in which it begins nothing that is counted."""
     told: list[str] = []
 
@@ -76,7 +76,7 @@ def test_work_for_a_gpu_is_told_to_the_others_and_that_of_a_processor_is_not() -
         Ranks().count_pass()
 
 
-def test_a_rank_may_come_to_the_first_sum_of_gpus_long_after_the_ranks_have_met(
+def test_the_first_gpu_reduction_may_start_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """NCCL looks into the store only then, and finds what rank 0 puts there when it comes to it."""

@@ -133,9 +133,7 @@ def test_a_step_reads_once(family: Any, kernel: Kernel, optim: Any) -> None:
 @each_row("recompute", [False, True])
 @each_row("precision", [Bf16Config(), Bf16Config(weights="bf16"), Fp16Config()])
 @each_row("family", sections_of(ModelConfig))
-def test_so_does_one_in_low_precision_or_with_activations_checkpointed(
-    family: Any, precision: Any, recompute: bool
-) -> None:
+def test_low_precision_or_recompute_resumes_bit_identical(family: Any, precision: Any, recompute: bool) -> None:
     trained = trained_as(family, "padded", AdamWConfig(), precision, recompute)
     assert readings(trained, totals_of(trained), scale=8.0) == ONCE
 

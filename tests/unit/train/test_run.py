@@ -105,7 +105,7 @@ def test_checkpointed_activations_change_no_bit(train: Train, precision: str) ->
     assert again.fingerprint == plain.fingerprint
 
 
-def test_determinism_is_on_for_a_processor_and_may_be_switched_off(train: Train) -> None:
+def test_determinism_is_the_default_on_a_cpu(train: Train) -> None:
     on, notes = train("on"), Notes()
     off = train("off", deterministic=False, log=notes)
     assert [done.counts["sessions"][0]["deterministic"] for done in (on, off)] == [True, False]
@@ -133,7 +133,7 @@ def test_stopped_by_a_signal_and_continued_it_ends_bit_identical(train: Train, o
 
 
 @pytest.mark.parametrize("row", [2, 5, 7, 9])
-def test_crashed_anywhere_and_continued_metrics_and_weights_are_the_same(train: Train, row: int) -> None:
+def test_resuming_after_any_crash_gives_the_same_result(train: Train, row: int) -> None:
     undisturbed = train("undisturbed")
     with pytest.raises(RuntimeError):
         train("crashed", log=Notes(kill_at_row=row, error=RuntimeError))
@@ -151,7 +151,7 @@ def test_micro_batches_change_only_the_order_of_summation(train: Train, no_dropo
     assert [r["tokens_seen"] for r in rows[0]] == [r["tokens_seen"] for r in rows[1]]
 
 
-def test_a_changed_setting_is_refused_by_name_once_there_are_checkpoints(train: Train) -> None:
+def test_changed_settings_are_refused_by_name(train: Train) -> None:
     train()
     with pytest.raises(
         ArtifactError, match=r"train.seed: 42 -> 43.*Restore these settings, or train in another folder"
@@ -162,7 +162,7 @@ def test_a_changed_setting_is_refused_by_name_once_there_are_checkpoints(train: 
     train(log_every=3, keep_checkpoints=7)  # how the work is done is free to change
 
 
-def test_a_phase_may_grow_but_not_shrink_and_its_growth_is_remembered(train: Train) -> None:
+def test_a_phase_may_grow_but_not_shrink(train: Train) -> None:
     short = train(phases=[PHASES[0]])
     notes = Notes()
     longer = train(phases=[{**PHASES[0], "steps": 15}], log=notes)
@@ -213,7 +213,7 @@ def test_a_phase_that_has_ended_cannot_change(train: Train) -> None:
     assert train().fingerprint == done.fingerprint
 
 
-def test_a_phase_ended_early_is_the_beginning_of_the_whole_one_and_the_next_follows(train: Train) -> None:
+def test_a_phase_ended_early_begins_like_the_full_one(train: Train) -> None:
     def rates(done: Artifact) -> list[float]:
         return [row["learning_rate"] for row in metric_lines(done.path)]
 
@@ -223,7 +223,7 @@ def test_a_phase_ended_early_is_the_beginning_of_the_whole_one_and_the_next_foll
     assert early.counts["phase_ends"] == [8, 6] and early.counts["extensions"] == []
 
 
-def test_a_start_whose_first_pass_scores_trains_on_where_tensors_are_sharded(train: Train) -> None:
+def test_scoring_first_works_with_sharded_tensors(train: Train) -> None:
     """The phase has just ended at the step of the checkpoint, so scores come before any backward pass."""
     ended = [{**PHASES[0], "end_after": 8}, PHASES[1]]
     with pytest.raises(RuntimeError):
@@ -245,9 +245,7 @@ def test_a_phase_may_be_ended_while_it_is_under_way(train: Train, end: int) -> N
         train("run")
 
 
-def test_the_row_of_a_step_that_became_the_end_of_a_phase_has_its_scores(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moved_end_adds_scores_to_its_row(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = [{**PHASES[0], "end_after": 8}, PHASES[1]]
     with pytest.raises(RuntimeError):
         train("run", log=Notes(kill_at_row=5, error=RuntimeError))
@@ -268,7 +266,7 @@ def test_the_row_of_a_step_that_became_the_end_of_a_phase_has_its_scores(
     assert states_of(done)[-1]["other_seconds"] >= 0.3, "time spent on scoring counts"
 
 
-def test_each_epoch_is_scored_saved_and_logged_once_and_so_is_the_end(train: Train) -> None:
+def test_each_epoch_is_scored_saved_and_logged_once(train: Train) -> None:
     """Also in a training that is stopped between and goes on."""
     every = dict.fromkeys(("evaluate_every", "checkpoint_every", "log_every"), "epoch")
     settings = {
@@ -319,7 +317,7 @@ def test_lost_checkpoints_are_a_clear_stop(train: Train, tmp_path: Path) -> None
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 8
 
 
-def test_a_deleted_old_checkpoint_leaves_the_finished_model_whole(train: Train) -> None:
+def test_deleting_old_checkpoints_keeps_the_model_valid(train: Train) -> None:
     done = train()
     shutil.rmtree(done.path / "checkpoints" / "step-000000012")
     assert train().fingerprint == done.fingerprint
@@ -341,7 +339,7 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_damage_falls_back_to_the_newest_whole_checkpoint_and_says_so(train: Train, tmp_path: Path) -> None:
+def test_damage_falls_back_to_the_newest_valid_checkpoint(train: Train, tmp_path: Path) -> None:
     undisturbed = train("undisturbed")
     with pytest.raises(RuntimeError):
         train("run", log=Notes(kill_at_row=6, error=RuntimeError))
@@ -401,7 +399,7 @@ def test_one_phase_alone_from_a_checkpoint(train: Train) -> None:
     assert metric_lines(again.path)[0]["mlm_loss"] < metric_lines(fresh.path)[0]["mlm_loss"]
 
 
-def test_the_moments_of_another_optimizer_are_refused_before_they_are_read(train: Train) -> None:
+def test_moments_of_another_optimizer_are_refused(train: Train) -> None:
     """Those of a finished training are not: it has none."""
     whole = train("whole")
     checkpoint = whole.path / "checkpoints" / "step-000000012"

@@ -80,7 +80,7 @@ def test_the_same_bytes_as_when_training_waits(train: Train, averaging: Any, opt
     assert beside.fingerprint == waiting.fingerprint, "how it is saved is no part of what is made"
 
 
-def test_training_goes_on_while_a_checkpoint_is_written_and_that_is_of_its_step(train: Train, on_save: OnSave) -> None:
+def test_a_checkpoint_written_beside_training_is_of_its_step(train: Train, on_save: OnSave) -> None:
     expected = tensors_of(train("waiting", save_async=False, keep_checkpoints=9).path)
     rows, in_time = threading.Semaphore(0), list[bool]()
 
@@ -218,7 +218,7 @@ def test_a_second_interrupt_does_not_wait_for_the_write() -> None:
     release.set()
 
 
-def test_where_checkpoints_are_written_beside_training_and_what_memory_that_takes() -> None:
+def test_asynchronous_saving_and_its_memory() -> None:
     def config(**values: Any) -> TrainConfig:
         return TrainConfig.model_validate({"phases": PHASES} | values)
 

@@ -45,14 +45,14 @@ def test_stopped_and_continued_it_ends_bit_identical(train: Train, schedule: dic
     assert metric_lines(continued.path)[-1] == metric_lines(undisturbed.path)[-1]
 
 
-def test_a_warm_up_of_steps_is_that_long_in_a_phase_of_any_length(train: Train) -> None:
+def test_a_warmup_in_steps_has_that_length_in_any_phase(train: Train) -> None:
     for steps in (8, 12):
         phase = {**PHASE, "steps": steps, "warmup": 4, "schedule": "constant"}
         done = train(f"{steps}", phases=[phase], log_every=1)
         assert rates(done)[:5] == pytest.approx([2.5e-3, 5e-3, 7.5e-3, 1e-2, 1e-2])
 
 
-def test_a_warm_up_longer_than_the_phase_is_refused_also_where_only_the_data_tells_its_length(train: Train) -> None:
+def test_a_warmup_longer_than_its_phase_is_refused(train: Train) -> None:
     unknown = {key: value for key, value in PHASE.items() if key != "steps"}
     with pytest.raises(RecipeError, match=r"train.phases.0: warmup 10,000 is more than the phase's 2 steps; shorten"):
         train(phases=[{**unknown, "samples": 16, "warmup": 10_000}])
@@ -125,9 +125,7 @@ def test_a_hand_over_restarts_the_bias_correction_or_goes_on(train: Train, resta
 
 
 @pytest.mark.parametrize(("restart", "expected"), [(True, 6), (False, 18)])
-def test_a_start_from_a_checkpoint_restarts_the_bias_correction_or_goes_on(
-    train: Train, restart: bool, expected: int
-) -> None:
+def test_init_from_a_checkpoint_may_restart_bias_correction(train: Train, restart: bool, expected: int) -> None:
     """With its moments in both cases; the rates are those of the phase."""
     first = train("first", phases=[PHASE])
     phase = {**PHASES[1], "restart_bias_correction": restart}
@@ -154,7 +152,7 @@ def test_a_phase_that_goes_on_counting_is_continued_to_the_bit(train: Train) -> 
         assert same(weights(train(f"run{row}", phases=phases)), weights(undisturbed))
 
 
-def test_a_stable_phase_that_is_ended_goes_on_as_the_decay_that_follows_it(train: Train) -> None:
+def test_a_stable_phase_ended_early_continues_into_its_decay(train: Train) -> None:
     stable = {**PHASE, "schedule": "constant"}
     decay = {**PHASE, "warmup": 0.0, "steps": 6, "schedule": {"kind": "wsd", "decay": 1.0, "shape": "linear"}}
     with pytest.raises(RuntimeError):

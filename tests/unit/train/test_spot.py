@@ -84,14 +84,14 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_a_notice_is_said_once_with_the_time_that_is_left_and_so_is_its_end(metadata: Metadata) -> None:
+def test_a_notice_and_its_withdrawal_are_logged_once(metadata: Metadata) -> None:
     notes = Notes()
     with watch_for_notices(AzureNoticeConfig(address=metadata.address, every=0.01), notes) as notice:
         until(lambda: len(metadata.asked) > 2)
         assert not notice.is_new() and not notes.lines
         metadata.taken = datetime.now(UTC) + timedelta(seconds=31)
         until(lambda: bool(notes.lines))
-        until(notice.came)
+        until(notice.is_new)
         before = len(metadata.asked)
         until(lambda: len(metadata.asked) > before + 2)
         assert not notice.is_new() and not notice.requires_end(), "told once"

@@ -73,7 +73,7 @@ def reached(step: int, target: float | None = 0.5) -> State:
 
 
 @each_row("target", [None, 0.5])
-def test_a_phase_that_ended_before_its_planned_end_may_plan_any_later_one_or_that_one(target: float | None) -> None:
+def test_an_early_end_allows_any_later_planned_end(target: float | None) -> None:
     for end in (6, 7, 10):
         state = check_phase_lengths(reached(6, target), phases(10, 20, ends={0: end}, target=target))
         assert state.phase_ends == (end, 20) and state.ends == (6, 20)

@@ -56,14 +56,14 @@ def test_a_start_of_which_nothing_is_said_is_refused(tmp_path: Path) -> None:
         state_of(written(tmp_path / "step-000000014", values))
 
 
-def test_the_ends_are_the_recorded_ones_and_else_the_planned_ones() -> None:
+def test_ends_are_recorded_or_else_planned() -> None:
     assert STOOD.ends == (7, 8)
     assert replace(STOOD, phase_end=True).ends == (7, 4), "this step was the last"
     handed = replace(State(phase_steps=(10, 8, 3), phase_ends=(10, 8, 3)), data_step=6).next_phase(1, True, 0.25)
     assert handed.ended == (PhaseEnd(0, 6, True, 0.25),) and handed.ends == (6, 8, 3)
 
 
-def test_a_large_training_takes_more_operations_than_other_numbers_may_be(tmp_path: Path) -> None:
+def test_operations_may_exceed_other_numbers(tmp_path: Path) -> None:
     large = replace(STOOD, flops=4.5e23)
     assert state_of(written(tmp_path / "step-000000014", asdict(large))).flops == 4.5e23
 

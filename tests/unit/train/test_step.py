@@ -78,9 +78,7 @@ def test_the_losses_are_means_over_the_global_batch(tiny: BertConfig, make_batch
     assert result.grad_norm == pytest.approx(norm.item(), rel=1e-5) and result.applied
 
 
-def test_what_was_guessed_right_is_counted_where_it_is_asked_for_and_changes_nothing(
-    tiny: BertConfig, make_batch: MakeBatch, step: Any
-) -> None:
+def test_accuracies_are_counted_on_request_only(tiny: BertConfig, make_batch: MakeBatch, step: Any) -> None:
     batches = [make_batch(tiny, lengths, seed) for seed, lengths in enumerate(LENGTHS)]
     torch.manual_seed(0)
     model = PreTrainingModel(tiny)
@@ -129,7 +127,7 @@ def test_a_gradient_that_is_not_finite_drops_the_step(
 
 @pytest.mark.parametrize("bad", [float("inf"), float("nan")])
 @pytest.mark.parametrize("accuracy", [False, True])
-def test_a_loss_that_is_not_finite_drops_the_step_whatever_its_gradient(
+def test_a_loss_that_is_not_finite_drops_the_step(
     bad: float, accuracy: bool, tiny: BertConfig, make_batch: MakeBatch, step: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch, right = make_batch(tiny, [9, 12]), Term.loss_sum.fget

@@ -74,7 +74,7 @@ def test_a_higher_target_goes_on_with_the_phase(train: Train, tmp_path: Path) ->
     assert done.counts["steps"] == 18
 
 
-def test_an_ended_phase_keeps_its_target_and_its_end_is_the_one_it_had(train: Train) -> None:
+def test_an_ended_phase_keeps_its_target_and_end(train: Train) -> None:
     done = train(phases=phases(0.001))
     assert done.counts["phase_ends"] == [6, 6] and done.counts["phase_steps"] == [12, 6]
     with pytest.raises(

@@ -61,7 +61,7 @@ def test_a_checkpoint_that_a_rank_has_not_written_is_none(tmp_path: Path) -> Non
     assert not [*tmp_path.iterdir()]
 
 
-def test_what_a_killed_run_left_is_removed_and_the_one_before_is_taken(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     write(tmp_path, 2)
     before = publish(tmp_path, IDENTITY, STATE, 2)
     save_part(tmp_path, State(total_steps=9), Snapshot(WEIGHTS, MOMENTS), rank=1, world=2)

@@ -77,7 +77,7 @@ def test_one_phase_with_an_update_to_judge_is_enough() -> None:
     assert keys(settings_of({}, {"steps": 21}, guard=guard)) == keys(settings_of({}, UNKNOWN, guard=guard)) == []
 
 
-def test_a_phase_of_samples_has_as_many_steps_as_its_growing_batches_need() -> None:
+def test_steps_of_samples_follow_growing_batches() -> None:
     grown = {"steps": None, "batch_warmup": [[0, 4], [10, 8]]}
     assert keys(settings_of({**grown, "samples": 40})) == ["train.phases.0.batch_warmup"]
     assert keys(settings_of({**grown, "samples": 41})) == []
@@ -88,7 +88,7 @@ def test_a_phase_of_hours_is_scored_at_each_tenth_of_them() -> None:
     assert keys(settings_of(TARGET, evaluate_every=0)) == [], "ten times per phase"
 
 
-def test_a_length_that_only_the_data_tells_is_looked_at_once_it_is_known(train: Callable[..., Artifact]) -> None:
+def test_a_length_from_the_data_is_checked_once_known(train: Callable[..., Artifact]) -> None:
     phase = {**PHASES[0], "steps": None, "epochs": 1e-9, "batch_warmup": [[0, 4], [1, 8]]}
     with pytest.raises(RecipeError, match=r"^train\.phases\.0\.batch_warmup: reaches batch 8 at step 1, but the phase"):
         train(phases=[phase])

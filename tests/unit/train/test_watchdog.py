@@ -62,7 +62,7 @@ def test_a_rank_that_lives_but_does_not_come_to_a_sum_hangs(pair: Pair, behind: 
 
 @pytest.mark.parametrize("pair", [1], indirect=True)
 @pytest.mark.parametrize("behind", [0, 1])
-def test_a_rank_that_says_it_is_busy_does_not_hang_until_it_is_done(pair: Pair, behind: int) -> None:
+def test_a_busy_rank_does_not_count_as_hanging(pair: Pair, behind: int) -> None:
     ranks = pair[:2]
     with ranks[behind].doing("busy"):
         ranks[1 - behind].sums, ranks[behind].sums = 8, 7
@@ -72,7 +72,7 @@ def test_a_rank_that_says_it_is_busy_does_not_hang_until_it_is_done(pair: Pair, 
 
 
 @pytest.mark.parametrize("pair", [1], indirect=True)
-def test_a_device_hangs_if_no_rank_gets_on_with_its_own_though_none_is_behind(pair: Pair) -> None:
+def test_a_device_hangs_if_no_rank_progresses(pair: Pair) -> None:
     """As long as one rank does something else, or begins a forward pass, all may be as it should."""
     first, second, _ = pair
     first.sums = second.sums = 7
@@ -179,9 +179,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_PORT", free_port())
 
 
-def test_ranks_meet_where_a_store_still_has_the_address_of_a_dead_one(
-    launched: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stale_addresses_in_the_store_are_ignored(launched: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As torchrun's does after a restart; and other programs that try the port are sent away."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 

@@ -74,7 +74,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, fails: Callable[[str], bool]) -> No
 
 
 @pytest.mark.parametrize("save_async", [False, True])
-def test_it_has_what_is_kept_here_and_the_finished_model(
+def test_a_mirror_has_the_kept_checkpoints_and_the_model(
     train: Train, url: str, tmp_path: Path, save_async: bool
 ) -> None:
     alone = train("alone")
@@ -92,9 +92,7 @@ def test_it_has_what_is_kept_here_and_the_finished_model(
 
 
 @pytest.mark.parametrize("row", [5, 8])
-def test_a_lost_folder_is_brought_back_and_goes_on_bit_identical(
-    train: Train, url: str, tmp_path: Path, row: int
-) -> None:
+def test_a_lost_folder_is_restored_and_resumes_bit_identical(train: Train, url: str, tmp_path: Path, row: int) -> None:
     undisturbed = train("undisturbed", save_async=False)
 
     def crash(number: int) -> None:
@@ -125,7 +123,7 @@ def with_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_the_network_of_a_finished_phase_is_brought_back_or_said_to_be_lost(
+def test_onnx_files_are_restored_or_reported_as_damaged(
     train: Train, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
 ) -> None:
     with_graphs(monkeypatch)
@@ -150,7 +148,7 @@ def test_the_network_of_a_finished_phase_is_brought_back_or_said_to_be_lost(
     assert open_artifact(there, "train").verify() and (there / "phase-1.onnx").read_bytes() == bytes([1])
 
 
-def test_a_half_copied_checkpoint_is_never_taken_for_whole(
+def test_a_partial_copy_is_not_restored(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fails(place: str) -> bool:
@@ -173,7 +171,7 @@ def test_a_half_copied_checkpoint_is_never_taken_for_whole(
     assert f"train: downloaded from {url}: step-000000004" in notes.lines
 
 
-def test_a_failure_is_said_once_made_good_and_holds_no_secret(
+def test_a_failure_is_logged_once_without_secrets_and_retried(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failing(monkeypatch, lambda place: "step-000000004" in place or "step-000000008" in place)
@@ -189,7 +187,7 @@ def test_a_failure_is_said_once_made_good_and_holds_no_secret(
     assert not any("step-000000008" in name for name in there), "pruned here before it could be copied"
 
 
-def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
+def test_a_checkpoint_pruned_during_its_copy_is_no_failure(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     put, gone = RemoteFolder.send, threading.Event()
@@ -210,9 +208,7 @@ def test_one_that_is_pruned_while_it_is_copied_is_no_failure(
     assert not any("step-000000004" in name for name in content(brought(url, tmp_path / "there")))
 
 
-def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(
-    train: Train, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_finishes_while_the_mirror_is_down(train: Train, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, lambda _: True)
     notes = Notes()
     done = train("run", mirror=url, log=notes)
@@ -225,7 +221,7 @@ def test_a_mirror_that_is_down_to_the_end_is_told_and_training_is_finished(
     assert f"All files are in {done.path}; copy that folder there yourself" in said[1]
 
 
-def test_a_training_that_is_finished_is_copied_to_another_mirror(
+def test_a_finished_training_is_copied_to_another_mirror(
     train: Train, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = train("run")
@@ -241,7 +237,7 @@ def test_a_training_that_is_finished_is_copied_to_another_mirror(
     assert not notes.lines
 
 
-def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
+def test_an_unreadable_mirror_stops_only_a_start_from_nothing(
     train: Train, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(*_: Any) -> list[str]:
@@ -264,7 +260,7 @@ def test_one_that_cannot_be_read_stops_a_start_from_nothing_and_no_other(
     assert any("no route" in line and "Training goes on" in line for line in notes.lines)
 
 
-def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: str, tmp_path: Path) -> None:
+def test_checkpoints_of_another_training_are_refused(train: Train, url: str, tmp_path: Path) -> None:
     train("first", mirror=url)
     before = content(brought(url, tmp_path / "before"))
     for name in ("first-again", "second"):
@@ -277,7 +273,7 @@ def test_the_checkpoints_of_another_training_are_not_touched(train: Train, url: 
     assert not list((tmp_path / "second" / "checkpoints").iterdir())
 
 
-def test_damaged_at_the_mirror(train: Train, url: str, tmp_path: Path) -> None:
+def test_damaged_checkpoints_of_the_mirror_are_skipped(train: Train, url: str, tmp_path: Path) -> None:
     """A bit that flipped there: an older one is taken, saying so; where none is whole, nothing starts at step 0."""
     train("run", mirror=url, phases=[PHASES[0]])
     shutil.rmtree(tmp_path / "run")
@@ -334,7 +330,7 @@ def on_a_real_storage(train: Train, url: str, tmp_path: Path) -> None:
     assert tensors_of(there) == tensors_of(done.path) and open_artifact(there, "train").verify()
 
 
-def test_passes_that_wait_are_one(train: Train, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_waiting_passes_are_merged(train: Train, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     passes: list[str] = []
     original = mirroring.Mirror._copy_checkpoints
 
@@ -357,7 +353,7 @@ def test_passes_that_wait_are_one(train: Train, monkeypatch: pytest.MonkeyPatch,
         ("https://host/run", "web server, which cannot be written to"),
     ],
 )
-def test_addresses_that_are_refused_are_not_repeated(address: str, why: str) -> None:
+def test_refused_addresses_are_not_shown(address: str, why: str) -> None:
     with pytest.raises(RecipeError, match=why) as error:
         TrainConfig(phases=PHASES, mirror=address)
     assert "secret" not in str(error.value)
@@ -390,7 +386,7 @@ class Noting:
         monkeypatch.setattr(mirroring.Mirror, name, noted)
 
 
-def test_the_other_ranks_are_told_to_wait_for_what_is_brought_back_and_for_the_last_copy(
+def test_other_ranks_wait_for_the_restore_and_the_last_copy(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"file://{tmp_path}/mirror"
@@ -405,7 +401,7 @@ def test_the_other_ranks_are_told_to_wait_for_what_is_brought_back_and_for_the_l
     assert noting.said[-4:] == ["busy", "copied", "done", "barrier"]
 
 
-def test_all_ranks_wait_for_the_last_copy_of_a_training_that_is_stopped(
+def test_all_ranks_wait_for_the_last_copy_after_a_stop(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noting = Noting(monkeypatch)

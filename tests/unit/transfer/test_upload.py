@@ -73,7 +73,7 @@ def places(trained: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-def test_what_is_finished_is_there_and_sent_once(
+def test_finished_parts_are_uploaded_once(
     trained: Path, places: list[str], url: str, kind: str, tmp_path: Path
 ) -> None:
     url, said = (url if kind == "memory" else f"file://{tmp_path}/the place"), Said()
@@ -89,7 +89,7 @@ def test_what_is_finished_is_there_and_sent_once(
     assert (again.files, again.bytes, again.there_before) == (0, 0, sent.bytes)
 
 
-def test_the_summary_of_a_finished_run_comes_last(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_is_uploaded_last(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("report.html", "summary.json"):
         (trained / name).write_text("{}")
     written: list[str] = []
@@ -104,7 +104,7 @@ def test_the_summary_of_a_finished_run_comes_last(trained: Path, url: str, monke
     assert written[0] == "recipe.toml" and written[-3:] == ["train/manifest.json", "report.html", "summary.json"]
 
 
-def test_parts_are_chosen(trained: Path, places: list[str], url: str, tmp_path: Path) -> None:
+def test_parts_are_selected(trained: Path, places: list[str], url: str, tmp_path: Path) -> None:
     assert upload(trained, url, ["vocab", "checkpoints"], SILENT).parts == ["vocab", places[3]]
     there = brought(url, tmp_path / "there")
     assert {path.name for path in there.iterdir()} == {"recipe.toml", "vocab", "train"} | (
@@ -120,7 +120,7 @@ def test_parts_are_chosen(trained: Path, places: list[str], url: str, tmp_path: 
         upload(tmp_path / "none", url, [], SILENT)
 
 
-def test_of_checkpoints_the_newest_and_the_best(trained: Path, url: str) -> None:
+def test_the_newest_and_the_best_checkpoint_are_uploaded(trained: Path, url: str) -> None:
     folder = trained / "train" / "checkpoints"
     newest = max(folder.iterdir())
     state = read_json(newest / "state.json")
@@ -148,7 +148,7 @@ def reseal(checkpoint: Path) -> None:
     (checkpoint / MANIFEST).write_text(json.dumps({**manifest, "sha256": sha256_of(manifest)}))
 
 
-def test_what_is_broken_off_does_not_look_whole_and_goes_on(
+def test_an_interrupted_upload_is_incomplete_and_resumes(
     trained: Path, places: list[str], url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     original = RemoteFolder.send
@@ -180,7 +180,7 @@ def test_what_is_broken_off_does_not_look_whole_and_goes_on(
     assert check_hashes(brought(url, tmp_path / "whole"))
 
 
-def test_what_has_another_hash_is_sent_again(trained: Path, url: str, tmp_path: Path) -> None:
+def test_a_file_with_another_hash_is_sent_again(trained: Path, url: str, tmp_path: Path) -> None:
     upload(trained, url, ["examples"], SILENT)
     system, root = fsspec.core.url_to_fs(url)
     damage(system, f"{root}/examples/store/train.tokens")
@@ -197,7 +197,7 @@ def test_what_has_another_hash_is_sent_again(trained: Path, url: str, tmp_path: 
     assert upload(trained, url, ["examples"], SILENT).files == 1, "one that is gone beside a manifest is missed"
 
 
-def test_what_comes_damaged_is_told(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_in_transit_is_an_error(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     original = RemoteFolder.send
 
     def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
@@ -273,7 +273,7 @@ def test_a_report_alone_is_not_overwritten_by_another(trained: Path, url: str) -
         (None, r"train there has other weights, from another training with the same settings"),
     ],
 )
-def test_an_extension_is_called_one(trained: Path, url: str, steps: int | None, said: str) -> None:
+def test_an_extension_of_the_run_is_reported(trained: Path, url: str, steps: int | None, said: str) -> None:
     upload(trained, url, ["checkpoints", "train"], SILENT)
     counts = {} if steps is None else {"steps": steps}
     with_manifest(trained, "train", inputs={"weights": "0" * 64}, counts=counts)
@@ -281,7 +281,7 @@ def test_an_extension_is_called_one(trained: Path, url: str, steps: int | None, 
         upload(trained, url, ["train"], SILENT)
 
 
-def test_a_training_that_prunes_meanwhile(
+def test_checkpoints_may_be_pruned_during_an_upload(
     trained: Path, places: list[str], url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = trained / places[3]
@@ -300,7 +300,7 @@ def test_a_training_that_prunes_meanwhile(
     assert done == total and not any("damaged" in line for line in log.lines)
 
 
-def test_one_that_prunes_faster_than_is_sent_is_told(
+def test_pruning_faster_than_uploading_is_an_error(
     trained: Path, places: list[str], url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
@@ -313,9 +313,7 @@ def test_one_that_prunes_faster_than_is_sent_is_told(
         upload(trained, url, ["checkpoints"], SILENT)
 
 
-def test_a_file_that_is_gone_here_is_no_fault_of_the_storage(
-    trained: Path, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_local_file_is_a_local_error(trained: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     original = RemoteFolder.send
 
     def send(self: RemoteFolder, place: str, path: Path, **options: Any) -> None:
@@ -329,7 +327,7 @@ def test_a_file_that_is_gone_here_is_no_fault_of_the_storage(
 
 
 @pytest.mark.parametrize("cut", ["corpus/manifest.json", "recipe.toml", "train/metrics.jsonl"])
-def test_what_is_written_is_read_back(trained: Path, url: str, cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_files_are_read_back(trained: Path, url: str, cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (trained / "train" / MANIFEST).unlink()
     system, _ = fsspec.core.url_to_fs(url)
     original = system.pipe_file
@@ -342,7 +340,7 @@ def test_what_is_written_is_read_back(trained: Path, url: str, cut: str, monkeyp
         upload(trained, url, [], SILENT, verify=True)
 
 
-def test_an_unfinished_training_goes_on_there_with_its_rows(trained: Path, url: str, tmp_path: Path) -> None:
+def test_an_unfinished_training_is_uploaded_with_its_rows(trained: Path, url: str, tmp_path: Path) -> None:
     (trained / "train" / MANIFEST).unlink()
     rows = (trained / "train" / "metrics.jsonl").read_bytes()
     upload(trained, url, [], SILENT)
@@ -365,13 +363,13 @@ def test_an_unfinished_training_goes_on_there_with_its_rows(trained: Path, url: 
         ("nonsense://host/run", DataError, "cannot read nonsense://host/run: Protocol not known"),
     ],
 )
-def test_addresses_that_cannot_be_written_to(trained: Path, address: str, error: type[Exception], why: str) -> None:
+def test_unwritable_addresses_are_refused(trained: Path, address: str, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why) as caught:
         upload(trained, address, [], SILENT)
     assert "secret" not in str(caught.value)
 
 
-def test_a_package_that_is_missing_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_storage_package_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(url: str) -> None:
         raise ImportError("Install adlfs")
 

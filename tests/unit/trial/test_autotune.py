@@ -49,7 +49,7 @@ def test_a_line_ends_where_two_sizes_in_a_row_are_no_faster() -> None:
     assert (found := best(trials)) and found.candidate.micro_batch == 2
 
 
-def test_what_does_not_fit_ends_a_line_and_the_smallest_is_halved_until_it_does() -> None:
+def test_sizes_that_do_not_fit_are_halved() -> None:
     fails: dict[int, Outcome] = {8: "out-of-memory", 4: "too-slow"}
     trials = list(search([("zero", True)], Sizes([8, 16], [4, 2, 1]), measured({2: 1.0, 1: 1.5}, fails)))
     assert outcomes(trials) == {8: "out-of-memory", 16: "left-out", 4: "too-slow", 2: "trained", 1: "trained"}
@@ -87,7 +87,7 @@ def tried() -> Tried:
     return Tried(Recipe.load("hu-mini", ["corpus.source=sample"]), phase=1, ranks=2, steps=3, limit=10.0)
 
 
-def test_the_recipe_of_a_trial_has_one_pass_and_then_two_and_the_same_examples(tried: Tried) -> None:
+def test_a_trial_has_one_pass_then_two_on_the_same_examples(tried: Tried) -> None:
     assert tried.share == 64
     recipe = tried.recipe_for(Candidate("zero", True, 16))
     assert recipe.plan_sets() == tried.recipe.plan_sets() and recipe.train.engine.kind == "zero"
@@ -100,7 +100,7 @@ def test_the_recipe_of_a_trial_has_one_pass_and_then_two_and_the_same_examples(t
         tried.recipe_for(Candidate("deepspeed", False, 16))
 
 
-def test_a_trial_is_sound_beside_a_phase_that_packs_and_an_average_of_distant_steps() -> None:
+def test_a_trial_is_valid_beside_packing_and_averaging() -> None:
     given = ["corpus.source=sample", "train.graph=compiled", "train.phases.0.packing=true"]
     given += ["train.phases.0.micro_batch=2", "train.phases.1.packing=false", "train.averaging=last"]
     tried = Tried(Recipe.load("hu-mini", given), phase=1, ranks=1, steps=3, limit=10.0)
@@ -116,7 +116,7 @@ def test_a_trial_reaches_nothing_that_is_set_for_later_steps() -> None:
     assert [phase.masking.rate for phase in recipe.train.phases] == [0.3, 0.3], "the most memory"
 
 
-def test_a_table_is_gone_on_with_and_one_of_other_settings_is_not(tmp_path: Path, tried: Tried) -> None:
+def test_a_table_resumes_only_with_the_same_settings(tmp_path: Path, tried: Tried) -> None:
     trial = Trial(Candidate("zero", False, 4), "trained", 16, 1.5, 10**9)
     with open_table(tmp_path / "run", tried, MACHINE) as table:
         table.keep(trial)
@@ -161,7 +161,7 @@ def test_what_is_written_loads_with_the_preset_and_what_was_found(name: str, pre
     assert found == expected and phase.batch == tried.recipe.train.phases[0].batch
 
 
-def test_failures_are_tried_again_and_what_was_too_slow_where_there_is_more_time(tmp_path: Path, tried: Tried) -> None:
+def test_failures_are_retried_and_slow_trials_with_more_time(tmp_path: Path, tried: Tried) -> None:
     kept: list[Outcome] = ["trained", "out-of-memory", "too-slow", "failed"]
     with open_table(tmp_path / "run", tried, MACHINE) as table:
         for size, outcome in enumerate(kept, 1):
