@@ -15,7 +15,7 @@ from bertwright.core.config import Identity
 from bertwright.core.log import SILENT
 from bertwright.train.checkpoints.checkpoint import load, newest_valid, prune, remove_partial, save
 from bertwright.train.checkpoints.tensor_files import Snapshot
-from bertwright.train.state import State
+from bertwright.train.state import PhaseEnd, State
 
 IDENTITY = Identity("checkpoint", 1, {}, {})
 
@@ -27,7 +27,8 @@ def checkpoints(folder: Path, states: list[State]) -> list[Path]:
 
 def state(step: int, loss: float | None = None, phase: int = 0, phase_end: bool = False) -> State:
     heldout = {} if loss is None else {"mlm_loss": loss}
-    return State(phase=phase, data_step=step, total_steps=step, heldout=heldout, phase_end=phase_end)
+    ended = tuple(PhaseEnd(index, step, False, None) for index in range(phase))
+    return State(phase=phase, data_step=step, total_steps=step, ended=ended, heldout=heldout, phase_end=phase_end)
 
 
 def kept(folder: Path) -> list[int]:
