@@ -4,10 +4,14 @@ import os
 import time
 from pathlib import Path
 
+PATIENCE = 900
+"""Seconds after which a wait fails that would otherwise never end: many times what it takes on a machine with twenty
+processes for two cores."""
+
 
 def gone(pid: int) -> bool:
-    """Whether the process ends within two minutes: a signal takes a moment, longer on a busy machine."""
-    until = time.monotonic() + 120
+    """Whether the process ends: a signal takes a moment, longer on a busy machine."""
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         try:
             os.kill(pid, 0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.azureml.service import SIGNATURE, STEPS, TOKEN, Service
+from tests.processes import PATIENCE
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "azureml.ipynb"
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Jupyter's and Azure's packages
@@ -30,7 +31,7 @@ def test_it_submits_a_job(service: Service, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("COLUMNS", "200")
     notebook = read()
-    nbclient.NotebookClient(notebook, timeout=300).execute(cwd=str(Path.cwd()))
+    nbclient.NotebookClient(notebook, timeout=PATIENCE).execute(cwd=str(Path.cwd()))
     printed = ["".join(each.get("text", "") for each in cell.get("outputs", ())) for cell in notebook.cells]
     said = "\n".join(printed)
     assert not [line for line in said.splitlines() if line.startswith("bertwright: ")], said

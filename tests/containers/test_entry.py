@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.processes import PATIENCE
 from tests.reference.intel_data import CONFIG, write_data_of_intel
 from tests.rows import each_row
 from tests.warm import warm_program
@@ -172,7 +173,11 @@ def test_a_signal_while_the_variables_are_translated_ends_it_before_the_run(
     variables = {"PRECISION": "fp32", "OUTPUT_DIR": str(out), "DATASET_DIR": str(tmp_path)}
     environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), **variables}
     done = subprocess.run(
-        ["env", "--default-signal", "sh", str(ENTRY), "--help"], env=environment, cwd=programs, check=False, timeout=60
+        ["env", "--default-signal", "sh", str(ENTRY), "--help"],
+        env=environment,
+        cwd=programs,
+        check=False,
+        timeout=PATIENCE,
     )
     assert done.returncode == code and (programs / "verbs").read_text() == "translate\n"
     assert not (out / "model_save").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.containers.test_pinned import CUDA
+from tests.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "container" / "Dockerfile").read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ def resolved(python: str, *options: str) -> dict[str, str]:
     environment = {key: value for key, value in os.environ.items() if key not in ("UV_FIND_LINKS", "UV_INDEX")}
     where = ["--python-platform", "x86_64-manylinux_2_28", "--python-version", python, "--no-header", "--no-annotate"]
     done = subprocess.run(
-        [*command, *where], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
+        [*command, *where], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     if done.returncode and UNREACHED.search(done.stderr):
         pytest.skip(f"no index of packages is reached from here: {done.stderr.strip().splitlines()[-1]}")

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.ort.program import rows, train
 from tests.pipeline.test_lost_ranks import free_port
-from tests.processes import child_of
+from tests.processes import PATIENCE, child_of
 
 from bertwright.core.artifact import open_artifact
 from bertwright.core.files import sha256
@@ -114,7 +114,7 @@ def test_a_rank_killed_with_9_is_started_again_and_the_end_is_the_same_to_the_bi
         assert torchrun.poll() is None, log.read_text()
         time.sleep(0.01)
     os.kill(child_of(torchrun.pid, "RANK=1"), signal.SIGKILL)
-    assert torchrun.wait(600) == 0, log.read_text()
+    assert torchrun.wait(PATIENCE) == 0, log.read_text()
     assert "rank 1 of 2" in log.read_text() and "is lost: its connection ended" in log.read_text()
     sessions = open_artifact(killed, "train").counts["sessions"]
     assert [(each["graph"], each["ranks"]) for each in sessions] == [("ortmodule", 2)] * 2

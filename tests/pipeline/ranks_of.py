@@ -35,7 +35,7 @@ PHASES = [
     {"length": 16, "batch": 7, "micro_batch": 2, "learning_rate": 5e-3, "steps": 12},
     {"length": 32, "batch": 5, "micro_batch": 2, "learning_rate": 2e-3, "steps": 8, "schedule": "poly"},
 ]
-TRAINING = {"heldout_sequences": 150, "checkpoint_every": 10, "evaluate_every": 10, "log_every": 1, "device": "cpu"}
+TRAINING = {"heldout_sequences": 21, "checkpoint_every": 10, "evaluate_every": 10, "log_every": 1, "device": "cpu"}
 
 
 @dataclass(frozen=True)

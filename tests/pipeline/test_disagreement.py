@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import forked
 from tests.pipeline.test_lost_ranks import free_port
+from tests.processes import PATIENCE
 
 from bertwright import Recipe, run
 from bertwright.train.ranks.agreement import PACKAGE
@@ -51,7 +52,7 @@ def ended(
         for rank, (folder, keys, hook) in enumerate(starts)
     ]
     for rank in ranks:
-        rank.join(120)
+        rank.join(PATIENCE)
     assert [rank.exitcode for rank in ranks] == [4, 4], [log.read_text() for log in logs]
     assert not list(first.glob("train/checkpoints/step-*")) and not (first / "train" / "metrics.jsonl").exists()
     said = [log.read_text() for log in logs]

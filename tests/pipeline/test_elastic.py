@@ -16,7 +16,7 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT, ROOT
 from tests.pipeline.test_lost_ranks import free_port, said, start_two
 from tests.pipeline.test_ranks import OVERRIDES, metrics
-from tests.processes import children
+from tests.processes import PATIENCE, children
 
 from bertwright.core.artifact import open_artifact
 
@@ -64,7 +64,7 @@ class Agents:
         return self.folder.with_suffix(f".{number}")
 
     def wait_for(self, what: str, happened: Callable[[], bool]) -> None:
-        until = time.monotonic() + 180
+        until = time.monotonic() + PATIENCE
         while not happened():
             told = "\n".join(self.log(number).read_text() for number in range(len(self.started)))
             assert time.monotonic() < until and self.started[0].poll() is None, f"{what} did not happen:\n{told}"
@@ -121,7 +121,7 @@ def test_a_machine_is_lost_and_comes_back(
         lost_at = steps(folder)
         machines.wait_for("training by one", lambda: steps(folder) > lost_at)
         third = machines.start()
-        assert [each.wait(300) for each in (machines.started[0], third)] == [0, 0], machines.log(0).read_text()
+        assert [each.wait(PATIENCE) for each in (machines.started[0], third)] == [0, 0], machines.log(0).read_text()
     told = machines.log(0).read_text()
     assert "is lost: its connection ended" in told and "resuming from step-" in told and "Traceback" not in told, told
     sessions = open_artifact(folder / "train", "train").counts["sessions"]

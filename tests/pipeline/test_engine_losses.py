@@ -15,7 +15,7 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT
 from tests.pipeline.engines import DEEPSPEED, overrides
 from tests.pipeline.test_lost_ranks import free_port, name_of, said, start_two
-from tests.processes import child_of
+from tests.processes import PATIENCE, child_of
 
 from bertwright.core.files import sha256
 
@@ -37,7 +37,7 @@ def lines(folder: Path) -> int:
 
 def codes(ranks: list[Any]) -> list[int | None]:
     for rank in ranks:
-        rank.join(600)
+        rank.join(PATIENCE)
     return [rank.exitcode for rank in ranks]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT, bertwright
 from tests.pipeline.conftest import Call
-from tests.processes import children, gone
+from tests.processes import PATIENCE, children, gone
 
 from bertwright.core.signals import SAME
 
@@ -105,12 +105,12 @@ def test_a_signal_is_handed_on_and_the_exit_code_is_that_of_the_run(
     environment = ENVIRONMENT if target == "local" else ENVIRONMENT | {"PYTHONPATH": str(ROOT / "src")}
     process = subprocess.Popen([*PROGRAM, *words], env=environment, stderr=subprocess.DEVNULL)
     metrics = out / "train" / "metrics.jsonl"
-    until = time.monotonic() + 120
+    until = time.monotonic() + PATIENCE
     while not metrics.is_file() and time.monotonic() < until:
         assert process.poll() is None
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(60) == 75
+    assert process.wait(PATIENCE) == 75
     assert list((out / "train" / "checkpoints").iterdir())
 
 
@@ -135,7 +135,7 @@ def test_after_a_second_signal_a_stopped_run_is_killed_and_named(
     time.sleep(1.5 * SAME)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     name = "bertwright" if target == "local" else "torchrun"
     assert process.returncode == 130
     assert f"ended by a second signal, SIGINT; killed what did not end: {name} (process {command})." in err

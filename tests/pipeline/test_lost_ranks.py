@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import ENVIRONMENT, forked
 from tests.pipeline.engines import DEEPSPEED, overrides
-from tests.processes import child_of
+from tests.processes import PATIENCE, child_of
 
 from bertwright.core.files import sha256
 from bertwright.train.graph.packages import missing_compiler
@@ -83,7 +83,7 @@ def test_a_killed_or_stopped_rank_is_named(
     assert pid is not None
     os.kill(pid, number)
     try:
-        ranks[1 - lost].join(60)
+        ranks[1 - lost].join(PATIENCE)
         assert ranks[1 - lost].exitcode == 6, said(folder, 1 - lost)
         error = said(folder, 1 - lost).splitlines()[-1]
         assert error.startswith(f"bertwright: {name_of(lost, ranks[lost])} is lost: ") and why in error
@@ -107,7 +107,7 @@ def test_a_killed_rank_is_noticed_by_its_connection_whatever_the_timeout(
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     try:
-        ranks[1 - lost].join(300)
+        ranks[1 - lost].join(PATIENCE)
         assert ranks[1 - lost].exitcode == 6, said(folder, 1 - lost)
         assert f"{name_of(lost, ranks[lost])} is lost: its connection ended" in said(folder, 1 - lost)
     finally:
@@ -368,7 +368,7 @@ def test_a_cut_link_is_noticed_on_both_ends(
     wait_for_lines(folder, 3, ranks)
     assert not ip(f"-n {NAMESPACES[0]} link set cable down").returncode
     for rank in ranks:
-        rank.join(300)  # gloo and TCP by themselves would wait for longer
+        rank.join(PATIENCE)  # gloo and TCP by themselves would wait for longer
     assert [rank.exitcode for rank in ranks] == [6, 6]
     for rank, other in ((0, 1), (1, 0)):
         error = said(folder, rank).splitlines()[-1]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, forked
+from tests.processes import PATIENCE
 
 from bertwright import Recipe
 from bertwright.check.machine import resources
@@ -49,7 +50,7 @@ def test_a_stage_that_gets_no_memory_says_so(
     run, (override, module) = Path(shutil.copytree(finished, tmp_path / "run")), STAGES[stage]
     words = ("run", small_recipe, override, "--until", stage, "--out", run)
     process = forked(tmp_path / "log", *words, before=partial(limit, megabytes, module))
-    process.join(300)
+    process.join(PATIENCE)
     text = (tmp_path / "log").read_text("utf-8")
     assert "Traceback" not in text, text
     if any(said in text for said in LIBRARIES):
@@ -69,7 +70,7 @@ def test_a_limit_in_which_torch_cannot_work_is_refused_before_anything_is_writte
     """At twice a gigabyte, a thread that gets no memory would end the process in the midst of training or export."""
     command = shlex.join([sys.executable, "-m", "bertwright.cli", verb, "smoke", "--out", str(tmp_path / "run")])
     limited = ["bash", "-c", f"ulimit -v {kilobytes}; {command}"]
-    done = subprocess.run(limited, capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False)
+    done = subprocess.run(limited, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False)
     assert done.returncode == 3, done
     said = " ".join((done.stdout + done.stderr).split())
     assert f"of address space, {shown} are available. Raise the limit" in said

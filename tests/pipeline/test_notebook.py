@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, ROOT
+from tests.processes import PATIENCE
 
 NOTEBOOK = ROOT / "notebooks" / "own_optimizer.ipynb"
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Jupyter's packages
@@ -32,7 +33,7 @@ def test_it_trains_with_its_optimizer_and_in_its_loop(tmp_path: Path, monkeypatc
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("PATH", os.environ["PATH"])
     notebook = read()
-    nbclient.NotebookClient(notebook, timeout=400, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
     printed = ["".join(out.get("text", "") for out in cell.get("outputs", ())) for cell in notebook.cells]
     plugin = "{'optim=own:LionConfig': 'module own, which no installed package has'}"
     (recorded,) = (text for text in printed if plugin in text)

@@ -13,7 +13,7 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT, ROOT
 from tests.pipeline.conftest import Call
 from tests.pipeline.test_ranks import OVERRIDES, assert_same_training, metrics
-from tests.processes import child_of, gone
+from tests.processes import PATIENCE, child_of, gone
 
 from bertwright.core.signals import SAME
 
@@ -94,7 +94,7 @@ def test_after_a_second_signal_stopped_ranks_are_killed_and_named(
     time.sleep(1.5 * SAME)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 75
     named = ", ".join(f"rank {rank} of 2 (process {ranks[rank]} on socket {rank})" for rank in range(2))
     assert f"ended by a second signal, SIGTERM; killed what did not end: {named}." in err

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.pipeline.command import PROGRAM, bertwright, forked, start
 from tests.pipeline.conftest import Call
+from tests.processes import PATIENCE
 
 from bertwright import Recipe, run
 from bertwright.trial.rehearse import Outcome, Scratch
@@ -62,7 +63,7 @@ def test_useless_options_are_refused(small_recipe: Path, tmp_path: Path, call: C
 
 def begun(process: subprocess.Popen[str], scratch: Path) -> None:
     """Wait until the first part has started."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not (scratch / "mine" / ".lock").exists():
         assert process.poll() is None and time.monotonic() < until, process.communicate()
         time.sleep(0.01)
@@ -72,7 +73,7 @@ def test_ctrl_c_leaves_nothing(small_recipe: Path, tmp_path: Path) -> None:
     process = start("run", small_recipe, "--rehearse", "--out", tmp_path / "mine")
     begun(process, tmp_path / ".mine.rehearsal")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert left_in(tmp_path) == []
 
@@ -86,7 +87,7 @@ def test_what_a_killed_one_left_goes_with_the_next(small_recipe: Path, tmp_path:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     again: Any = None
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     # Its last part runs to its end, and nothing is deleted beneath it.
     while (again := call("run", small_recipe, NOTHING_KEPT, "--rehearse", "--out", tmp_path / "mine")).code == 4:
         assert "another rehearsal, or the last part of one that was killed" in again.err and scratch.exists()

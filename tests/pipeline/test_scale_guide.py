@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, PROGRAM, RECIPES, ROOT
+from tests.processes import PATIENCE
 
 from bertwright.core.artifact import open_artifact
 
@@ -42,7 +43,7 @@ def start(words: list[str], further: tuple[str, ...], folder: Path) -> subproces
 
 def succeed(words: list[str], further: tuple[str, ...], folder: Path) -> str:
     """Run a command with further keys to its end; return what it says."""
-    code = start(words, further, folder).wait(600)
+    code = start(words, further, folder).wait(PATIENCE)
     said = (folder / "said").read_text()
     assert code == 0, said
     return said
@@ -72,7 +73,7 @@ def test_one_process_goes_on_where_four_ranks_were_stopped(folder: Path) -> None
         assert ranks.poll() is None, (folder / "said").read_text()
         time.sleep(0.05)
     os.kill(ranks.pid, signal.SIGTERM)
-    assert ranks.wait(600) != 0, "stopped before the end"
+    assert ranks.wait(PATIENCE) != 0, "stopped before the end"
     assert "resuming from step-" in succeed(one, LONG, folder)
     sessions = open_artifact(folder / "runs" / "four" / "train", "train").counts["sessions"]
     assert [(each["ranks"], each["engine"]) for each in sessions] == [(4, "zero"), (1, "single")]

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from tests.conftest import Prepared
 from tests.pipeline.engines import section
 from tests.pipeline.ranks_of import Training, start_ranks, train_on
+from tests.processes import PATIENCE
 
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.train.checkpoints.tensor_files import read_all
@@ -63,7 +64,7 @@ def test_a_rank_that_is_killed_while_it_writes_leaves_the_checkpoint_before(
     training = Training("run", {**train, **SHARDS})
     ranks = start_ranks(2, [Killed(training)], *places, tmp_path / "sharded")  # type: ignore[list-item]
     for rank in ranks:
-        rank.join(120)
+        rank.join(PATIENCE)
     assert ranks[1].exitcode == -signal.SIGKILL and ranks[0].exitcode not in (0, None)
     folder = tmp_path / "sharded" / "run"
     assert max(path.name for path in (folder / "checkpoints").glob("step-*")) == "step-000000006"

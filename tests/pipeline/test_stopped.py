@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import forked
-from tests.processes import gone
+from tests.processes import PATIENCE, gone
 
 from bertwright.core import signals
 
@@ -47,7 +47,7 @@ def test_workers_and_the_programs_they_run_are_gone(number: signal.Signals, smal
     wait_for(begun, 2, process, log)
     assert process.pid is not None
     os.killpg(process.pid, number)
-    process.join(60)
+    process.join(PATIENCE)
     assert process.exitcode == CODES[number], log.read_text()
     says_one_sentence(log, number)
     for pid in begun.read_text().split():
@@ -112,7 +112,7 @@ def test_convert_ends_with_one_sentence_and_leaves_nothing(finished: Path, tmp_p
 def stop(process: ForkServerProcess, number: signal.Signals) -> None:
     assert process.pid is not None
     os.kill(process.pid, number)
-    process.join(60)
+    process.join(PATIENCE)
 
 
 @pytest.mark.parametrize(

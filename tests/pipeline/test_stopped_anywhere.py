@@ -17,6 +17,7 @@ from tempfile import mkdtemp
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, PROGRAM, bertwright, fresh
+from tests.processes import PATIENCE
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 75, signal.SIGHUP: 75, signal.SIGUSR1: 75, signal.SIGUSR2: 75}
 MOMENTS = int(os.environ.get("BERTWRIGHT_MOMENTS", "500"))
@@ -124,7 +125,7 @@ class Tried:
         heard(process)
         time.sleep(wait)
         process.send_signal(number)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=PATIENCE)
         about = (name, number.name, round(share, 4), process.returncode, out[-300:], err[-2000:])
         assert "Traceback" not in err, about
         if process.returncode == 0:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.processes import PATIENCE
 from tests.slurm import accounts
 
 NODES = ("n1", "n2")
@@ -62,7 +63,7 @@ class Cluster:
     environment: dict[str, str]
     servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def call(self, *command: str, timeout: float = 120) -> str:
+    def call(self, *command: str, timeout: float = PATIENCE) -> str:
         """What a command of Slurm prints."""
         done = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False
@@ -94,7 +95,7 @@ class Cluster:
         said = self.call("scontrol", "--oneliner", "show", "job", number).splitlines()[0]
         return dict(word.split("=", 1) for word in said.split() if "=" in word)
 
-    def wait(self, number: str, *states: str, seconds: float = 600) -> dict[str, str]:
+    def wait(self, number: str, *states: str, seconds: float = PATIENCE) -> dict[str, str]:
         """The job when it is in one of the states; a requeued one is begun soon."""
         until = time.monotonic() + seconds
         while True:
@@ -125,8 +126,8 @@ class Cluster:
     def end(self) -> None:
         """End all that was started."""
         if "slurmctld" in self.servers:
-            subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=120, check=False)
-            until = time.monotonic() + 120
+            subprocess.run(["scancel", "--user=root"], env=self.environment, timeout=PATIENCE, check=False)
+            until = time.monotonic() + PATIENCE
             while time.monotonic() < until and self.call("squeue", "--noheader"):
                 time.sleep(0.5)
         for server in reversed(self.servers.values()):
@@ -220,7 +221,7 @@ def _answers(port: int) -> bool:
         return each.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _await(there: Callable[[], bool], seconds: float = 180) -> None:
+def _await(there: Callable[[], bool], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while True:
         try:

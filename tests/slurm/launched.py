@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.processes import PATIENCE
 from tests.slurm.cluster import NODES, Cluster, processes_of
 
 from bertwright.core.files import sha256
@@ -78,7 +79,7 @@ class Launched:
             env=self.cluster.environment,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=PATIENCE,
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
@@ -100,7 +101,7 @@ class Launched:
 
         What a test does next thus happens in the middle of training, however long Slurm takes for it.
         """
-        metrics, until = self.out / "train" / "metrics.jsonl", time.monotonic() + 600
+        metrics, until = self.out / "train" / "metrics.jsonl", time.monotonic() + PATIENCE
         while not metrics.is_file() or self.rows()[-1]["total_steps"] < steps:
             assert time.monotonic() < until, f"no step {steps}\n{self.logs()}"
             time.sleep(0.05)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.processes import gone
+from tests.processes import PATIENCE, gone
 from tests.slurm.cluster import Cluster, step_servers_of
 from tests.slurm.launched import RECIPE, STEPS, Launched, resume
 
@@ -72,7 +72,7 @@ def wait_until_told(slurm: Cluster, ranks: Mapping[str, Sequence[int]]) -> None:
 
 def wait_for_servers(slurm: Cluster, job: str) -> None:
     """Wait until no server of an earlier step of the job runs on any node, and the controller calls none."""
-    until = time.monotonic() + 400  # Slurm kills what does not end after KillWait
+    until = time.monotonic() + PATIENCE  # Slurm kills what does not end after KillWait
     while (left := step_servers_of(job)) or slurm.is_calling():
         assert time.monotonic() < until, f"{left}\n{slurm.said()}"
         time.sleep(0.2)

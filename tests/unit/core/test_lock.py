@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError, DataError
@@ -35,8 +36,8 @@ def test_a_shared_lock_logs_that_it_waits(tmp_path: Path) -> None:
     waiting = threading.Thread(target=share, daemon=True)
     with FolderLock(tmp_path):
         waiting.start()
-        assert said.wait(30) and not entered.is_set()
-    assert entered.wait(30)
+        assert said.wait(PATIENCE) and not entered.is_set()
+    assert entered.wait(PATIENCE)
     waiting.join()
 
 

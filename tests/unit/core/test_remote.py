@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from tests.processes import PATIENCE
 from tests.rows import each_row
 from tests.server import Server, serving
 
@@ -156,7 +157,7 @@ def test_a_waiting_process_continues_a_killed_transfer(
         monkeypatch.setattr("bertwright.core.remote.fcntl.flock", flock)
         waiting = threading.Thread(target=fetch, args=(url, target, SILENT))
         waiting.start()
-        assert opened.wait(30)
+        assert opened.wait(PATIENCE)
         killed.write(DATA[1_000_000:3_000_000])
     waiting.join()
     assert target.read_bytes() == DATA

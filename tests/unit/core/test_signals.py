@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.errors import DivergedError, Interrupted
@@ -185,7 +186,7 @@ def started(code: str, **settings: bool) -> subprocess.Popen[str]:
 def test_a_long_library_call_does_not_delay_the_stop(number: signal.Signals, code: int) -> None:
     process = started(BUSY)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert err.strip().startswith("bertwright: ") and err.count("\n") == 2
 
@@ -197,7 +198,7 @@ def test_a_second_signal_ends_a_process_that_saves(numbers: tuple[int, int], cod
     assert process.stdout and process.stdout.readline() == "saving\n"
     time.sleep(1.5 * SAME)
     process.send_signal(numbers[1])
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert f"ended at once by a second signal, {signal.Signals(numbers[1]).name}. What is finished is kept" in err
 
@@ -213,7 +214,7 @@ def test_programs_end_with_the_process() -> None:
     sleeping = Path(f"/proc/{process.stdout.readline().strip()}")
     assert sleeping.exists()
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 75
     while sleeping.exists() and " Z " not in (sleeping / "stat").read_text():
         time.sleep(0.01)
@@ -223,7 +224,7 @@ def test_at_the_end_of_a_process_a_signal_changes_nothing() -> None:
     process = started(OVER)
     for number in (*ASKING, signal.SIGINT):
         process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (0, "")
 
 
@@ -231,5 +232,5 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
     """As nohup does with SIGHUP, and a shell with SIGINT for what it starts in the background."""
     process = started(f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{DEAF}")
     process.send_signal(signal.SIGHUP)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, "done\n", "")

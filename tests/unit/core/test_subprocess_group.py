@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from tests.processes import gone
+from tests.processes import PATIENCE, gone
 from tests.rows import each_row
 
 from bertwright.core.signals import Stopped, end_on_signals
@@ -26,7 +26,7 @@ FAMILY = ("/bin/sh", "-c", "sleep 600 & echo $!")
 
 def test_a_program_that_ends_by_itself_has_its_exit_code() -> None:
     with subprocess_group((*SLEEP[:-1], "import sys; sys.exit(3)"), 0) as process:
-        assert process.wait(60) == 3
+        assert process.wait(PATIENCE) == 3
 
 
 @each_row(("patience", "code"), [(0.0, -signal.SIGKILL), (60.0, -signal.SIGTERM)])

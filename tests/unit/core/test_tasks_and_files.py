@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.processes import PATIENCE
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_json, write_atomic, write_json
@@ -62,7 +63,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     _until(lambda: not any(_alive(pid) for pid in workers))
 
 
-def _until(condition: object, seconds: float = 30) -> None:
+def _until(condition: object, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end, "waited too long"

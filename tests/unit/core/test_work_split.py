@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.log import Silent
@@ -62,10 +63,10 @@ def test_completing_a_stage_waits_for_the_folder_lock(publishes: bool, tmp_path:
     waiting = threading.Thread(target=last, daemon=True)
     with FolderLock(tmp_path, shared=True):
         waiting.start()
-        assert waits.wait(30) and not completed.is_set() and not left.is_set()
+        assert waits.wait(PATIENCE) and not completed.is_set() and not left.is_set()
         if publishes:
             draft.rmdir()
-    assert (left if publishes else completed).wait(30)
+    assert (left if publishes else completed).wait(PATIENCE)
     waiting.join()
 
 

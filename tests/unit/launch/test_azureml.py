@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.errors import MissingExtraError, RecipeError
@@ -221,12 +222,12 @@ def test_signals_and_exit_codes_pass_through_the_job(tmp_path: Path) -> None:
     line = command.replace("${{outputs.run}}", str(tmp_path / "output"))
     process = subprocess.Popen(["bash", "-c", line], cwd=tmp_path, env={**os.environ, "PATH": path})
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not (tmp_path / "output" / "started").exists():
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 75
+        assert process.wait(PATIENCE) == 75
     finally:
         process.kill()
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
@@ -76,7 +77,7 @@ def test_signals_and_codes_pass_through_the_container(here: Path) -> None:
         time.sleep(0.01)
     time.sleep(0.2)  # until its trap is set
     shell.terminate()
-    assert shell.wait(20) == 75 and (here / "saved").exists()
+    assert shell.wait(PATIENCE) == 75 and (here / "saved").exists()
     assert len(begun.read_text().splitlines()) == 2, "what follows is not begun"
 
 
@@ -95,13 +96,13 @@ def test_a_signal_as_a_stage_ends_is_seen_before_the_next(shell: str, signal: st
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     command = stages(here, f"trap '' TERM; kill -{signal} $PPID; exit 0")
-    assert subprocess.run([*HEARING, shell, *command], check=False, timeout=60).returncode == code
+    assert subprocess.run([*HEARING, shell, *command], check=False, timeout=PATIENCE).returncode == code
     assert len((here / "begun").read_text().splitlines()) == 1
 
 
 def test_a_signal_in_the_last_stage_keeps_a_finished_run(here: Path) -> None:
     last = """case "$*" in *--until*) ;; *) trap '' TERM; kill -TERM $PPID ;; esac; exit 0"""
-    assert subprocess.run([*HEARING, "sh", *stages(here, last)], check=False, timeout=60).returncode == 0
+    assert subprocess.run([*HEARING, "sh", *stages(here, last)], check=False, timeout=PATIENCE).returncode == 0
     assert len((here / "begun").read_text().splitlines()) == 3
 
 
@@ -116,13 +117,16 @@ def test_a_signal_in_the_last_stage_keeps_a_finished_run(here: Path) -> None:
 )
 def test_stopped_training_exits_with_75(signal: str, ends: str, code: int, here: Path) -> None:
     command = stages(here, "exit 0", f"trap '' TERM; kill -{signal} $PPID; {ends}")
-    assert subprocess.run([*HEARING, "sh", *command], check=False, timeout=60).returncode == code
+    assert subprocess.run([*HEARING, "sh", *command], check=False, timeout=PATIENCE).returncode == code
     assert len((here / "begun").read_text().splitlines()) == 2
 
 
 def test_training_that_fails_by_itself_keeps_its_code(here: Path) -> None:
-    assert subprocess.run([*HEARING, "sh", *stages(here, "exit 0", "exit 1")], check=False, timeout=60).returncode == 1
-    assert subprocess.run([*HEARING, "sh", *stages(here, "exit 75")], check=False, timeout=60).returncode == 75
+    assert (
+        subprocess.run([*HEARING, "sh", *stages(here, "exit 0", "exit 1")], check=False, timeout=PATIENCE).returncode
+        == 1
+    )
+    assert subprocess.run([*HEARING, "sh", *stages(here, "exit 75")], check=False, timeout=PATIENCE).returncode == 75
 
 
 def test_its_exit_code_is_the_commands(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

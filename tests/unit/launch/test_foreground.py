@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes import gone
+from tests.processes import PATIENCE, gone
 from tests.rows import each_row
 
 from bertwright.core import __version__
@@ -149,7 +149,7 @@ def test_a_second_signal_kills_a_hanging_command(
     time.sleep(1.5 * SAME)
     assert process.poll() is None
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)  # until nobody has its standard error open, the programs included
+    _, err = process.communicate(timeout=PATIENCE)  # until nobody has its standard error open, the programs included
     assert process.returncode == code
     name = "sh" if way == "run_in_order" else "the command on the terminal"
     said = f"bertwright: ended by a second signal, {number.name}; killed what did not end: {name} (process {command})."

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tests.conftest import Prepared
 from tests.pipeline.command import context
 from tests.pipeline.ranks_of import free_ports
+from tests.processes import PATIENCE
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
@@ -242,7 +243,7 @@ def two_ranks(prepared: Prepared, folder: Path, phases: Any, failing: int = 0, l
     for rank in ranks:
         rank.start()
     for rank in ranks:
-        rank.join(300)
+        rank.join(PATIENCE)
     assert [rank.exitcode for rank in ranks] == [0, 0]
     return {"rows": metric_lines(out), **json.loads((out / "manifest.json").read_text())["counts"]["sessions"][-1]}
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.processes import PATIENCE
 from tests.unit.train.conftest import PHASES
 
 from bertwright.core import rng
@@ -86,7 +87,7 @@ def test_a_checkpoint_written_beside_training_is_of_its_step(train: Train, on_sa
 
     def wait_for_two_rows(path: Path) -> None:
         if ".step-000000008.draft" in path.parts and path.name == "model.safetensors":
-            in_time.extend(rows.acquire(timeout=60) for _ in range(2))
+            in_time.extend(rows.acquire(timeout=PATIENCE) for _ in range(2))
 
     def at_row(number: int) -> None:
         # Of steps 2, 4, 6, 8, 10, 12: those after the one that step 8 is saved with.
@@ -212,7 +213,7 @@ def test_copies_are_copies_and_their_memory_is_used_again() -> None:
 def test_a_second_interrupt_does_not_wait_for_the_write() -> None:
     release = threading.Event()
     with pytest.raises(KeyboardInterrupt), Writer(beside=True) as writer:
-        writer.write(lambda _: release.wait(60) and None, Snapshot({}, {}, None))
+        writer.write(lambda _: release.wait(PATIENCE) and None, Snapshot({}, {}, None))
         raise KeyboardInterrupt
     assert not release.is_set()
     release.set()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.metadata import Metadata, event, serving_metadata
+from tests.processes import PATIENCE
 from tests.reference.unions import sections_of
 from tests.unit.train.test_saving import Notes, tensors_of
 
@@ -78,7 +79,7 @@ def test_what_azure_says_of_time_may_be_empty_or_wrong(metadata: Metadata) -> No
 
 
 def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < end
         time.sleep(0.005)

@@ -13,6 +13,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from tests.processes import PATIENCE
 from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
 from tests.unit.train.test_run import metric_lines
@@ -194,7 +195,7 @@ def test_a_checkpoint_pruned_during_its_copy_is_no_failure(
 
     def slow(self: RemoteFolder, place: str, data: Any) -> None:
         if place.endswith("step-000000004/optimizer.safetensors"):
-            assert gone.wait(60)
+            assert gone.wait(PATIENCE)
         put(self, place, data)
 
     def at_row(_: int) -> None:
