@@ -40,6 +40,12 @@ def test_citation_is_detected_by_its_form(text: str) -> None:
     assert found((PROSE[0], None), (text, None), (PROSE[1], None)) == [False, True, False]
 
 
+def test_a_long_paragraph_with_the_weight_of_a_citation_is_prose() -> None:
+    text = "The edition {} has the number ISBN 9780747585541 on the back of its cover, below the price"
+    short, long = text.format("of 1998"), text.format("that most libraries of the country lend to their readers today")
+    assert found(*((each, None) for each in (*PROSE[:4], short, long))) == [False] * 4 + [True, False]
+
+
 @each_row(
     ("heading", "texts"), [(None, PROSE), ("History", PROSE), ("Література", PROSE[::5]), ("参考文献", PROSE[::5])]
 )

@@ -56,6 +56,17 @@ def test_each_rule_drops_what_it_is_for(reason: str, sentences: list[str]) -> No
     assert verdict(sentences) == reason
 
 
+@each_row(
+    ("rule", "noise"),
+    [("upper", "ABCDEFGH"), ("digits", "12345678"), ("punctuation", "!!!!!!!!"), ("foreign", "яблокояя")],
+)
+def test_a_share_at_its_limit_passes(rule: str, noise: str) -> None:
+    limits = {"max_upper": 1, "max_digits": 1, "max_punctuation": 1, "max_foreign": 1, "min_sentences": 0}
+    limits |= {"min_words": 0, "min_running": 0, "identify": False}
+    assert general([f"{noise} abcdefg"], **{**limits, f"max_{rule}": 0.5}) is None
+    assert general([f"{noise} abcdefg"], **{**limits, f"max_{rule}": 0.49}) == rule
+
+
 def test_order_and_shares_agree_with_the_plain_restatement() -> None:
     draw = random.Random(5)
     noise = ["ABC ÁÉŰ", "12 345", "!?,.", "яблоко дом", "a b c d", "Szép ház áll itt", "x", "İß ǅ ²³ Ⅷ"]

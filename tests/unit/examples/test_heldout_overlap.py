@@ -110,6 +110,7 @@ THAI = "".join(chr(0x0E01 + (7 * i * i + i) % 46) for i in range(95))
         (IDEOGRAPHS[:60], IDEOGRAPHS[30:45] + IDEOGRAPHS[90:120], 0),  # share fifteen characters
         (IDEOGRAPHS[:60], IDEOGRAPHS[30:55] + IDEOGRAPHS[90:120], 0),
         (IDEOGRAPHS[:60], IDEOGRAPHS[30:43] + "，" + IDEOGRAPHS[43:56] + IDEOGRAPHS[90:120], 1),  # twenty-six
+        (IDEOGRAPHS[:60], IDEOGRAPHS[30:56], 1),  # no more than these
         (f"กก {THAI} ขข", THAI, 1),
         (f"กก {THAI} ขข", f"{THAI[:25]} กขค", 0),
         (f"กก {THAI[:13]} {THAI[13:]}", f"คค {THAI[:26]}", 1),

@@ -277,6 +277,12 @@ def test_damaged_members_are_listed_beside_the_whole_ones(tmp_path):
     assert found.incomplete == "3 of 5 parts"
 
 
+def test_one_missing_part_is_counted(tmp_path):
+    tfrecords(tmp_path / "a", [f"part-0000{number}-of-00005" for number in range(4)])
+    (found,) = detect(tmp_path)
+    assert found.incomplete == "4 of 5 parts"
+
+
 def test_every_format_is_known_by_content(tmp_path):
     found = sample(6)
     for name in ("varlen", "lddl", "datasets", "megatron"):
