@@ -18,7 +18,7 @@ from bertwright.examples.documents import documents_inside, members_of
 from bertwright.examples.example_set import ExampleSet, Selection, StepCounts
 from bertwright.examples.loader import Heldout, Loader, LoaderSettings
 from bertwright.examples.masking import Ids, Keys, Masking
-from bertwright.examples.plans import ROW, UNLABELLED, Plans, check_plans
+from bertwright.examples.plans import UNLABELLED, Plans, check_plans
 from bertwright.examples.store import Store
 
 DROP_A, DROP_B = 3 << 16, 4 << 16
@@ -64,20 +64,24 @@ class Rows:
         return lengths
 
 
+_STORED = ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
+"""The fields of a plan row, in the order of the columns of `Rows`."""
+
+
 def rows_of(store: Store, plans: Plans, passes: Ids, rows: Ids, keys: Keys) -> Rows:
     """The R rows `rows` of the `passes` [R], with `keys` [R] and token indices from the beginning of the store."""
-    stored, shift = np.empty(len(rows), ROW), np.empty(len(rows), np.int64)
+    columns = np.empty((len(_STORED), len(rows)), np.int64)
     for number in np.unique(passes):
-        of_pass = np.flatnonzero(passes == number)
-        stored[of_pass] = plans.rows[number][rows[of_pass]]
+        of_pass = passes == number
+        stored = plans.rows[number][rows[of_pass]]
+        # Widened: sums of 16-bit counts would overflow.
+        for column, name in zip(columns, _STORED, strict=True):
+            column[of_pass] = stored[name]
         # Stored indices are relative to the first token of the shard, so that 32 bits suffice (decision 0003).
-        shard = np.searchsorted(plans.shard_ends[number], rows[of_pass], side="right")
-        shift[of_pass] = store.shard_tokens[shard]
-    # Widened first: sums of 16-bit counts would overflow.
-    a_start, a_count, b_start, b_count, breaks, label = (
-        stored[name].astype(np.int64) for name in ("a_start", "a_count", "b_start", "b_count", "breaks", "label")
-    )
-    return Rows(keys, a_start + shift, a_count, b_start + shift, b_count, breaks, label)
+        shift = store.shard_tokens[np.searchsorted(plans.shard_ends[number], rows[of_pass], side="right")]
+        columns[_STORED.index("a_start"), of_pass] += shift
+        columns[_STORED.index("b_start"), of_pass] += shift
+    return Rows(keys, *columns)
 
 
 def truncate(rows: Rows, longest: int) -> Rows:
