@@ -165,21 +165,21 @@ def _move_one(tasks: Sequence[ShardTask], split: Split, documents: int) -> None:
 def _what_was_moved(tasks: Sequence[ShardTask]) -> str:
     # Read from the files, so that an interrupted run prints the same message when it resumes.
     held, kept = (np.concatenate([_hashes(task, split) for task in tasks]) for split in ("heldout", "train"))
-    asked, number = tasks[0].config.heldout, len(held) + len(kept)
+    share, number = tasks[0].config.heldout, len(held) + len(kept)
     if len(held) == len(kept) == 1 and kept[0] == held[0]:
         return (
             "the corpus is one document: its last tenth is held out, and the rest is used for training; the scores "
             "will not be meaningful"
         )
     # Otherwise the regular rule put the document there, and there is nothing to report.
-    if len(held) == 1 and heldout_place(held)[0] >= asked:
+    if len(held) == 1 and heldout_place(held)[0] >= share:
         return (
-            f"no document of {number:,} fell into the held-out share examples.heldout={asked:g}; one document is "
+            f"no document of {number:,} fell into the held-out share examples.heldout={share:g}; one document is "
             "held out anyway"
         )
-    if len(kept) == 1 and heldout_place(kept)[0] < asked:
+    if len(kept) == 1 and heldout_place(kept)[0] < share:
         return (
-            f"all {number:,} documents fell into the held-out share examples.heldout={asked:g}; one document is used "
+            f"all {number:,} documents fell into the held-out share examples.heldout={share:g}; one document is used "
             "for training anyway"
         )
     return ""

@@ -51,9 +51,9 @@ def of_plans(
         if share is None and number:
             fault = "no example is a pair with a label, so only masked words are learned from"
             yield f"length {name}: {fault}.", "Give longer documents, or set examples.plan=full-sentences."
-        elif share is not None and (said := one_label(number, share * number)):
+        elif share is not None and (faults := one_label(number, share * number)):
             cause, remedy = _CAUSE[config.plan, share > 0]
-            yield f"length {name}: {said[0]}{cause}.", remedy
+            yield f"length {name}: {faults[0]}{cause}.", remedy
 
 
 _CAUSE = {

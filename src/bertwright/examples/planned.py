@@ -167,8 +167,8 @@ def _binomial(keys: Keys, counter: int, trials: Ids) -> Ids:
         words = bits(keys[active], counter + number)
         counted = np.arange(64) < remaining[active, None]
         # Little-endian, so that bit j is the same on every machine.
-        shown = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-        successes[active] += (shown & counted).sum(axis=1, dtype=np.int64)
+        draws = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        successes[active] += (draws & counted).sum(axis=1, dtype=np.int64)
         remaining[active] -= 64
         number += 1
     return successes

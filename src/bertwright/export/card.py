@@ -94,7 +94,7 @@ def _files(examples: Artifact, texts: TextsConfig) -> list[Element]:
     overlap = examples.counts["heldout_contamination"]
     return [
         p("Examples and tokenised documents that were made elsewhere:"),
-        *(part for key, told in examples.counts["imported"].items() for part in _phase(key, told, examples)),
+        *(part for key, counts in examples.counts["imported"].items() for part in _phase(key, counts, examples)),
         p(f"Licence of the texts: {texts.licence or 'unknown'}."),
         p(
             f"Of {overlap['sentences']:,} held-out segments of {_run(overlap)} or more, {overlap['found']:,} have "
@@ -125,14 +125,14 @@ def _labelled(examples: Artifact, texts: TextsConfig) -> list[Element]:
     ]
 
 
-def _phase(key: str, told: Mapping[str, Any], examples: Artifact) -> Iterable[Element]:
+def _phase(key: str, counts: Mapping[str, Any], examples: Artifact) -> Iterable[Element]:
     files = read_json(examples.file(f"imported/{key.rpartition('.')[2]}/facts.json"))["files"]
     held = examples.counts["heldout"]["phases"][key]
     unit = "documents" if "documents" in held else "examples"
     where = f"a share of {held['share']:g}" if held["share"] else ", ".join(held["files"][:MOST_FILES])
     yield p(
-        f"Phase {key.rpartition('.')[2]}: {told['examples']:,} examples ({told['kind']}); {held[unit]:,} {unit} are "
-        f"held out ({where})."
+        f"Phase {key.rpartition('.')[2]}: {counts['examples']:,} examples ({counts['kind']}); {held[unit]:,} {unit} "
+        f"are held out ({where})."
     )
     yield plain_table([(file["file"], code(file["sha256"])) for file in files[:MOST_FILES]], ("file", "SHA-256"))
     if len(files) > MOST_FILES:

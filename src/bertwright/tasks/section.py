@@ -117,8 +117,8 @@ class TaskSection:
 
     def loss_chart(self, term: str, rows: Rows, boundaries: Sequence[float]) -> Chart:
         """The chart of the loss of a term of the objective."""
-        said = (f"Loss of the term {term}", "loss", "A term of the loss, a mean.")
-        return loss_chart(term, said, rows, boundaries)
+        labels = (f"Loss of the term {term}", "loss", "A term of the loss, a mean.")
+        return loss_chart(term, labels, rows, boundaries)
 
     def examples(self, run: Run) -> Content:
         """The section about the examples."""
@@ -149,14 +149,14 @@ class TaskSection:
         yield from ()
 
 
-def loss_chart(term: str, said: tuple[str, str, str], rows: Rows, boundaries: Sequence[float]) -> Chart:
-    """The chart of the loss of a term of the objective; `said` is its title, the label of its axis, and an
+def loss_chart(term: str, labels: tuple[str, str, str], rows: Rows, boundaries: Sequence[float]) -> Chart:
+    """The chart of the loss of a term of the objective; `labels` is its title, the label of its axis, and an
     explanation."""
     series = [
         Series("training", points(rows, f"{term}_loss"), "train"),
         Series("held-out", points(rows, f"heldout_{term}_loss"), "heldout"),
     ]
-    return Chart(*said, series, "{:.3g}".format, boundaries=boundaries)
+    return Chart(*labels, series, "{:.3g}".format, boundaries=boundaries)
 
 
 def points(rows: Rows, name: str) -> Points:

@@ -86,7 +86,7 @@ def test_the_first_and_last_tokens_of_the_store_are_reached() -> None:
     assert original.tolist() == [2, *range(7, 17), 3, *range(37, 47), 3]
 
 
-def test_a_document_that_begins_inside_a_segment_has_a_separator_before_it() -> None:
+def test_documents_inside_a_segment_follow_a_separator() -> None:
     starts = (0, 10, 20, 21, 50)
     columns = ([1, 2, 3, 4], [3, 10, 18, 49], [7, 10, 12, 3], [0, 0, 0, 30], [0, 0, 0, 4], [0, 0, 2, 1], [0] * 4)
     across = Rows(*(np.array(column) for column in columns))

@@ -50,16 +50,14 @@ def test_a_document_without_a_token_takes_nothing_from_its_neighbours() -> None:
 
 
 @each_row(("sentences", "last"), [(2, 1), (9, 1), (10, 1), (19, 1), (20, 2), (105, 10)])
-def test_the_last_tenth_of_a_document_is_at_least_a_sentence_and_the_rest_is_what_is_left(
-    sentences: int, last: int
-) -> None:
+def test_the_last_tenth_is_at_least_a_sentence(sentences: int, last: int) -> None:
     whole = [[[10 * i + j for j in range(1 + i % 3)] for i in range(sentences)]]
     train, heldout = cut_last_tenth(documents(whole))
     assert plain(train) == [whole[0][:-last]] and plain(heldout) == [whole[0][-last:]]
     assert train.hashes.tolist() == heldout.hashes.tolist() == [0]
 
 
-def test_a_text_is_known_by_its_sentences_in_any_script_and_not_by_how_they_are_cut() -> None:
+def test_text_hashes_ignore_sentence_boundaries() -> None:
     texts = [
         ["Az ő háza.", "语言很美。"],
         ["Az ő háza. 语言很美。"],
@@ -74,7 +72,7 @@ def test_a_text_is_known_by_its_sentences_in_any_script_and_not_by_how_they_are_
     assert all(0 <= number < 2**64 for number in hashes)
 
 
-def test_a_share_above_the_place_of_a_document_holds_it_out_and_one_at_it_does_not() -> None:
+def test_the_share_of_held_out_documents_is_exclusive() -> None:
     hashes = np.array([text_hash([str(i)]) for i in range(50)], np.uint64)
     for place in heldout_place(hashes):
         assert is_heldout(hashes, float(np.nextafter(place, 1))).sum() == is_heldout(hashes, float(place)).sum() + 1

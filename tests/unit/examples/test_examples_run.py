@@ -68,7 +68,7 @@ def test_an_interrupted_stage_keeps_finished_shards(
     assert read == [0, 1, 1], "shard 0 was read once"
 
 
-def test_whatever_is_damaged_in_the_draft_of_an_interrupted_stage_is_made_again(
+def test_damaged_drafts_of_a_stage_are_made_again(
     examples: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> None:
@@ -138,7 +138,7 @@ def test_full_sentences_have_sep_where_documents_meet(tmp_path: Path) -> None:
     assert met > 10
 
 
-def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
+def test_without_pairs_there_are_no_pair_labels(tmp_path: Path) -> None:
     artifact = made.examples(tmp_path, plan="doc-sentences")
     settings = LoaderSettings(64, MaskingConfig(max_predictions=10), 20, MicroBatching(8), 1, "one")
     loader = open_loader(artifact, made.SETS[0], settings)
@@ -147,9 +147,7 @@ def test_without_pairs_no_next_sentence_is_asked(tmp_path: Path) -> None:
     assert loader.counts(0)[1] == 0
 
 
-def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_out(
-    examples: Artifact, tmp_path: Path
-) -> None:
+def test_a_share_of_no_document_holds_one_out(examples: Artifact, tmp_path: Path) -> None:
     base = examples.path.parent
     inputs = open_artifact(base / "corpus"), open_artifact(base / "vocab")
     said: list[str] = []
@@ -173,9 +171,7 @@ def test_where_the_share_takes_no_document_the_one_it_would_take_first_is_held_o
     assert not any("is taken" in line for line in said)
 
 
-def test_where_the_share_takes_all_documents_the_one_it_would_leave_first_is_trained_on(
-    examples: Artifact, tmp_path: Path
-) -> None:
+def test_a_share_of_all_documents_leaves_one_for_training(examples: Artifact, tmp_path: Path) -> None:
     base = examples.path.parent
     inputs, said = (open_artifact(base / "corpus"), open_artifact(base / "vocab")), list[str]()
     config = ExamplesConfig(heldout=1 - 1e-9, passes=2, workers=1)

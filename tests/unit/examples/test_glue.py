@@ -53,7 +53,7 @@ def test_a_task_is_found_in_the_caches(place: str, home: Path) -> None:
     assert phase.data == folder
 
 
-def test_a_folder_of_that_name_comes_first_and_then_the_one_that_was_named(
+def test_a_folder_of_that_name_comes_before_glue_dir_and_caches(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(home / "datasets/glue/rte/1.0.0/x", "glue-train.tsv")
@@ -64,7 +64,7 @@ def test_a_folder_of_that_name_comes_first_and_then_the_one_that_was_named(
     assert glue_folder(Path("glue/rte")) == Path("glue/rte")
 
 
-def test_what_is_not_here_is_said_with_the_way_to_get_it() -> None:
+def test_missing_glue_is_reported_with_a_remedy() -> None:
     said = r"glue/sst2 names a task of GLUE, which is neither .* nothing is downloaded; .* --include 'sst2/\*'"
     with pytest.raises(RecipeError, match=rf"^key: {said}$"):
         find_files(glue_folder(Path("glue/sst2")), SST2, "key")

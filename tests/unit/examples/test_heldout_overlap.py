@@ -125,7 +125,7 @@ def test_where_no_spaces_separate_words_runs_are_of_characters(
     assert contamination([[train]], {"heldout": [heldout]}, spaced=False)["heldout"]["found"] == found
 
 
-def test_a_sentence_of_fewer_pieces_than_a_run_has_characters_is_searched(tmp_path: Path) -> None:
+def test_long_pieces_are_searched_by_their_characters(tmp_path: Path) -> None:
     store, _ = write_pieces(tmp_path / "store", IDEOGRAPHS[0], [IDEOGRAPHS[0]])
     vocabulary = ["[UNK]", "，", THAI[:30], THAI[30:]]
     for split in ("train", "heldout"):

@@ -59,7 +59,7 @@ def test_a_document_that_is_held_out_alone_has_no_pairs_to_score(label: str, tmp
     assert all(batch.weights.all() and len(batch.labels) for batch in batches), "masked tokens are scored as ever"
 
 
-def test_a_random_segment_lies_in_another_held_out_document(tmp_path: Path) -> None:
+def test_random_segments_are_of_other_held_out_documents(tmp_path: Path) -> None:
     artifact = made_of(tmp_path, one_held_out_a_shard(6), short_seq_prob=0.0)
     store = Store.open(artifact, "heldout")
     documents = [store.tokens[a:b].tolist() for a, b in zip(store.starts[:-1], store.starts[1:], strict=True)]

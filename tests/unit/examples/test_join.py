@@ -40,7 +40,7 @@ def array(path: Path, dtype: Any) -> list[int]:
     return np.fromfile(path, dtype).tolist()
 
 
-def test_offsets_count_through_all_parts_and_an_empty_one_takes_no_place(tmp_path: Path) -> None:
+def test_offsets_count_through_all_parts(tmp_path: Path) -> None:
     facts = written(tmp_path / "parts")
     counts = join_split(tmp_path, tmp_path / "parts", "train", facts, {SET.name: SET.length})
     store = tmp_path / "store"
@@ -76,7 +76,7 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert str(failed.value.filename).endswith("00002.hashes")
 
 
-def test_a_segment_longer_than_16_bits_count_is_cut_there_and_starts_beyond_them_are_kept() -> None:
+def test_counts_are_clamped_to_16_bits_and_starts_are_not() -> None:
     ends = np.array([70_000, 3_000_000_000])
     plan = rows(np.array([0, 2_999_999_998]), ends, ends, ends + np.array([65_536, 1]), [1, 0], 2)
     assert plan["a_count"].tolist() == [65_535, 2] and plan["b_count"].tolist() == [65_535, 1]
@@ -106,7 +106,7 @@ def test_no_sequence_has_no_mean_and_no_share() -> None:
     assert PlanStatistics(128).counts() == nothing
 
 
-def test_frequencies_are_counted_over_the_borders_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequencies_are_counted_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertwright.examples.frequencies.AT_ONCE", 3)
     assert token_counts(np.array([0, 2, 2, 2, 1, 0, 4], np.uint16), 6).tolist() == [2, 1, 3, 0, 1, 0]
     assert token_counts(np.zeros(0, np.uint32), 2).tolist() == [0, 0]
@@ -114,7 +114,7 @@ def test_frequencies_are_counted_over_the_borders_of_what_is_read_at_once(monkey
     assert np.allclose(np.exp(logs), [1 / 6, 4 / 6, 1 / 6]), "one is added to each count"
 
 
-def test_what_guessing_scores_is_the_cross_entropy_of_the_held_out_text(tmp_path: Path) -> None:
+def test_the_unigram_loss_is_a_cross_entropy(tmp_path: Path) -> None:
     facts = written(tmp_path / "parts")
     join_store(tmp_path, tmp_path / "parts" / "train", "train", facts)
     join_store(tmp_path, tmp_path / "parts" / "train", "heldout", {2: facts[2]})

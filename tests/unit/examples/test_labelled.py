@@ -73,7 +73,7 @@ def test_the_layout_of_each_task_is_read(task: str, tmp_path: Path) -> None:
     assert file in files.train and tmp_path / f"{held}.tsv" in files.heldout and tmp_path / "test.tsv" in files.unread
 
 
-def test_files_of_ones_own_say_the_same_in_every_format(tmp_path: Path) -> None:
+def test_own_files_are_read_alike_in_every_format(tmp_path: Path) -> None:
     rows = [{"text": 'a, "b"', "pair": "c", "label": "yes"}, {"text": "d\ne", "pair": "", "label": 0}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "a.json").write_text("\ufeff" + json.dumps(rows), encoding="utf-8")
@@ -156,14 +156,14 @@ def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> N
         ("a.parquet", "PAR1 and no more", "is damaged or is not a Parquet file"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(name: str, content: str, says: str, tmp_path: Path) -> None:
+def test_errors_name_their_place(name: str, content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError) as caught:
         read(tmp_path / name)
     assert says in str(caught.value) and str(tmp_path / name) in str(caught.value)
 
 
-def test_long_cells_are_read_and_one_without_an_end_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_cells_are_read_and_unclosed_ones_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, long = csv.field_size_limit(), "word " * 100_000
     (tmp_path / "a.csv").write_text(f'text,pair,label\n"{long}",b,yes\n')
     assert read(tmp_path / "a.csv") == [(long, "b", 1.0)]
@@ -180,9 +180,7 @@ def test_half_a_surrogate_pair_is_a_replacement_character(name: str, content: st
     assert read(tmp_path / name) == [("a\ufffd", "\U0001f600", 0)]
 
 
-def test_a_damaged_page_is_told_of_and_an_error_of_the_disk_stays_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_page_and_a_disk_error_are_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow", reason="the extra 'formats' is not installed")
     import pyarrow.parquet
 
@@ -369,6 +367,6 @@ def test_few_held_out_texts_are_warned_of(build: Made) -> None:
     assert said[1].endswith("will be imprecise; give more of them")
 
 
-def test_held_out_texts_that_are_trained_on_are_told_of(build: Made) -> None:
+def test_repeated_held_out_texts_are_reported(build: Made) -> None:
     rows = pairs(12)
     assert build(rows, [*rows[:3], *pairs(2, 7)]).counts["heldout"]["repeated"] == 3

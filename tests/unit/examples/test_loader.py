@@ -48,7 +48,7 @@ def test_a_step_holds_its_global_batch(examples: Artifact) -> None:
             assert loader.counts(4, rank, world)[:3] == (predictions, pairs, tokens)
 
 
-def test_full_sentences_of_a_share_are_those_of_a_corpus_of_its_documents_alone(tmp_path: Path) -> None:
+def test_full_sentences_of_a_share_equal_those_of_its_documents(tmp_path: Path) -> None:
     share, shards = PlanSet(length=32, document_range=(0.5, 0.8)), [made.text(60, seed) for seed in (1, 2)]
     hashes = [np.array([text_hash(document) for document in shard], np.uint64) for shard in shards]
     members = [in_range(each, share.document_range) for each in hashes]

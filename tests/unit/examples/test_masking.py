@@ -156,7 +156,7 @@ def test_a_word_is_predicted_whole_or_not_at_all() -> None:
 
 
 @each_row("unit", ["tokens", "words"])
-def test_by_bernoulli_draws_the_share_is_the_rate_and_the_number_varies(unit: str) -> None:
+def test_bernoulli_masks_have_the_rate_and_varying_numbers(unit: str) -> None:
     lengths = [128] * 800
     _, _, ours = masked(lengths, [60] * 800, rule(0.15, 128, count="bernoulli", unit=unit))
     numbers = np.array([len(positions) for _, positions, _ in ours])
@@ -168,7 +168,7 @@ def test_by_bernoulli_draws_the_share_is_the_rate_and_the_number_varies(unit: st
     assert max(len(positions) for _, positions, _ in few) == 5
 
 
-def test_spans_have_the_lengths_asked_for() -> None:
+def test_spans_have_the_drawn_lengths() -> None:
     """P(n) is in proportion to 1/n, so of three words at most 6/11, 3/11 and 2/11; a low rate keeps spans apart."""
     lengths = [2000] * 60
     _, before, ours = masked(lengths, [1500] * 60, rule(0.02, 10**6, unit="spans"))

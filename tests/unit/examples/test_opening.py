@@ -61,9 +61,7 @@ def test_a_store_with_a_short_file_is_refused_by_name(name: str, size: int, exam
 
 
 @pytest.mark.parametrize("name", ["pad", "unk", "cls", "sep", "mask", "unused", "continues"])
-def test_an_id_beyond_the_vocabulary_is_refused_before_a_device_meets_it(
-    name: str, examples: Artifact, tmp_path: Path
-) -> None:
+def test_an_id_beyond_the_vocabulary_is_refused_at_opening(name: str, examples: Artifact, tmp_path: Path) -> None:
     size = Vocabulary.open(examples).size
     value = [size] if name in ("unused", "continues") else size
     beyond = sealed_again(examples, tmp_path / "examples", changed("vocabulary.json", **{name: value}))
@@ -106,9 +104,7 @@ def test_a_row_that_takes_what_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize("split", ["train", "heldout"])
-def test_a_token_beyond_the_vocabulary_is_refused_before_a_device_meets_it(
-    split: Split, examples: Artifact, tmp_path: Path
-) -> None:
+def test_a_token_beyond_the_vocabulary_is_refused_at_opening(split: Split, examples: Artifact, tmp_path: Path) -> None:
     def edit(draft: Path) -> None:
         tokens = np.fromfile(draft / f"store/{split}.tokens", "<u2")
         tokens[len(tokens) // 2] = 40_000
@@ -136,7 +132,7 @@ def test_a_pass_without_rows_is_refused_before_an_epoch_would_be_none() -> None:
         Epochs(np.array([4, 0, 4]), 1, "0")
 
 
-def test_a_step_over_a_seam_takes_the_rest_of_one_epoch_and_the_beginning_of_the_next() -> None:
+def test_a_step_may_span_two_epochs() -> None:
     epochs = Epochs(np.array([3, 2]), 1, "0")
     located = epochs.locate(np.arange(2, 9))  # rows 2 | 3 4 | 5 6 7 | 8: epochs of 3, 2, 3, 2 rows
     assert [(epoch, number, len(rows)) for epoch, number, rows in located] == [

@@ -56,7 +56,7 @@ def test_shapes_are_few(rows: list[list[int]]) -> None:
     assert tokens == 48 and sequences in (8, 16) and predictions > 0
 
 
-def test_sequences_come_in_multiples_of_twice_the_rows_and_predictions_in_eighths() -> None:
+def test_sequences_and_predictions_are_rounded_up() -> None:
     shapes = {in_rows(batch_of([[1] * count]), Room(2, 30, 24)).counts for count in range(1, 30)}
     assert {shape.sequences % 4 for shape in shapes} == {0} and len(shapes) < 9
     assert in_rows(batch_of([[9, 9, 9]]), Room(2, 30, 24)).counts == Counts(8, 60, 6)

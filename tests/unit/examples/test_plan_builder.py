@@ -148,7 +148,7 @@ def full_rows(documents: Documents, stretches: list[list[int]], targets: Iterato
 
 
 @each_row("left_out", [(), (3,), (0, 3, 4, 7), range(8)])
-def test_full_sentences_go_on_in_the_next_document_as_if_those_left_out_were_not_there(left_out: list[int]) -> None:
+def test_full_sentences_skip_documents_outside_the_range(left_out: list[int]) -> None:
     documents, config = made([1, 7, 30, 2, 9, 1, 1, 5], longest=90), ExamplesConfig(plan="full-sentences")
     member = ~np.isin(np.arange(8), left_out)
     alone, begins = subset(documents, member), documents.token_starts()[:-1].astype(int)[member].tolist()

@@ -49,7 +49,7 @@ def test_every_line_is_a_text_with_its_label(task: GlueTask, name: str) -> None:
 
 @pytest.mark.skipif(not GLUE.is_dir(), reason=f"no files of GLUE at {GLUE}; set BERTWRIGHT_SHARED")
 @each_row("task", ["cola", "sst2", "rte", "stsb", "wnli"])
-def test_the_files_to_train_on_and_to_hold_out_are_told_apart(task: GlueTask) -> None:
+def test_training_and_held_out_files_are_found(task: GlueTask) -> None:
     from bertwright.examples.labelled.read import find_files
 
     files = find_files(GLUE / task, glue(task), "train.phases.0.data")

@@ -42,7 +42,7 @@ class Heard:
 
 
 @each_row("world", [1, 2, 3, 7])
-def test_each_task_of_each_step_is_done_once_by_all_processes_together(world: int) -> None:
+def test_processes_together_do_each_task_once(world: int) -> None:
     files, shards = ([Task(Path(f"{kind}{i}")) for i in range(n)] for kind, n in (("file", 2), ("shard", 5)))
     done: list[tuple[str, Path]] = []
     for rank in range(world):
@@ -62,7 +62,7 @@ def test_a_process_without_a_task_is_done_at_once() -> None:
     run_tasks([(lambda task: pytest.fail("no task"), [])], InOrder(), WorkSplit(3, 9), Heard())  # type: ignore[arg-type]
 
 
-def test_drawing_is_told_of_the_vocabulary_what_its_file_says(examples: Artifact) -> None:
+def test_loaders_know_the_vocabulary_from_its_file(examples: Artifact) -> None:
     vocab = open_artifact(examples.path.parent / "vocab")
     entries = (vocab.path / "vocab.txt").read_text(encoding="utf-8").splitlines()
     facts = vocabulary_facts(vocab)

@@ -53,7 +53,7 @@ def test_large_vocabularies_take_four_bytes() -> None:
     assert [token_dtype(n) for n in (30_000, 65_536, 65_537)] == ["<u2", "<u2", "<u4"]
 
 
-def test_empty_sentences_and_documents_vanish_and_long_sentences_split() -> None:
+def test_empty_texts_are_dropped_and_long_sentences_split() -> None:
     store = documents_of(np.zeros(70_012), [2, 1, 0, 2], np.array([0, 5, 0, 70_000, 7]), [11, 12, 13, 14])
     assert store.sentences.tolist() == [5, 65_535, 70_000 - 65_535, 7]
     assert store.documents.tolist() == [0, 1, 4]

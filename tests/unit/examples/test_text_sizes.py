@@ -95,9 +95,7 @@ def test_a_text_of_several_lines_is_as_long_as_all_of_them(tmp_path: Path, monke
     assert found.longest == 19 and found.number == pytest.approx(100, rel=0.02)
 
 
-def test_of_a_large_parquet_the_number_is_known_and_the_longest_text_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_parquet_has_a_number_but_no_longest_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "MOST", 500)
     monkeypatch.setattr(sizes, "_ROWS", 100)
     write_parquet(tmp_path / "train.parquet", [{"text": "abc", "pair": "def", "label": "yes"}] * 1000)

@@ -83,7 +83,7 @@ def test_what_is_honest_stands_as_it_is(tmp_path: Path) -> None:
     assert f"- huwiki ({base}): 3 documents, 72 words, licence CC BY-SA 4.0" in text
 
 
-def test_what_is_unfinished_or_untrained_is_called_so_before_anything_else(tmp_path: Path) -> None:
+def test_unfinished_and_untrained_come_first_in_the_verdict(tmp_path: Path) -> None:
     source = {"name": "huwiki", "base": "", "licence": "CC BY-SA 4.0"}
     assert "**U" not in card(tmp_path, **source)
     note = {"checkpoint": "step-000001200", "step": 1200, "steps": 6000, "phase": 0}

@@ -78,7 +78,7 @@ def test_no_connection_is_opened(trained: Make, tmp_path: Path, monkeypatch: pyt
     export(trained(), tmp_path)
 
 
-def test_a_changed_tensor_is_an_error_that_says_how_much(
+def test_a_changed_tensor_is_an_error_with_its_size(
     trained: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = stage.write_hf_folder

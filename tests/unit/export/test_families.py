@@ -165,7 +165,7 @@ def test_the_config_of_the_folder_is_read_back_as_the_network(trained: Make, tmp
     assert ModernModelConfig(config=path).resolve(5) == load_model(made.train.path / "model").config
 
 
-def test_a_tokenizer_that_says_segments_is_refused_where_there_are_none(trained: Make, tmp_path: Path) -> None:
+def test_a_tokenizer_with_segments_is_refused_without_any(trained: Make, tmp_path: Path) -> None:
     made = trained(network=distilbert)
     hf = export(made, tmp_path).path / "hf"
     tokenizer = load_tokenizer(made.vocab)

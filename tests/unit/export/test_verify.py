@@ -132,7 +132,7 @@ def test_every_tokenizer_of_transformers_agrees_or_refuses(many_scripts: tuple[P
     assert refusals >= 2, "those with a normalization of their own"
 
 
-def test_a_tokenizer_that_loads_the_folder_and_gives_other_ids_is_an_error(many_scripts: tuple[Path, Any]) -> None:
+def test_a_loading_tokenizer_with_other_ids_is_an_error(many_scripts: tuple[Path, Any]) -> None:
     hf, ours = many_scripts
     settings = read_json(hf / "tokenizer_config.json")
     write_json(hf / "tokenizer_config.json", {**settings, "never_split": None, "tokenize_chinese_chars": True})

@@ -9,7 +9,7 @@ from bertwright.model.attention.sequences import Sequences
 from bertwright.model.config import kernel_for
 
 
-def test_one_call_per_distinct_length_and_no_gathering_where_equal_lengths_lie_together() -> None:
+def test_one_call_per_distinct_length() -> None:
     mixed, sorted_by_length = Sequences(sequences([3, 7, 3, 0, 7, 2])), Sequences(sequences([7, 7, 2, 3, 3]))
     assert mixed.runs == [(1, 2), (2, 3), (2, 7)] and mixed.order is not None
     assert sorted_by_length.runs == [(2, 7), (1, 2), (2, 3)] and sorted_by_length.order is None
@@ -29,6 +29,6 @@ def test_attention_drops_weights_without_bias(kernel: type[Padded] | type[Sequen
     assert float(out.std()) > 0.02
 
 
-def test_padded_refuses_a_sequence_longer_than_it_was_told() -> None:
+def test_padded_refuses_a_sequence_longer_than_its_rows() -> None:
     with pytest.raises(DataError, match="a row of 9 tokens in a batch with max_row = 8"):
         Padded(sequences([3, 9], slack=-1))

@@ -32,7 +32,7 @@ def test_every_tensor_goes_to_the_device(tiny: BertConfig, make_batch: MakeBatch
     assert moved.max_row == 9
 
 
-def test_for_a_gpu_every_tensor_is_pinned_and_for_a_cpu_none_is_copied(
+def test_tensors_are_pinned_for_gpus_and_shared_on_cpus(
     tiny: BertConfig, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = make_batch(tiny, [4, 9]).map(Tensor.numpy)

@@ -25,7 +25,7 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @each_row("before", ["highest", "high"])
-def test_products_are_rounded_to_tf32_where_that_is_asked_for_alone(before: str) -> None:
+def test_products_are_rounded_to_tf32_only_on_request(before: str) -> None:
     """A notebook may have asked torch for it: a training in float32 is in float32 all the same."""
     untouched = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(before)

@@ -19,7 +19,7 @@ def test_it_drops_with_its_probability_and_keeps_the_mean(p: float) -> None:
     assert float(dropped.double().mean()) == pytest.approx(1.0, abs=0.01)
 
 
-def test_each_of_the_four_elements_of_a_number_is_dropped_alike_and_by_itself() -> None:
+def test_elements_of_a_random_number_drop_independently() -> None:
     torch.manual_seed(0)
     lanes = (drop(torch.ones(400_000, 4), 0.3) == 0).double()
     assert lanes.mean(0).tolist() == pytest.approx([0.3] * 4, abs=0.004)

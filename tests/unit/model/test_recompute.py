@@ -74,7 +74,7 @@ def test_gradients_are_the_same_to_the_bit_and_less_is_kept(family: Any, kernel:
 
 
 @FAMILIES
-def test_tensors_keep_their_names_and_nothing_is_kept_where_nothing_is_trained(family: Any) -> None:
+def test_recomputing_keeps_tensor_names(family: Any) -> None:
     plain, model = (network(family, "sequences", recompute) for recompute in (False, True))
     assert model.state_dict().keys() == plain.state_dict().keys()
     with torch.inference_mode():

@@ -21,7 +21,7 @@ GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
 
 @each_row("window", [None, 4])
-def test_it_is_asked_for_the_sequences_of_the_batch(monkeypatch: pytest.MonkeyPatch, window: int | None) -> None:
+def test_it_gets_the_sequences_of_the_batch(monkeypatch: pytest.MonkeyPatch, window: int | None) -> None:
     """A CPU has no such kernel: in its place stands the formula, called as torch's documentation says."""
 
     def formula(

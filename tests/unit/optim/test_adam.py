@@ -33,5 +33,5 @@ def test_without_the_fused_kernel_the_numbers_are_the_same(config: Any, monkeypa
         assert not torch.equal(other, before)
 
 
-def test_torch_is_asked_for_its_kernels() -> None:
+def test_the_kernels_of_torch_are_used() -> None:
     assert adam.has_fused_adam("cpu")

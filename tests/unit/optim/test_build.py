@@ -34,7 +34,7 @@ def test_a_rule_that_matches_nothing_is_an_error(names: list[str]) -> None:
         parameter_groups({name: torch.nn.Parameter(torch.zeros(2)) for name in names}, 0.01)
 
 
-def test_tensors_of_a_pattern_have_their_own_rate_and_decay_and_the_others_keep_theirs() -> None:
+def test_groups_have_their_own_rate_and_decay() -> None:
     named = dict(PreTrainingModel(CONFIG).named_parameters())
     slow = GroupConfig(pattern="bert.embeddings.*", learning_rate_scale=0.5)
     free = GroupConfig(pattern="mlm.*", weight_decay=0.2)

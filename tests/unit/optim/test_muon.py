@@ -100,7 +100,7 @@ STACKED = {"bert": {}, "distilbert": {}, "modern": {"attention.qkv": 3, "feed_fo
 
 
 @each_row("family", sections_of(ModelConfig))
-def test_all_matrices_of_a_layer_move_equally_far_however_unequal_their_gradients(family: Any) -> None:
+def test_updates_are_equal_for_unequal_gradients(family: Any) -> None:
     model = PreTrainingModel(family(size="tiny").resolve(50))
     engine, before, moved = Single(model, MuonConfig(weight_decay=0.0)), copy.deepcopy(model.state_dict()), 0
     stacked = {f".{name}.weight": count for name, count in STACKED[model.config.family].items()}

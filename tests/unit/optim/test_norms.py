@@ -24,7 +24,7 @@ def parameters(*gradients: list[float]) -> list[torch.nn.Parameter]:
     return made
 
 
-def test_gradients_longer_than_the_limit_are_divided_by_norm_over_limit() -> None:
+def test_long_gradients_are_divided_by_norm_over_limit() -> None:
     p, q = parameters([3.0, 0.0], [0.0, 4.0])
     assert float(clip_global_norm([p.grad, q.grad], 2.0)) == 5.0
     np.testing.assert_allclose(p.grad.numpy(), [1.2, 0], rtol=1e-7)
@@ -63,7 +63,7 @@ def test_tensors_that_lie_elsewhere_are_taken_at_once(monkeypatch: pytest.Monkey
 
 
 @each_row("loss_scale", [1.0, 1024.0])
-def test_parts_clipped_before_they_are_added_up_follow_the_rule_of_mlcommons(loss_scale: float) -> None:
+def test_clipping_before_the_all_reduce_is_mlcommons_rule(loss_scale: float) -> None:
     """There each rank clips the gradient of the mean over its own examples, and the mean over ranks is taken."""
     random, limit = np.random.default_rng(0), 1.0
     ranks = [[random.normal(size=shape) * scale for shape in ((30, 7), (7,))] for scale in (1e-3, 0.05, 4.0)]

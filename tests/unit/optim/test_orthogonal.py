@@ -14,7 +14,7 @@ BOTH = [(12, 30), (30, 12), (16, 16), (1, 9), (24, 36), (64, 256)]
 
 
 @each_row("shape", BOTH)
-def test_the_iteration_is_that_of_its_singular_values_and_brings_them_near_one(shape: tuple[int, int]) -> None:
+def test_the_iteration_moves_singular_values_near_one(shape: tuple[int, int]) -> None:
     matrix = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     got = orthogonalized(torch.tensor(matrix)).double().numpy()
     assert got == pytest.approx(newton_schulz(matrix), abs=1e-5)
@@ -48,7 +48,7 @@ def test_a_zero_gradient_moves_nothing_but_decay() -> None:
         assert torch.equal(orthogonalized(torch.zeros(shape)), torch.zeros(shape))
 
 
-def test_a_wide_matrix_takes_fewer_operations_than_multiplying_it_each_time() -> None:
+def test_factors_first_take_fewer_operations_if_wide() -> None:
     def flops(matrix: Tensor) -> int:
         with FlopCounterMode(display=False) as counter:
             orthogonalized(matrix)

@@ -48,7 +48,7 @@ def test_nvidia_phase_2_drops_by_6_6_percent() -> None:
     assert 1 - curve[200] / 4e-3 == pytest.approx(0.066, abs=1e-3)
 
 
-def test_a_warm_up_that_begins_before_the_phase_is_mlperfs_to_the_last_bit_of_float64() -> None:
+def test_a_warm_up_before_the_phase_is_bit_equal_to_mlperfs() -> None:
     """NVIDIA's submissions, schedulers.py: progress (step - start) / warm-up up to it, then a line from step 0; steps
     are counted from 1."""
     total, warmup, start, peak = 600, 287, -76, 2.883e-3
@@ -90,7 +90,7 @@ def test_wsd_by_hand() -> None:
 
 
 @each_row("shape", ["linear", "1-sqrt"])
-def test_a_phase_of_decay_alone_has_the_rates_of_the_end_of_a_whole_one(shape: str) -> None:
+def test_a_decay_phase_has_the_last_rates_of_a_full_schedule(shape: str) -> None:
     whole = rates({"kind": "wsd", "decay": 0.25, "shape": shape}, 40, 4)
     assert whole[30:] == pytest.approx(rates({"kind": "wsd", "decay": 1.0, "shape": shape}, 10, 0))
     assert whole[:30] == rates("constant", 40, 4)[:30]

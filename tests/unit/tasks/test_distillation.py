@@ -73,7 +73,7 @@ def softmax(x: Any) -> Any:
 
 @each_row("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @each_row("temperature", [1.0, 2.0, 0.5])
-def test_the_soft_term_is_the_cross_entropy_with_the_teachers_probabilities(
+def test_the_soft_term_is_cross_entropy_with_the_teacher(
     temperature: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bertwright.tasks.terms._BLOCK", {True: 3 * V})  # several blocks, the last one smaller
@@ -112,7 +112,7 @@ def test_the_hidden_term_is_one_minus_the_cosine() -> None:
     )
 
 
-def test_a_teacher_that_is_the_network_itself_leaves_its_entropy_and_no_angle(tmp_path: Path) -> None:
+def test_its_own_teacher_leaves_its_entropy_and_no_angle(tmp_path: Path) -> None:
     teacher = network(bert(4), seed=1)
     student = network(bert(4), seed=1).eval()
     distil, batch = objective(tmp_path, teacher, student, temperature=3.0), random_batch([9, 5, 12])
@@ -124,7 +124,7 @@ def test_a_teacher_that_is_the_network_itself_leaves_its_entropy_and_no_angle(tm
     assert {name: term.share for name, term in terms.items()} == {"mlm": 2.0, "soft": 5.0 * 9, "hidden": 1.0}
 
 
-def test_without_compared_layers_any_module_with_the_outputs_of_the_network_is_taught(tmp_path: Path) -> None:
+def test_without_compared_layers_any_module_can_learn(tmp_path: Path) -> None:
     """As one that another runtime computes, which has no encoder."""
 
     class Exported(nn.Module):
@@ -145,7 +145,7 @@ def test_without_compared_layers_any_module_with_the_outputs_of_the_network_is_t
 @each_row("teacher", [bert(4), bert(3, pairs=True), modern(), distilbert(3)])
 @each_row("student", [bert(2), modern(2), distilbert(2)])
 @each_row("kernel", ["sequences", "padded"])
-def test_every_family_teaches_every_other_what_transformers_makes_of_the_folder(
+def test_every_family_teaches_every_other(
     teacher: NetworkConfig, student: NetworkConfig, kernel: Any, tmp_path: Path
 ) -> None:
     """Logits and states of the teacher are those that transformers computes; the network alone has gradients."""
@@ -184,7 +184,7 @@ def theirs(folder: Path, batch: Any, pairs: bool) -> tuple[torch.Tensor, list[to
     return torch.cat(logits), [torch.cat(of_layer) for of_layer in zip(*states, strict=True)]
 
 
-def test_a_layer_map_chooses_what_is_compared_and_what_is_off_is_not_computed(tmp_path: Path) -> None:
+def test_a_layer_map_selects_the_compared_layers(tmp_path: Path) -> None:
     teacher, student, batch = network(bert(4), 1), network(bert(3), 2), random_batch([9, 12])
     config = DistillationConfig(teacher=write_stock(tmp_path / "teacher", teacher), layers=(0, 1, 4))
     distil = task_of(config).build(student, "nsp")
@@ -215,7 +215,7 @@ def test_pairs_keep_their_term_by_its_name(tmp_path: Path) -> None:
     assert not DistillationConfig(teacher=tmp_path / "t", pair_weight=0).next_sentence(True)
 
 
-def test_an_encoder_without_layers_of_their_own_has_no_states_to_compare(tmp_path: Path) -> None:
+def test_shared_layers_have_no_states_to_compare(tmp_path: Path) -> None:
     student, folder = network(bert(2), 2), write_stock(tmp_path / "teacher", network(bert(4), 1))
     encoder: Any = student.encoder
     del encoder.layers

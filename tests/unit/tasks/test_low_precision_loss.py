@@ -55,7 +55,7 @@ LAST_DIGIT, SMALLEST = 2.0**-11, 2.0**-24
 
 
 @each_row("scale", [1.0, 2.0**14, 2.0**20])
-def test_in_float16_a_scaled_loss_brings_back_the_gradients_of_a_whole_vocabulary(scale: float) -> None:
+def test_loss_scaling_restores_float16_gradients(scale: float) -> None:
     """Rounded when it is kept and when it is given, and never to zero for want of a scale that came later."""
     random = torch.Generator().manual_seed(5)
     logits = (3 * torch.randn(5, WORDS, generator=random)).half().requires_grad_()

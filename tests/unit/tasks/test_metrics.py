@@ -79,7 +79,7 @@ def test_scores_of_a_table_by_hand() -> None:
     assert found["matthews"] == pytest.approx((1 * 2 - 1 * 1) / math.sqrt(2 * 2 * 3 * 3))
 
 
-def test_a_class_that_nobody_names_counts_for_nothing_and_a_missed_one_as_0() -> None:
+def test_f1_leaves_out_absent_classes_and_counts_missed_as_0() -> None:
     two = of_classes(np.array([0, 0, 1]), np.array([0, 0, 1]), 4)
     assert two["f1"] == 1.0 and two["accuracy"] == 1.0, "classes 2 and 3 are neither there nor guessed"
     missed = of_classes(np.array([0, 0, 0]), np.array([0, 0, 2]), 3)

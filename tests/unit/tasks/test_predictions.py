@@ -71,14 +71,14 @@ def test_a_line_is_read_whole_or_refused_by_its_length(tokenizer: Tokenizer) -> 
         cloze_question("[MASK] river river", tokenizer, 4)
 
 
-def test_only_whole_words_of_two_characters_are_asked(tokenizer: Tokenizer) -> None:
+def test_questions_are_about_words_of_two_characters(tokenizer: Tokenizer) -> None:
     """No part of a longer word, no punctuation, number or single letter: a person could not guess those."""
     store = Sentences("a 7 river ##s , a 7 , .", "a 7 the ##s , a 7 , . молоко")
     (question,) = heldout_questions(store, tokenizer, 5, 64)
     assert question.gold == "молоко" and question.source == "held-out"
 
 
-def test_ideographs_are_asked_one_by_one(tokenizer: Tokenizer) -> None:
+def test_questions_about_ideographs_are_single(tokenizer: Tokenizer) -> None:
     """BERT sets each apart, so a vocabulary has no longer entry of them."""
     asked = heldout_questions(Sentences("a 7 , 東 . , a", ", . 京 , 7 a ."), tokenizer, 5, 64)
     assert {question.gold for question in asked} == {"東", "京"}
@@ -92,7 +92,7 @@ def test_sentences_too_short_too_long_or_unknown_are_left_out(tokenizer: Tokeniz
     assert len(heldout_questions(Sentences(short + "river", long[6:]), tokenizer, 5, 20)) == 1, "of 20 positions"
 
 
-def test_no_more_than_asked_and_the_same_every_time(tokenizer: Tokenizer) -> None:
+def test_questions_are_limited_and_reproducible(tokenizer: Tokenizer) -> None:
     store = Sentences(*(["the river , the river ."] * 30))
     asked = heldout_questions(store, tokenizer, 4, 64)
     assert len(asked) == 4 and asked == heldout_questions(store, tokenizer, 4, 64)
@@ -101,9 +101,7 @@ def test_no_more_than_asked_and_the_same_every_time(tokenizer: Tokenizer) -> Non
 
 
 @each_row("training", [True, False])
-def test_answers_are_words_of_the_vocabulary_and_the_model_stays_as_it_was(
-    tokenizer: Tokenizer, training: bool
-) -> None:
+def test_answers_are_words_and_the_model_is_unchanged(tokenizer: Tokenizer, training: bool) -> None:
     config = BertConfig(
         vocab_size=len(ENTRIES) + 9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
         max_position_embeddings=16, hidden_dropout_prob=0.5,
@@ -123,7 +121,7 @@ def test_answers_are_words_of_the_vocabulary_and_the_model_stays_as_it_was(
         assert chances == sorted(chances, reverse=True)
 
 
-def test_nothing_asked_is_nothing_answered(tokenizer: Tokenizer) -> None:
+def test_no_questions_have_no_answers(tokenizer: Tokenizer) -> None:
     assert answer(None, [], tokenizer) == []  # type: ignore[arg-type]
 
 

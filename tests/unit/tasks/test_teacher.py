@@ -72,7 +72,7 @@ def refusal(path: Path) -> str:
     return str(refused.value)
 
 
-def test_what_is_no_teacher_is_told_what_would_be(tmp_path: Path) -> None:
+def test_folders_without_a_teacher_are_refused_with_a_remedy(tmp_path: Path) -> None:
     give = (
         "give a finished train folder, or a folder in the format of transformers (config.json, "
         "model.safetensors, and vocab.txt or tokenizer.json)"
@@ -114,7 +114,7 @@ def test_what_is_no_teacher_is_told_what_would_be(tmp_path: Path) -> None:
         ({"soft_weight": -1}, "-1 must be 0 or more"),
     ],
 )
-def test_bad_values_are_told_what_is_right(keys: dict[str, Any], sentence: str) -> None:
+def test_bad_values_are_refused_with_a_remedy(keys: dict[str, Any], sentence: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(sentence)):
         DistillationConfig(teacher="teacher", **keys)
 
@@ -124,7 +124,7 @@ def test_a_teacher_must_be_given() -> None:
         DistillationConfig()  # type: ignore[call-arg]
 
 
-def test_a_teacher_that_does_not_go_with_the_network_is_refused_naming_both(tmp_path: Path) -> None:
+def test_an_unsuitable_teacher_is_refused_naming_both(tmp_path: Path) -> None:
     teacher = read_pretrained(write_stock(tmp_path / "t", network(bert(4), 1)))
 
     def said(student: Any, lengths: dict[str, int] | None = None, segments: int = 1, **keys: Any) -> dict[str, str]:
@@ -147,7 +147,7 @@ def test_a_teacher_that_does_not_go_with_the_network_is_refused_naming_both(tmp_
     assert said(bert(2)) == {}
 
 
-def test_vocabularies_are_compared_entry_by_entry_whatever_ends_the_lines(tmp_path: Path) -> None:
+def test_vocabularies_are_compared_by_entries_not_line_ends(tmp_path: Path) -> None:
     teacher, file = read_pretrained(write_stock(tmp_path / "t", network(bert(2), 1))), tmp_path / "vocab.txt"
 
     def difference(entries: Sequence[str], **settings: bool) -> str:

@@ -54,7 +54,7 @@ def test_masked_tokens(changes: dict[str, Any], begins: str) -> None:
     assert said(TOKENS, **changes).startswith(begins)
 
 
-def test_repeated_text_is_said_beside_the_score() -> None:
+def test_repeated_text_is_reported_beside_the_score() -> None:
     few, many = ({"overlap": {"share": share, "sentences": 9, "run": "26 characters"}} for share in (0.02, 0.435))
     assert "memory" not in said(TOKENS, **few)
     assert said(TOKENS, **many).endswith(
@@ -136,7 +136,7 @@ COUNTS = {"parameters": 1_021_000, "hours": 0.0333}
          "BERT of 1.02 M weights that tells “a”, “b”, “c”, “d” and 2 more classes apart, trained for 4.2 days"),
     ],
 )  # fmt: skip
-def test_the_title_says_what_a_model_is(
+def test_the_title_describes_the_model(
     changes: dict[str, Any], language: str, labels: tuple[str, ...], wanted: str
 ) -> None:
     task = {"train": {"objective": {"kind": "classification", "labels": labels}}} if labels else {}

@@ -45,7 +45,7 @@ def test_accents_follow_the_case_unless_they_are_stated(normalizer: Any, stated:
     assert text_settings(tmp_path) == stated
 
 
-def test_without_a_tokenizer_file_its_configuration_says_the_settings(tmp_path: Path) -> None:
+def test_text_settings_are_read_from_the_configuration(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer_config.json"
     assert text_settings(tmp_path) is None
     for stated, settings in (

@@ -13,7 +13,7 @@ def entries(words: dict[str, int], **settings: float) -> list[str]:
     return first_entries(VocabConfig(size=300, alphabet_coverage=1, **settings), words)[0]
 
 
-def test_special_entries_stand_where_published_vocabularies_have_them() -> None:
+def test_special_entries_have_the_published_order() -> None:
     assert special_entries(0) == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert special_entries(2)[:4] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]"]
 
@@ -26,7 +26,7 @@ def test_what_always_stands_alone_has_no_form_inside_words() -> None:
     assert {"中", "!", "。", "𠀀", "か", "ก", "\u0301", "é"} <= set(made)
 
 
-def test_ties_are_settled_by_code_points_whatever_the_order_of_the_text() -> None:
+def test_ties_are_broken_by_code_points() -> None:
     """Two processes that count the same words in another order must make the same entries."""
     words = {chr(0xAC00 + number): 1 + number % 3 for number in range(3000)}
     for counted in (words, dict(reversed(words.items()))):

@@ -38,7 +38,7 @@ def test_what_is_unknown_is_counted_in_words_and_characters_and_named() -> None:
     )
 
 
-def test_with_the_characters_of_sentencepiece_alone_the_remedy_is_its_own_coverage() -> None:
+def test_the_remedy_for_unknown_words_names_its_coverage() -> None:
     for added, remedy in (
         (False, "Set vocab.trainer.add_characters=true, or raise vocab.trainer.character_coverage."),
         (True, "Raise vocab.alphabet_coverage."),
@@ -63,7 +63,7 @@ def test_of_a_given_vocabulary_the_remedy_is_another_one() -> None:
     assert told.endswith("without a space. Take a vocab.file made for such text, or leave it out to train one.")
 
 
-def test_words_that_are_too_long_are_said_to_be() -> None:
+def test_too_long_words_are_reported() -> None:
     report = measure([*ENTRIES, "##a"], {"a" * 101: 1, "a" * 100: 1, "cat": 2})
     assert report["too_long"] == 1 and report["unknown_rate"] == 0.25
     assert "; 100% of these words have more than 100 characters without a space; " in shortcomings(

@@ -79,7 +79,7 @@ def test_two_processes_train_the_same_bytes() -> None:
     assert len({subprocess.check_output([sys.executable, "-c", code]) for _ in range(2)}) == 1
 
 
-def test_with_added_characters_no_more_is_unknown_than_with_the_native_trainer() -> None:
+def test_added_characters_leave_no_more_unknown_words() -> None:
     settings = config(400, unused=3, character_coverage=0.98)
     ours, words = train_entries(settings, SENTENCES)
     native, _ = train_entries(VocabConfig(size=400, unused=3, alphabet_coverage=1), SENTENCES)
@@ -118,7 +118,7 @@ def test_what_sentencepiece_refuses_is_a_recipe_error() -> None:
         model(config(110))
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'bertwright\[sentencepiece\]'"):
         model(config(300))

@@ -22,7 +22,7 @@ def test_by_hand() -> None:
     assert bert_splitter(False, False).lines("a,b\n\nA\u0301") == "a , b\n\nÁ"
 
 
-def test_an_accent_asked_for_alone_is_not_taken_for_part_of_a_letter() -> None:
+def test_single_accents_do_not_combine() -> None:
     splitter = bert_splitter(False, False)
     assert splitter.words("\u0301x") == splitter.by_library("\u0301x") == ["\u0301x"]
 

@@ -33,7 +33,7 @@ def test_the_resolved_form_of_a_given_file_is_accepted_again() -> None:
     assert VocabConfig.model_validate(config.model_dump(mode="json", exclude_none=True)) == config
 
 
-def test_a_coverage_is_refused_where_the_trainer_alone_chooses_the_characters() -> None:
+def test_coverage_without_effect_is_refused() -> None:
     trainer = {"kind": "sentencepiece", "add_characters": False}
     with pytest.raises(
         ValidationError, match=r"alphabet_coverage=0\.5 has no effect with vocab\.trainer\.add_characters"

@@ -109,7 +109,7 @@ def test_the_identity_is_known_from_fingerprints_alone(corpus: Artifact, tmp_pat
     assert found.fingerprint != stage.identity(VocabConfig(size=300), {"corpus": "another"}).fingerprint
 
 
-def test_the_report_says_what_was_trained_on(corpus: Artifact, tmp_path: Path) -> None:
+def test_the_report_has_the_training_sample(corpus: Artifact, tmp_path: Path) -> None:
     whole = stage.run(VocabConfig(size=300), corpus, tmp_path / "whole").counts["trained_on"]
     assert whole == {"documents": 120, "bytes": corpus.counts["text_bytes"], "share": 1.0}
     half = VocabConfig(size=300, sample_bytes=corpus.counts["text_bytes"] // 2)
@@ -160,7 +160,7 @@ def test_a_tokenizer_that_cannot_be_read_is_named(corpus: Artifact, tmp_path: Pa
         load_tokenizer(corpus.path)
 
 
-def test_a_given_file_without_a_corpus_is_checked_and_measured_on_nothing(tmp_path: Path) -> None:
+def test_a_given_file_without_a_corpus_is_checked_not_measured(tmp_path: Path) -> None:
     letters = [prefix + chr(code) for code in range(ord("a"), ord("z") + 1) for prefix in ("", "##")]
     file = tmp_path / "v.txt"
     file.write_text("\n".join([*SPECIALS, *letters, *map(str.upper, letters)]) + "\n")

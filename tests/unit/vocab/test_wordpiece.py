@@ -66,7 +66,7 @@ def test_the_alphabet_is_as_large_as_the_coverage_asks_for(coverage: float, kept
     assert "".join(first_entries(VocabConfig(size=100, alphabet_coverage=coverage), words)[1]) == kept
 
 
-def test_an_alphabet_of_thousands_is_kept_where_the_size_allows_it_and_refused_where_not() -> None:
+def test_large_alphabets_are_kept_if_the_size_allows_it() -> None:
     """Chinese characters need one entry each, Korean syllables two, as they also stand inside words."""
     words = {chr(0x4E00 + i): 50 for i in range(3000)} | {chr(0xAC00 + i): 1 for i in range(10)}
     first, alphabet = first_entries(VocabConfig(size=3025, alphabet_coverage=1), words)

@@ -134,7 +134,7 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
     """The class number for a file's label `value`, or the value itself as a number for regression.
 
     Class names take precedence, even if the file stores the label as a number. If class names are themselves numbers,
-    such as -1 and 1 or 1 to 5, class numbers are not accepted: a 0 would mean another class than it says.
+    such as -1 and 1 or 1 to 5, class numbers are not accepted: a 0 would mean another class than the file does.
     """
     labels = texts.labels
     if len(labels) == 1:

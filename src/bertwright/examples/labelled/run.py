@@ -220,10 +220,10 @@ def read_splits(files: Files, texts: LabelledTexts, share: float, tokenizer: Tok
 
     Raises `DataError` as `read_texts` does.
     """
-    train, heldout, told = _Split(tokenizer), _Split(tokenizer), []
+    train, heldout, described = _Split(tokenizer), _Split(tokenizer), []
     for file in (*files.train, *files.heldout):
         examples, about = _read(file, texts, log)
-        told.append(about)
+        described.append(about)
         hashes = np.array([text_hash(text[:2]) for text in examples], np.uint64)
         if file in files.heldout:
             heldout.add(examples, hashes, np.ones(len(examples), np.bool_))
@@ -232,7 +232,7 @@ def read_splits(files: Files, texts: LabelledTexts, share: float, tokenizer: Tok
         train.add(examples, hashes, ~held)
         heldout.add(examples, hashes, held)
     repeated = np.isin(np.concatenate(heldout.hashes), np.concatenate(train.hashes))
-    return Splits(train.whole, heldout.whole, int(repeated.sum()), told)
+    return Splits(train.whole, heldout.whole, int(repeated.sum()), described)
 
 
 def _tokenized(texts: Sequence[Text], tokenizer: Tokenizer) -> Labelled:

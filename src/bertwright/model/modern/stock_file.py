@@ -22,18 +22,18 @@ def with_older_keys(path: Path, values: Mapping[str, Any], title: str) -> dict[s
     Raises `RecipeError` if its layers or rotations are not those of such a network.
     """
     own = {key: value for key, value in values.items() if key not in ("layer_types", "rope_parameters")}
-    said: dict[str, Any] = {}
+    translated: dict[str, Any] = {}
     # Null is transformers' default before it is filled in.
     if (types := values.get("layer_types")) is not None:
-        said["global_attn_every_n_layers"] = _every(path, types, values, title)
+        translated["global_attn_every_n_layers"] = _every(path, types, values, title)
     if (parameters := values.get("rope_parameters")) is not None:
-        said |= _thetas(path, parameters, title)
-    for key, value in said.items():
+        translated |= _thetas(path, parameters, title)
+    for key, value in translated.items():
         if own.get(key, value) != value:
             raise RecipeError(
                 f"{path}: {key} = {own[key]!r}, but layer_types and rope_parameters mean {value!r}; remove either"
             )
-    return own | said
+    return own | translated
 
 
 def _every(path: Path, types: Any, values: Mapping[str, Any], title: str) -> int:

@@ -40,8 +40,8 @@ class DistillationSection(PreTrainingSection):
 
     def loss_chart(self, term: str, rows: Rows, boundaries: Sequence[float]) -> Chart:
         """As `TaskSection.loss_chart`."""
-        said = _TERMS.get(term)
-        return loss_chart(term, said, rows, boundaries) if said else super().loss_chart(term, rows, boundaries)
+        labels = _TERMS.get(term)
+        return loss_chart(term, labels, rows, boundaries) if labels else super().loss_chart(term, rows, boundaries)
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
         """As `TaskSection.holds`: users need to know whose answers a model imitates."""
