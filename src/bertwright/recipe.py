@@ -94,12 +94,12 @@ class Recipe(Section):
         begun, they may be gone. So may the files of the keys in `unread`.
         """
         written = Written.read(path, overrides, Recipe)
-        recipe = Recipe.validated(written)
+        recipe = Recipe.from_values(written)
         recipe.check(written.file, written.lines, given=given, unread=unread)
         return recipe
 
     @staticmethod
-    def validated(written: Written) -> Recipe:
+    def from_values(written: Written) -> Recipe:
         """The recipe with these values, each section checked by itself; one `RecipeError` lists every mistake."""
         recipe: Recipe = validate(Recipe, written.values, written.file, written.lines, _where_is)
         return recipe
@@ -216,7 +216,7 @@ class Recipe(Section):
         """The network, for the maximum number of entries in the vocabulary."""
         return self.task.network(self.model, self._vocabulary_entries(), self.examples.pairs)
 
-    def shown(self, *, exclude_none: bool = False) -> dict[str, Any]:
+    def to_json(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """The resolved recipe as JSON values; addresses in it have no user names, passwords and queries."""
         values = self.model_dump(mode="json", exclude_none=exclude_none)
         # recipe.toml is shared and published with results, and an address may contain a password.
@@ -226,7 +226,7 @@ class Recipe(Section):
 
     def write(self, path: Path | str) -> None:
         """Write the resolved recipe as TOML, without secrets, unless the file already has exactly these values."""
-        write_values(Path(path), hide_in_values(self.shown(exclude_none=True)))
+        write_values(Path(path), hide_in_values(self.to_json(exclude_none=True)))
 
 
 def _where_is(model: type[BaseModel], name: str) -> str:

@@ -207,11 +207,11 @@ def _write_fastest(file: Path, of: Run, fastest: Trial, tried: Tried) -> None:
 
     written = Written.read(of.recipe, [*(of.overrides or []), *_overrides(fastest, tried)], Recipe)
     # Before it is written, because it must load with these ranks.
-    Recipe.validated(written).check(str(file), ranks=tried.ranks)
+    Recipe.from_values(written).check(str(file), ranks=tried.ranks)
     speed = f"{tried.recipe.train.phases[tried.phase].batch / fastest.seconds:,.1f} sequences/s"
     head = (
         f"# {of.recipe} with the configuration that bench autotune found for phase {tried.phase} on {tried.ranks} "
-        f"ranks: {speed}.\n# {_changed(fastest, tried)}\n\n"
+        f"ranks: {speed}.\n# {_changes_line(fastest, tried)}\n\n"
     )
     write_atomic(file, (head + tomli_w.dumps(written.values)).encode())
 
@@ -227,7 +227,7 @@ def _print_trials(trials: Sequence[Trial], fastest: Trial | None, tried: Tried, 
     rows = [_trial_row(trial, batch, trial is fastest) for trial in trials]
     print(visible("\n".join(columns(TRIAL_HEAD, rows, 2))))
     if fastest:
-        print(visible(_changed(fastest, tried)))
+        print(visible(_changes_line(fastest, tried)))
         print(" ".join(_overrides(fastest, tried)))
 
 
@@ -237,7 +237,7 @@ def _overrides(fastest: Trial, tried: Tried) -> list[str]:
     return [f"{key}={json.dumps(value)}" for key, value in keys_of(tried, fastest.candidate).items()]
 
 
-def _changed(fastest: Trial, tried: Tried) -> str:
+def _changes_line(fastest: Trial, tried: Tried) -> str:
     """One line with what the fastest configuration changes in the recipe."""
     from bertwright.trial.autotune import changes_of
 

@@ -177,16 +177,16 @@ def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
     versions = explain_argument(name)
     facts = versions or explain(Recipe, name)
     if recipe is not None:
-        values = hide_in_values(recipe.shown())
+        values = hide_in_values(recipe.to_json())
         named = [key for version in versions.values() for key in version] if versions else list(facts)
         several = {key: value_at(values, key) for key in named if "." in key}
         facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
     if not as_json:
-        facts |= {name: _as_typed(facts[name]) for name in ("default", "value") if name in facts}
+        facts |= {name: _format_value(facts[name]) for name in ("default", "value") if name in facts}
     print_facts(facts, as_json)
 
 
-def _as_typed(value: Any) -> Any:
+def _format_value(value: Any) -> Any:
     """A value of a key for people, as it would be written in a recipe where Python writes it otherwise."""
     match value:
         case None:
@@ -196,7 +196,7 @@ def _as_typed(value: Any) -> Any:
         case "" | () | []:
             return "[]" if value != "" else '""'
         case {}:
-            return {key: _as_typed(each) for key, each in value.items()}
+            return {key: _format_value(each) for key, each in value.items()}
     return value
 
 

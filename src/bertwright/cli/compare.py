@@ -36,7 +36,7 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
     recipes = [path / "recipe.toml" if (path / "recipe.toml").is_file() else path for path in (a, b)]
     if all(path.suffix == ".toml" for path in recipes):
         gone = ("vocab.file", "model.config")  # the runs may have been made elsewhere
-        first, second = (Recipe.load(path, given=False, unread=gone).shown() for path in recipes)
+        first, second = (Recipe.load(path, given=False, unread=gone).to_json() for path in recipes)
         return {"what": "two recipes", "settings": _lines(first, second)}
     artifacts = [open_artifact(path) if (path / MANIFEST).is_file() else None for path in (a, b)]
     stages = [artifact.manifest["stage"] if artifact else _stage_of_file(path)

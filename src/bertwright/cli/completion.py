@@ -23,12 +23,12 @@ def complete_recipe(incomplete: str) -> Found:
     runs = [
         path.as_posix() for folder in ("", "runs") for path in sorted(Path(folder).glob("*")) if is_run_folder(path)
     ]
-    return [*_shipped("recipe", incomplete), *_matches(((run, "a run folder") for run in runs), incomplete)]
+    return [*_complete_shipped("recipe", incomplete), *_matches(((run, "a run folder") for run in runs), incomplete)]
 
 
 def complete_place(incomplete: str) -> Found:
     """Places by name, and those in this folder."""
-    return _shipped("place", incomplete)
+    return _complete_shipped("place", incomplete)
 
 
 def complete_target(incomplete: str) -> Found:
@@ -119,7 +119,7 @@ def _presets(recipe: str) -> list[str]:
         return []
 
 
-def _shipped(noun: Noun, incomplete: str) -> Found:
+def _complete_shipped(noun: Noun, incomplete: str) -> Found:
     here = ((path.name, f"a {noun} or another file of TOML in this folder") for path in sorted(Path().glob("*.toml")))
     return [*_matches(titles(noun).items(), incomplete), *_matches(here, incomplete)]
 

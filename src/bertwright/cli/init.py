@@ -26,7 +26,7 @@ def init(
 ) -> None:
     """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
     from bertwright.core.files import make_folder, write_atomic
-    from bertwright.init.answers import hardware_named, machine_named
+    from bertwright.init.answers import parse_hardware, parse_machine
     from bertwright.init.choose import choose, text_of
     from bertwright.init.draft import Request
     from bertwright.init.dump_sizes import wiki_size
@@ -37,11 +37,11 @@ def init(
     if missing and not sys.stdin.isatty():
         raise RecipeError(f"questions cannot be asked, because the input is not a terminal. Give {', '.join(missing)}.")
     answers = _answers(given, out, asking=bool(missing))
-    request = Request(answers, wiki_size(answers.language), machine_named(answers.machine))
+    request = Request(answers, wiki_size(answers.language), parse_machine(answers.machine))
     choice = choose(request)
     make_folder(answers.out.parent)
     write_atomic(answers.out, f"{head(request, choice)}\n{text_of(choice.sections)}".encode())
-    place, hardware = answers.place, hardware_named(answers.machine)
+    place, hardware = answers.place, parse_hardware(answers.machine)
     if place is not None and hardware is not None:
         write_atomic(place, place_text(answers, hardware).encode())
     before, there = commands(answers, request.machine.ranks)
@@ -59,16 +59,24 @@ def init(
 
 def _answers(given: dict[str, str], out: str, asking: bool) -> Answers:
     """The answers from options and, for those that are missing, from the user at the terminal."""
-    from bertwright.init.answers import QUALITIES, Answers, hours_of, language_of, machine_named, out_of, quality_of
+    from bertwright.init.answers import (
+        QUALITIES,
+        Answers,
+        parse_hours,
+        parse_language,
+        parse_machine,
+        parse_out,
+        parse_quality,
+    )
 
-    code = language_of(_ask(given["--language"], "Code of the Wikipedia (hu, uk, zh-yue ...)", "", language_of))
-    machine = _ask(given["--machine"], "Machine (here, 16-cores, h100, 8xh100 ...)", "here", machine_named)
-    hours = _ask(given["--hours"], "Hours from the dump to the finished model", "24", hours_of)
+    code = parse_language(_ask(given["--language"], "Code of the Wikipedia (hu, uk, zh-yue ...)", "", parse_language))
+    machine = _ask(given["--machine"], "Machine (here, 16-cores, h100, 8xh100 ...)", "here", parse_machine)
+    hours = _ask(given["--hours"], "Hours from the dump to the finished model", "24", parse_hours)
     meanings = "".join(f"  {name:<8} {meaning}\n" for name, meaning in QUALITIES.items())
-    quality = _ask(given["--quality"], f"{meanings}Which of them", "classic", quality_of)
+    quality = _ask(given["--quality"], f"{meanings}Which of them", "classic", parse_quality)
     # Asked for only together with other questions, so that options alone need no answer.
-    path = _ask(out or ("" if asking else f"{code}.toml"), "File of the recipe", f"{code}.toml", out_of)
-    return Answers(code, machine, hours_of(hours), quality_of(quality), out_of(path))
+    path = _ask(out or ("" if asking else f"{code}.toml"), "File of the recipe", f"{code}.toml", parse_out)
+    return Answers(code, machine, parse_hours(hours), parse_quality(quality), parse_out(path))
 
 
 def _ask(given: str, question: str, default: str, read: Callable[[str], object]) -> str:

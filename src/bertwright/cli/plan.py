@@ -202,7 +202,7 @@ def _remedies(plan: Plan, width: int) -> Iterator[str]:
         return
     rows = [
         (
-            " ".join(_quoted(key) for key in remedy["keys"]),
+            " ".join(_quote(key) for key in remedy["keys"]),
             size_of(remedy["memory_bytes"]),
             f"{remedy['times_as_long']:.2f}x",
         )
@@ -211,7 +211,7 @@ def _remedies(plan: Plan, width: int) -> Iterator[str]:
     yield from columns(("keys that make it fit", "memory", "time"), rows)
 
 
-def _quoted(key: str) -> str:
+def _quote(key: str) -> str:
     """The key, quoted for a shell if necessary."""
     return f"'{key}'" if set(key) & set('{}[]" ') else key
 

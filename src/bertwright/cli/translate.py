@@ -116,7 +116,7 @@ def _check_values(translation: Translation) -> None:
         for name, key in phase.items()
     )
     with _origins([*((name, key.why) for name, key in translation.sections.items()), *phases]):
-        Recipe.validated(Written("the recipe of this command", translation.filled_recipe, {}))
+        Recipe.from_values(Written("the recipe of this command", translation.filled_recipe, {}))
     if place := translation.filled_place:
         with _origins([(name, key.why) for name, key in translation.place_keys.items()]):
             validate(TARGETS[place["kind"]], place, "the place of this command", {})

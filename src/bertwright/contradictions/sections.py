@@ -83,7 +83,7 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
     if train.graph.kind == "eager":
         return
     if train.graph.kind == "ortmodule":
-        yield from _unexported(train, model)
+        yield from _unsupported_by_onnx(train, model)
         if train.objective.texts:
             text = "the network of a classification cannot be exported for ONNX Runtime"
             yield "train.objective", f"{text}; set train.graph=eager, or compiled"
@@ -105,7 +105,7 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
             )
 
 
-def _unexported(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
+def _unsupported_by_onnx(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what ONNX Runtime does not support, in its last release that trains."""
     graph = "train.graph=ortmodule"
     if train.precision.kind != "fp32":

@@ -32,7 +32,7 @@ def write_atomic(path: Path, data: bytes, sync: bool = True) -> None:
     If processes on several machines write the same file at once, one of them wins. Without `sync`, a power cut may
     leave a damaged file: use it only for scratch files whose hash is kept elsewhere.
     """
-    with _replacing(path, _temporary(path), sync) as temporary:
+    with _replace(path, _temporary(path), sync) as temporary:
         temporary.write_bytes(data)
 
 
@@ -51,7 +51,7 @@ def atomic_file(path: Path, sync: bool = True) -> Iterator[Path]:
             folder.mkdir()
         except OSError as error:
             raise cannot_write(path, error) from error
-        with _replacing(path, folder / path.name, sync) as temporary:
+        with _replace(path, folder / path.name, sync) as temporary:
             yield temporary
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -63,7 +63,7 @@ def _temporary(path: Path) -> Path:
 
 
 @contextmanager
-def _replacing(path: Path, temporary: Path, sync: bool) -> Iterator[Path]:
+def _replace(path: Path, temporary: Path, sync: bool) -> Iterator[Path]:
     """Yield `temporary` to write and close, and rename it to `path`; `sync` as for `write_atomic`."""
     check_stop()
     try:

@@ -30,7 +30,7 @@ class Plugin(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, values: Any) -> Any:
+    def _add_kind(cls, values: Any) -> Any:
         if cls.__module__ == "__main__":
             raise ValueError(
                 f"{cls.__qualname__} is defined in a script or a notebook, where other processes cannot import it; "
@@ -145,7 +145,7 @@ class _Union:
                 return value
             if not isinstance(kind, str) or kind in built_in or not is_known(base.group, kind):
                 return members(value)
-            return _validated(plugin_class(base, kind), kind, value)
+            return _validate_section(plugin_class(base, kind), kind, value)
 
         def save(value: Any, members: Any, info: Any) -> Any:
             if not isinstance(value, Plugin):
@@ -160,7 +160,7 @@ PLUGINS = _Union()
 """Annotation of a union that plugins may extend."""
 
 
-def _validated(section: type[Plugin], kind: str, value: Any) -> Plugin:
+def _validate_section(section: type[Plugin], kind: str, value: Any) -> Plugin:
     """The section of a plugin; its mistakes are located like those of a built-in member, below its kind."""
     try:
         return section.model_validate(value)

@@ -104,7 +104,7 @@ def secret_in(text: str) -> str:
         return "an address with a password, a token or a query"
     for pattern, form in ((_ASSIGNED, "{}=..."), *_BY_NAME):
         if named := [name for name in pattern.findall(text) if is_secret(name)]:
-            return _named(form, named[0])
+            return _describe(form, named[0])
     return next((what for what, shape in _SHAPES.items() if shape.search(text)), "")
 
 
@@ -115,7 +115,7 @@ def secrets_in_words(words: Sequence[str]) -> dict[int, str]:
     for pattern, form in _BY_NAME:
         for match in pattern.finditer(line):
             if is_secret(match[1]):
-                found.setdefault(line.count(" ", 0, match.end()), _named(form, match[1]))
+                found.setdefault(line.count(" ", 0, match.end()), _describe(form, match[1]))
     return dict.fromkeys(_passwords(line), _OF_A_COMMAND) | found
 
 
@@ -135,16 +135,16 @@ def hide_secrets(text: str) -> str:
     form, however the text cites it."""
     text = _ADDRESS.sub(_plain_address, _USER.sub("", _COLLAPSED.sub(r"\1/", text)))
     for cited in _CITED:
-        text = _without_cited(text, cited)
+        text = _hide_cited(text, cited)
     for shape in _SHAPES.values():
         text = shape.sub(rf"\g<1>{HIDDEN}", text)
     return _WITHOUT_SCHEME.sub("", text)
 
 
-def _without_cited(text: str, cited: re.Pattern[str]) -> str:
+def _hide_cited(text: str, cited: re.Pattern[str]) -> str:
     def hide(found: re.Match[str]) -> str:
         # In `a=token=x` the second name is the one of the secret.
-        value = HIDDEN if is_secret(found[3]) else _without_cited(found[0][len(found[1]) :], cited)
+        value = HIDDEN if is_secret(found[3]) else _hide_cited(found[0][len(found[1]) :], cited)
         return found[1] + value
 
     return cited.sub(hide, text)
@@ -175,7 +175,7 @@ def hide_in_values(values: Any, name: str = "") -> Any:
     return hide_in_value(name, values) if isinstance(values, str) else values
 
 
-def _named(form: str, name: str) -> str:
+def _describe(form: str, name: str) -> str:
     return f"{form.format(name)}, which is the name of a secret"
 
 

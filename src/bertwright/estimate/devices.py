@@ -99,7 +99,7 @@ def gpus() -> dict[str, tuple[str, Device]]:
     return {name: (str(row["driver"]), _gpu(name, row)) for name, row in table.items()}
 
 
-def gpu_named(name: str) -> Device:
+def find_gpu(name: str) -> Device:
     """The GPU with this name; raises `RecipeError` with suggestions if it is unknown."""
     if name not in gpus():
         near = difflib.get_close_matches(name.lower(), gpus(), n=1)

@@ -36,11 +36,11 @@ def counted_examples(recipe: Recipe, counts: Mapping[str, Any]) -> tuple[dict[st
     imported = {}
     for data in recipe.train.imported_data():
         if (counted := counts.get("imported", {}).get(data.key)) is not None:
-            imported[data.phase] = _imported(int(counted["examples"]), _lengths(train, data), data.length)
+            imported[data.phase] = _imported_examples(int(counted["examples"]), _lengths(train, data), data.length)
     return sets, imported
 
 
-def _imported(number: int, counts: Mapping[str, Any], length: int) -> Sequences:
+def _imported_examples(number: int, counts: Mapping[str, Any], length: int) -> Sequences:
     if "lengths" in counts:
         return Sequences.counted((number,), counts, length)
     return Sequences.guessed((number,), float(counts.get("mean_length", 0.9 * length)), length)

@@ -13,7 +13,7 @@ from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.resources import default_workers, memory_size
 from bertwright.core.toml import read_toml, validate
-from bertwright.estimate.devices import SMALLEST, Device, gpu_named, gpu_of_driver, processor
+from bertwright.estimate.devices import SMALLEST, Device, find_gpu, gpu_of_driver, processor
 from bertwright.estimate.machine_facts import OtherMachine, gpu_names, training_gpus
 from bertwright.recipe import Recipe
 from bertwright.shipped import find_shipped
@@ -137,7 +137,7 @@ def this_machine(recipe: Recipe, ranks: int = 1) -> Machine:
         return _machine(f"this machine, {cores} cores", device, ranks, cores, here=True)
     name = next(iter(gpu_names()), "a GPU")
     # For AMD GPUs neither name nor memory (0) is known without torch.
-    device = gpu_of_driver(name, float(sizes[0])) or replace(gpu_named(SMALLEST), name=name, memory=float(sizes[0]))
+    device = gpu_of_driver(name, float(sizes[0])) or replace(find_gpu(SMALLEST), name=name, memory=float(sizes[0]))
     return _machine(f"this machine, {ranks} of {len(sizes)} GPUs ({name})", device, ranks, cores, here=True)
 
 
@@ -184,7 +184,7 @@ def machine_of(hardware: HardwareConfig) -> Machine:
     """The machines that a `[hardware]` section describes."""
     cores = hardware.cores or default_workers()
     if hardware.gpu:
-        device, each = gpu_named(hardware.gpu), hardware.gpus
+        device, each = find_gpu(hardware.gpu), hardware.gpus
         title = f"{each} x {device.name}"
     else:
         each = hardware.ranks

@@ -51,7 +51,7 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     weights = held.weights + computing.copies * network.parameters
     activations = max(
         pass_bytes(network, work.phase, computing, work.largest_pass(computing)),
-        scoring_bytes(network, work.phase, _scored(recipe, work, computing.full_rows)),
+        scoring_bytes(network, work.phase, _scoring_batch(recipe, work, computing.full_rows)),
     )
     beside = PROGRAM_BYTES + weights + held.gradients + activations
     drawn = sequences if gpu else 2 * share
@@ -66,7 +66,7 @@ def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     )
 
 
-def _scored(recipe: Recipe, work: PhaseWork, full_rows: bool) -> Pass:
+def _scoring_batch(recipe: Recipe, work: PhaseWork, full_rows: bool) -> Pass:
     """A batch of held-out sequences; every rank scores all batches one after another."""
     sequences = min(HELDOUT_MICRO_BATCH, recipe.train.heldout_sequences)
     return Pass.full(sequences, work.phase.length, 0.0 if full_rows else sequences * work.mean_length)

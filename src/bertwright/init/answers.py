@@ -44,14 +44,14 @@ class Answers:
     @property
     def place(self) -> Path | None:
         """Path that the place is written to, which describes another machine than this one; None for this one."""
-        return None if hardware_named(self.machine) is None else _place_beside(self.out)
+        return None if parse_hardware(self.machine) is None else _place_beside(self.out)
 
 
 def _place_beside(out: Path) -> Path:
     return out.with_suffix(".place.toml")
 
 
-def language_of(text: str) -> str:
+def parse_language(text: str) -> str:
     """Return the code of a known Wikipedia; raise `RecipeError`, with the closest match if there is one."""
     try:
         code = wiki_code(text.strip())
@@ -66,9 +66,9 @@ def language_of(text: str) -> str:
     return code
 
 
-def machine_named(text: str) -> Machine:
+def parse_machine(text: str) -> Machine:
     """Return the machine that "here", "16-cores", "h100" or "8xh100" means; else a `RecipeError` lists the forms."""
-    hardware = hardware_named(text)
+    hardware = parse_hardware(text)
     if hardware is not None:
         return machine_of(hardware)
     # Any recipe would do: of it, only the device is read.
@@ -76,7 +76,7 @@ def machine_named(text: str) -> Machine:
     return this_machine(recipe, max(1, len(training_gpus(recipe))))
 
 
-def hardware_named(text: str) -> HardwareConfig | None:
+def parse_hardware(text: str) -> HardwareConfig | None:
     """Return the equipment of the machine that a word means; None for "here"; else a `RecipeError` lists the forms."""
     word = text.strip().lower()
     if word == "here":
@@ -92,7 +92,7 @@ def hardware_named(text: str) -> HardwareConfig | None:
     )
 
 
-def hours_of(text: str) -> float:
+def parse_hours(text: str) -> float:
     """Return the hours as a number above 0 and at most ten years."""
     try:
         hours = float(text)
@@ -103,7 +103,7 @@ def hours_of(text: str) -> float:
     return hours
 
 
-def quality_of(text: str) -> Quality:
+def parse_quality(text: str) -> Quality:
     """Return one of `QUALITIES`."""
     if text not in get_args(Quality):
         known = "; ".join(f"{name} ({meaning})" for name, meaning in QUALITIES.items())
@@ -111,7 +111,7 @@ def quality_of(text: str) -> Quality:
     return cast(Quality, text)
 
 
-def out_of(text: str) -> Path:
+def parse_out(text: str) -> Path:
     """Return a path that ends in .toml and does not exist."""
     if not text.isprintable():  # the head of the recipe has the path in its commands
         raise RecipeError(

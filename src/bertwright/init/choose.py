@@ -48,7 +48,7 @@ def choose(request: Request) -> Choice:
     Raises `RecipeError` if the hours are too few even to prepare the text, or if no network fits on the machine.
     """
     sizes = reversed(SIZES[: _QUICK if request.quick else None])
-    fitting = (fits for size in sizes if (fits := _fitting(request, size)))
+    fitting = (fits for size in sizes if (fits := _fit(request, size)))
     # From the largest down; if none sees enough tokens, the smallest that fits is what remains in `found`.
     found = None
     for found in fitting:
@@ -107,7 +107,7 @@ def _impossible(request: Request) -> RecipeError:
     """Return the error that says why not even the smallest network can be trained."""
     answers = request.answers
     # Without a least share only the memory can be too small, which distinguishes the two reasons.
-    smallest = _fitting(request, SIZES[0], least=-math.inf)
+    smallest = _fit(request, SIZES[0], least=-math.inf)
     if smallest is None:
         return RecipeError(
             f"--machine {answers.machine}: not even the smallest network fits into the memory of this machine. Give "
@@ -120,7 +120,7 @@ def _impossible(request: Request) -> RecipeError:
     )
 
 
-def _fitting(request: Request, size: str, least: float = _LEAST_SHARE) -> _FittingNetwork | None:
+def _fit(request: Request, size: str, least: float = _LEAST_SHARE) -> _FittingNetwork | None:
     """Return a network of this size; None if it does not fit in the memory of a device, or if less than the share
     `least` of the hours is left for training."""
     # Lengths and batches determine memory and speed; these determine how long training may take.
@@ -136,7 +136,7 @@ def _fitting(request: Request, size: str, least: float = _LEAST_SHARE) -> _Fitti
 
 def _choice(network: _FittingNetwork) -> Choice:
     """Return the recipe with its budget: the hours, and at most twice the tokens that the forecast expects in them."""
-    # Batches depend on the tokens, and speed on the batches: the speeds so far are for `_fitting`'s placeholder tokens.
+    # Batches depend on the tokens, and speed on the batches: the speeds so far are for `_fit`'s placeholder tokens.
     first = make_plan(recipe_of(draft(network.request, network.size, _budget(network))), {}, network.request.machine)
     network = replace(network, speeds=tuple(phase["tokens_per_second"] for phase in first["phases"]))
     sections = draft(network.request, network.size, _budget(network))

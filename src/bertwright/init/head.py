@@ -26,7 +26,7 @@ def head(request: Request, choice: Choice) -> str:
         f"A {family}-{choice.size} from the Wikipedia in {name} ({answers.language}), in {answers.hours:g} h "
         f"on {_machine(request)}.",
         "",
-        *(f"  {word:<10} {line}" for word, lines in _facts(request, choice) for word, line in _indented(word, lines)),
+        *(f"  {word:<10} {line}" for word, lines in _facts(request, choice) for word, line in _indent(word, lines)),
         "",
         "Change any key here, or on the command line as key=value. To see what a key means:",
         "bertwright check --explain KEY",
@@ -108,7 +108,7 @@ def _time(choice: Choice) -> Iterator[str]:
     yield f"training {duration(3600 * choice.training)}, scores and export {duration(3600 * choice.finishing)}"
 
 
-def _indented(word: str, lines: list[str]) -> Iterator[tuple[str, str]]:
+def _indent(word: str, lines: list[str]) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines):
         yield ("" if number else word), line
 

@@ -14,7 +14,7 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel
 
-from bertwright.check.recipe.packages import ASKING, needs
+from bertwright.check.recipe.packages import ASKING, optional_packages
 from bertwright.core.addresses import is_url
 from bertwright.core.config import role
 from bertwright.core.dotted import child_key, texts
@@ -85,7 +85,7 @@ class Job:
     @property
     def extras(self) -> set[str]:
         """Extras of bertwright that the recipe's stages need."""
-        return {need.extra for need in needs(self.loaded, ASKING)}
+        return {need.extra for need in optional_packages(self.loaded, ASKING)}
 
     @property
     def unchecked(self) -> str:
@@ -145,7 +145,7 @@ def _load(recipe: Path, overrides: Sequence[str]) -> tuple[Written, Recipe]:
     # A description is printed, kept with the run, and shown to others by schedulers.
     remedy = "Remove it, and set the credentials in the environment of the place."
     refuse_secrets(written.values, written.file, written.lines, remedy)
-    loaded = Recipe.validated(written)
+    loaded = Recipe.from_values(written)
     _check(written, loaded)
     return written, loaded
 

@@ -68,7 +68,7 @@ class KubeflowPlace(Section):
             "prepare.yaml": self._job(
                 job, f"{name}-prepare", job.command("run", "--until", "examples", at=RECIPE_FOLDER), gpus=0
             ),
-            "train.yaml": self._training(job, name),
+            "train.yaml": self._training_job(job, name),
             # Scores and export are computed by one process, so by one GPU at most.
             "finish.yaml": self._job(
                 job, f"{name}-finish", job.command("run", at=RECIPE_FOLDER), gpus=min(self.gpus, 1)
@@ -123,7 +123,7 @@ class KubeflowPlace(Section):
         spec = {"backoffLimit": self.restarts, "template": self._pod(job, words, gpus)}
         return yaml_text({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec})
 
-    def _training(self, job: Job, name: str) -> str:
+    def _training_job(self, job: Job, name: str) -> str:
         # The operator passes the rendezvous address and the number of ranks to torchrun in PET_... variables.
         words = ["torchrun", "-m", "bertwright.cli", *job.command("train", at=RECIPE_FOLDER)]
         worker = {

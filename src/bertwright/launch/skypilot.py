@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from bertwright.check.recipe.packages import needs
+from bertwright.check.recipe.packages import optional_packages
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.launch.job import RECIPE, Job, list_files, local_paths, unpersisted_outputs
@@ -62,7 +62,7 @@ class SkypilotPlace(Section):
         job.require_relative_out("the machine is new, and paths on it are relative to the home folder")
         job.check_ranks({f"accelerators = {self.accelerators}, GPUs": self._ranks()})
         # A folder of the machine would go with it, and for another storage the task installs no package.
-        if self.spot and "train.mirror" not in {need.key for need in needs(job.loaded, ("train",))}:
+        if self.spot and "train.mirror" not in {need.key for need in optional_packages(job.loaded, ("train",))}:
             raise RecipeError(
                 "spot = true: the machine and its disk may be reclaimed, so checkpoints must be copied to a storage "
                 "that the task can write to. Set train.mirror=s3://BUCKET/FOLDER or az://CONTAINER/FOLDER, or "
@@ -72,11 +72,11 @@ class SkypilotPlace(Section):
         launch = ["sky", "jobs", "launch"] if self.spot else ["sky", "launch", "--cluster", _name(job)]
         files = {RECIPE: job.recipe, TASK: yaml_text(self._task(job))}
         lines = [shlex.join([*launch, f"{job.folder}/{TASK}"])]
-        return Description(files, lines, self._note(job), _missing(job, local_paths(job.files)), WHEEL)
+        return Description(files, lines, self._note(job), _upload_note(job, local_paths(job.files)), WHEEL)
 
     def _note(self, job: Job) -> str:
         """Return what the user has to do in addition."""
-        notes = list(filter(None, (_missing(job, job.files), unpersisted_outputs(job, "~"))))
+        notes = list(filter(None, (_upload_note(job, job.files), unpersisted_outputs(job, "~"))))
         if self.spot:
             notes.append(
                 "The machine is released when the job ends, and only the files in train.mirror are kept. Then run "
@@ -121,7 +121,7 @@ class SkypilotPlace(Section):
         }
 
 
-def _missing(job: Job, files: Mapping[str, str]) -> str:
+def _upload_note(job: Job, files: Mapping[str, str]) -> str:
     """Return what to do about files that the machine does not have; "" if there are none."""
     if not files:
         return ""

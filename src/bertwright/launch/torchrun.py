@@ -68,10 +68,10 @@ class TorchrunPlace(Section):
 
     def _commands(self, job: Job) -> list[str]:
         if self.nodes > 1:
-            return [self._training(job)]
+            return [self._training_command(job)]
         return run_commands(job, self.ranks, self.restarts)
 
-    def _training(self, job: Job) -> str:
+    def _training_command(self, job: Job) -> str:
         # The id keeps apart runs whose machines meet at the same address.
         where = ["--nnodes", str(self.nodes), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.rendezvous]
         return torchrun_command(job, [*where, "--rdzv-id", job.name], self.ranks, self.restarts)

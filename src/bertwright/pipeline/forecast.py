@@ -24,7 +24,7 @@ def keep_forecast(recipe: Recipe, folder: RunFolder) -> Plan | None:
 
     A forecast of another recipe is replaced. Returns the plan that was written, or None.
     """
-    path, recipe_hash = folder.path / FORECAST, sha256_of(recipe.shown())
+    path, recipe_hash = folder.path / FORECAST, sha256_of(recipe.to_json())
     if folder.begun:
         return None
     # An unreadable forecast is replaced too.

@@ -60,7 +60,7 @@ def remedies(recipe: Recipe, machine: Machine, measure: Measure) -> list[Remedy]
 
 def with_keys(recipe: Recipe, keys: Sequence[str]) -> Recipe | None:
     """The recipe with overrides applied; None if it would be rejected."""
-    values = recipe.shown(exclude_none=True)
+    values = recipe.to_json(exclude_none=True)
     with suppress(RecipeError):
         apply_overrides(values, keys, Recipe)
         changed = Recipe(**values)

@@ -29,9 +29,9 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
     """
     written = Written.read(path, overrides, Recipe)
     # Each section only by itself: what contradicts another one, or names a missing file, may be replaced below.
-    checked = Recipe.validated(written)
+    checked = Recipe.from_values(written)
     overridden = [override_key(override) for override in overrides]
-    shown = checked.shown()
+    shown = checked.to_json()
     replaced = []
     for key, value, reason in _replacements(checked, overridden):
         before, is_written = value_at(shown, key), value_at(written.values, key) is not None
@@ -40,7 +40,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
         if is_written if value is None else before != value:
             now = "left out" if value is None else format_value(value)
             replaced.append(f"{key}: {format_value(before)} -> {now} ({reason})")
-    recipe = Recipe.validated(written)
+    recipe = Recipe.from_values(written)
     recipe.check(written.file, written.lines)
     return Scaled(recipe, replaced)
 

@@ -46,7 +46,7 @@ class Tried:
         """The recipe of a trial: the tuned phase gets some steps of one forward pass and then of two; every other phase
         gets one step with a single sequence per rank. Raises `RecipeError` if the recipe does not allow the
         candidate."""
-        values = self.recipe.shown(exclude_none=True)
+        values = self.recipe.to_json(exclude_none=True)
         train = values["train"]
         for number, phase in enumerate(train["phases"]):
             if number == self.phase:

@@ -148,7 +148,7 @@ def _stands(trial: Trial, waited: bool) -> bool:
 def _setting(tried: Tried) -> dict[str, Any]:
     """The settings that trials must share to be comparable: of the text and the vocabulary those that determine the
     examples, and of training also those that only affect its speed."""
-    values = tried.recipe.shown(exclude_none=True)
+    values = tried.recipe.to_json(exclude_none=True)
     train = values["train"]
     # What candidates differ in, and what no trial has.
     for name in ("checkpoint_activations", "observers", "mirror", "spot_notice"):

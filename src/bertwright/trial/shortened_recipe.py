@@ -72,7 +72,7 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
     made = (
         tuple(name for name in PREPARED if (folder / name / MANIFEST).is_file()) if _is_prepared(recipe, folder) else ()
     )
-    values = recipe.shown(exclude_none=True)
+    values = recipe.to_json(exclude_none=True)
     text = f"the finished stages in {folder} ({', '.join(made)})"
     if not made and recipe.corpus is None:
         text = "the data given in its phases"
@@ -201,7 +201,7 @@ def link(made: tuple[str, ...], folder: Path, run: Path) -> None:
 def alone(recipe: Recipe, index: int, ranks: int = 1) -> Recipe:
     """The rehearsal of one phase at full size; the other phases are cut to a single sequence per rank instead of being
     removed, because the examples cover all phases."""
-    values = recipe.shown(exclude_none=True)
+    values = recipe.to_json(exclude_none=True)
     for number, phase in enumerate(values["train"]["phases"]):
         if number != index:
             phase |= {"batch": ranks, "end_after": 1, **ONE_PASS}

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.cli.plan import _quoted
+from bertwright.cli.plan import _quote
 from bertwright.cli.text import columns, losses, number, progress_words, row_line
 from bertwright.core.numbers import step_duration, time_left
 
@@ -46,9 +46,9 @@ def test_time_left(left: float | None, said: str) -> None:
 
 
 def test_keys_with_shell_characters_are_quoted() -> None:
-    assert _quoted("train.engine=zero") == "train.engine=zero"
+    assert _quote("train.engine=zero") == "train.engine=zero"
     for key in ('train.precision={kind="bf16"}', "a=[1]", "a=b c"):
-        assert _quoted(key) == f"'{key}'"
+        assert _quote(key) == f"'{key}'"
 
 
 def test_tables_have_words_on_the_left_and_numbers_on_the_right() -> None:

@@ -176,7 +176,7 @@ def test_run_folders_are_compared_and_nothing_else_with_them(
 def test_a_run_folder_stands_for_its_recipe_and_is_gone_on_with(call: Call, trained: Path, verb: str) -> None:
     asked = call(verb, trained, "report.title=Híd")
     assert asked.out == trained and asked.recipe.report.title == "Híd"
-    assert asked.recipe.shown() == Recipe.load(trained / "recipe.toml", ["report.title=Híd"]).shown()
+    assert asked.recipe.to_json() == Recipe.load(trained / "recipe.toml", ["report.title=Híd"]).to_json()
 
 
 @pytest.mark.parametrize("words", [["check"], ["plan"], ["launch", "local"], ["check", "--explain", "lr"]])

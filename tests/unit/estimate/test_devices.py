@@ -5,14 +5,14 @@ from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
 from bertwright.estimate import devices
-from bertwright.estimate.devices import Device, gpu_named, gpu_of_driver, gpus, processor
+from bertwright.estimate.devices import Device, find_gpu, gpu_of_driver, gpus, processor
 from bertwright.estimate.work import UNKNOWN_MEMORY
 
 
 def test_a_gpu_has_the_numbers_of_its_data_sheet() -> None:
     """NVIDIA H100 SXM: 80 GB at 3.35 TB/s, NVLink 450 GB/s in one direction, 700 W; dense tensor operations, of which a
     network reaches 55 % in half precision (45 % in float8, 80 % without tensor cores)."""
-    h100 = gpu_named("h100")
+    h100 = find_gpu("h100")
     assert (h100.memory, h100.bandwidth, h100.link, h100.watts) == (80e9, 3350e9, 450e9, 700)
     assert h100.gpu and h100.capability == (9, 0)
     for precision, tera, share in (
@@ -28,7 +28,7 @@ def test_a_gpu_has_the_numbers_of_its_data_sheet() -> None:
 
 def test_a_v100_has_units_for_float16_only() -> None:
     """15.7 TFLOP/s in float32 (data sheet of the V100 SXM2)."""
-    v100 = gpu_named("v100")
+    v100 = find_gpu("v100")
     assert [precision for precision in devices.UNITS if v100.has(precision)] == ["fp32", "fp16"]
     assert v100.speed("bf16") == v100.speed("tf32") == v100.speed("fp8") == v100.speed("fp32")
     assert v100.speed("fp32") == pytest.approx(0.8 * 15.7e12, rel=2e-3) and v100.speed("fp16") > 5 * v100.speed("fp32")
@@ -43,7 +43,7 @@ def test_every_gpu_is_found_by_its_driver_name(name: str) -> None:
 
 def test_the_smallest_gpu_stands_for_an_unknown_one() -> None:
     """A forecast that is too slow is better than one that is too fast: of those with tensor cores none is below it."""
-    smallest = gpu_named(devices.SMALLEST)
+    smallest = find_gpu(devices.SMALLEST)
     for name, device in ((name, device) for name, (_, device) in gpus().items() if "half" in device.speeds):
         assert device.memory >= smallest.memory and device.bandwidth >= smallest.bandwidth, name
         assert device.speed("fp16") >= smallest.speed("fp16"), name
@@ -51,15 +51,15 @@ def test_the_smallest_gpu_stands_for_an_unknown_one() -> None:
 
 def test_everything_fits_unknown_memory() -> None:
     known, unknown = (Device("x", memory, {"fp32": 1.0}, {"fp32": 1.0}, 1.0, 1.0, 1.0) for memory in (32e9, 0.0))
-    assert gpu_named(devices.SMALLEST).memory == UNKNOWN_MEMORY
+    assert find_gpu(devices.SMALLEST).memory == UNKNOWN_MEMORY
     assert known.fits(32e9) and not known.fits(32e9 + 1) and unknown.fits(1e15)
 
 
 def test_a_name_is_corrected_or_all_are_listed() -> None:
     with pytest.raises(RecipeError, match=r"h100\?"):
-        gpu_named("H1000")
+        find_gpu("H1000")
     with pytest.raises(RecipeError) as error:
-        gpu_named("")
+        find_gpu("")
     assert all(name in str(error.value) for name in gpus())
 
 

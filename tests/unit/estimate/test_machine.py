@@ -63,7 +63,7 @@ def test_this_machine_trains_on_its_cores_or_its_gpus(load: Load, monkeypatch: p
     monkeypatch.setattr(machines, "gpu_names", lambda: ("Accelerator 9",))
     found = this_machine(load(), 1)
     assert (found.device.name, found.device.memory) == ("Accelerator 9", 85e9)
-    assert found.device.speeds == machines.gpu_named("t4").speeds
+    assert found.device.speeds == machines.find_gpu("t4").speeds
 
 
 def test_workers_are_those_of_the_recipe_or_all_cores(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright import Recipe
-from bertwright.estimate.devices import gpu_named
+from bertwright.estimate.devices import find_gpu
 from bertwright.estimate.known_data import read_data
 from bertwright.estimate.machine import HardwareConfig, machine_of
 from bertwright.estimate.step_time import StepTime, all_reduce_seconds, exposed_seconds, step_time, straggler_share
@@ -90,7 +90,7 @@ OUTSIDE = Published("a100", 512, "tf32", 8, 256, 110.0, 21_298.0)
 
 def predicted(row: Published) -> float:
     """Sequences a second of all GPUs, from those of one."""
-    device, batch = gpu_named(row.device), BATCH[row.length]
+    device, batch = find_gpu(row.device), BATCH[row.length]
     size = PARAMETERS * (2 if row.numbers == "fp16" else 4)
     reduction = all_reduce_seconds(size, row.each, row.gpus // row.each, device.link, row.network)
     step = StepTime(
@@ -131,7 +131,7 @@ def test_the_document_counts_the_points_that_are_met() -> None:
 
 def mlperf(device: str, each_batch: tuple[int, int], rates: tuple[float, float], gpus: int) -> float:
     """The error at `gpus` where the speed of 8 is given; sequences of a step and sequences a second of both."""
-    made = gpu_named(device)
+    made = find_gpu(device)
 
     def beside(ranks: int) -> float:
         reduction = all_reduce_seconds(2 * PARAMETERS, 8, ranks // 8, made.link, 50e9 if device == "h100" else 25e9)

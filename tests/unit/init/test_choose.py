@@ -8,7 +8,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import RecipeError
-from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.answers import Answers, Quality, parse_machine
 from bertwright.init.choose import ENOUGH, choose, recipe_of, text_of
 from bertwright.init.draft import SIZES, Request
 from bertwright.init.dump_sizes import WikiSize
@@ -18,7 +18,7 @@ from bertwright.recipe import Recipe
 def request(text: int | None = None, *, hours: float = 24, quality: Quality = "quick") -> Request:
     """Two cores; a text of unknown size is no limit, and takes no time to prepare."""
     answers = Answers("hu", "2-cores", hours, quality, Path("x.toml"))
-    return Request(answers, WikiSize(1, text, None if text is None else 1), machine_named(answers.machine))
+    return Request(answers, WikiSize(1, text, None if text is None else 1), parse_machine(answers.machine))
 
 
 Forecast = Callable[..., None]

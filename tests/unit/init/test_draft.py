@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.answers import Answers, Quality, parse_machine
 from bertwright.init.draft import PhaseDraft, Request, draft
 from bertwright.init.dump_sizes import WikiSize
 
@@ -23,7 +23,7 @@ def keys(
 ) -> dict[str, str]:
     """The values by section and key; of several phases those of the last."""
     request = Request(
-        Answers(language, machine, 24, quality, Path("x.toml")), WikiSize(1, text, 1), machine_named(machine)
+        Answers(language, machine, 24, quality, Path("x.toml")), WikiSize(1, text, 1), parse_machine(machine)
     )
     return {
         f"{header.strip('[]')}.{key}": value
@@ -223,7 +223,7 @@ def test_dump_names_use_the_database_and_languages_the_code() -> None:
 )
 def test_a_number_of_entries_has_its_reason(text: int, size: str, language: str, why: str) -> None:
     answers = Answers(language, "2-cores", 24, "classic", Path("x.toml"))
-    sections = dict(draft(Request(answers, WikiSize(1, text, 1), machine_named("2-cores")), size, (SHORT,)))
+    sections = dict(draft(Request(answers, WikiSize(1, text, 1), parse_machine("2-cores")), size, (SHORT,)))
     assert [reason for key, _, reason in sections["[vocab]"] if key == "size"] == [why]
 
 
@@ -237,7 +237,7 @@ def test_a_number_of_entries_has_its_reason(text: int, size: str, language: str,
 )
 def test_a_script_without_case_or_accents_has_other_reasons(language: str, case: str, accents: str) -> None:
     answers = Answers(language, "2-cores", 24, "classic", Path("x.toml"))
-    sections = dict(draft(Request(answers, WikiSize(), machine_named("2-cores")), "mini", (SHORT,)))
+    sections = dict(draft(Request(answers, WikiSize(), parse_machine("2-cores")), "mini", (SHORT,)))
     assert [reason for key, _, reason in sections["[vocab]"] if key != "size"] == [case, accents]
 
 

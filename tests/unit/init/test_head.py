@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.rows import each_row
 
-from bertwright.init.answers import Answers, Quality, machine_named
+from bertwright.init.answers import Answers, Quality, parse_machine
 from bertwright.init.choose import Choice
 from bertwright.init.draft import Request
 from bertwright.init.dump_sizes import WikiSize
@@ -22,7 +22,7 @@ def comment(
     plan |= {"parameters": 11_170_560, "tokens_per_second": 25_400.0}
     hours = {"preparing": 0.5, "finishing": 0.01, "training": 20.0} | forecast
     answers = Answers(language, machine, 24.0, quality, Path(f"{language}.toml"))
-    return head(Request(answers, facts, machine_named(machine)), Choice("mini", [], plan, **hours))
+    return head(Request(answers, facts, parse_machine(machine)), Choice("mini", [], plan, **hours))
 
 
 def test_the_head_has_request_commands_and_forecast() -> None:

@@ -27,11 +27,11 @@ from bertwright.init.answers import (
     QUALITIES,
     Answers,
     Quality,
-    hours_of,
-    language_of,
-    machine_named,
-    out_of,
-    quality_of,
+    parse_hours,
+    parse_language,
+    parse_machine,
+    parse_out,
+    parse_quality,
 )
 from bertwright.init.choose import ENOUGH, Choice, choose, recipe_of, text_of
 from bertwright.init.draft import SIZES, PhaseDraft, Request, draft
@@ -49,7 +49,7 @@ MACHINES = ("here", "2-cores", "8xh100", "t4", "k80")
 
 def asked_for(language: str, machine: str, quality: Quality, hours: float = 24.0) -> Request:
     answers = Answers(language, machine, hours, quality, Path(f"{language}.toml"))
-    return Request(answers, wiki_size(language), machine_named(machine))
+    return Request(answers, wiki_size(language), parse_machine(machine))
 
 
 def chosen(language: str, machine: str, quality: Quality, hours: float = 24.0) -> tuple[Request, Choice]:
@@ -59,7 +59,7 @@ def chosen(language: str, machine: str, quality: Quality, hours: float = 24.0) -
 
 def drafts() -> Iterator[tuple[Request, str]]:
     """Every language, machine and quality with a network of each end of the sizes; those that differ."""
-    machines = {machine: machine_named(machine) for machine in MACHINES}
+    machines = {machine: parse_machine(machine) for machine in MACHINES}
     known: set[str] = set()
     for language, name in wikis().items():
         for machine, quality in product(MACHINES, QUALITIES):
@@ -179,18 +179,18 @@ def test_names_with_blanks_are_typed_in_quotes() -> None:
 @each_row(
     ("read", "text", "message"),
     [
-        (language_of, "Hungarian", "--language Hungarian: this is not the code of a Wikipedia; did you mean 'hu'"),
-        (language_of, "qqq", "--language qqq: no Wikipedia with this code is known."),
-        (machine_named, "h1000", "--machine h1000: give \"here\" (this machine), a number of cores (16-cores), or the "
+        (parse_language, "Hungarian", "--language Hungarian: this is not the code of a Wikipedia; did you mean 'hu'"),
+        (parse_language, "qqq", "--language qqq: no Wikipedia with this code is known."),
+        (parse_machine, "h1000", "--machine h1000: give \"here\" (this machine), a number of cores (16-cores), or the "
                                  "GPUs"),
-        (machine_named, "0xh100", "--machine 0xh100: give \"here\""),
-        (machine_named, "0-cores", "--machine 0-cores: give \"here\""),
-        (hours_of, "soon", "--hours soon: give the hours for the complete run, such as 24 or 0.5."),
-        (hours_of, "-1", "--hours -1: give the hours"),
-        (hours_of, "nan", "--hours nan: give the hours"),
-        (quality_of, "good", "--quality good: give one of quick (a first try"),
-        (out_of, "~nobody-here/hu.toml", "--out ~nobody-here/hu.toml: the home folder ~nobody-here is not known"),
-        (out_of, "hu.json", "--out hu.json: a recipe is a TOML file. Give a path that ends in .toml."),
+        (parse_machine, "0xh100", "--machine 0xh100: give \"here\""),
+        (parse_machine, "0-cores", "--machine 0-cores: give \"here\""),
+        (parse_hours, "soon", "--hours soon: give the hours for the complete run, such as 24 or 0.5."),
+        (parse_hours, "-1", "--hours -1: give the hours"),
+        (parse_hours, "nan", "--hours nan: give the hours"),
+        (parse_quality, "good", "--quality good: give one of quick (a first try"),
+        (parse_out, "~nobody-here/hu.toml", "--out ~nobody-here/hu.toml: the home folder ~nobody-here is not known"),
+        (parse_out, "hu.json", "--out hu.json: a recipe is a TOML file. Give a path that ends in .toml."),
     ],
 )  # fmt: skip
 def test_an_answer_that_is_none(read: object, text: str, message: str) -> None:
@@ -289,7 +289,7 @@ def test_a_written_place_is_read_by_check_plan_and_launch(
     assert told["commands"][1:3] == [
         f"bertwright {verb} mine.toml --place mine.place.toml" for verb in ("check", "plan")
     ]
-    named, read = machine_named(machine), read_place("mine.place.toml")
+    named, read = parse_machine(machine), read_place("mine.place.toml")
     assert read.machine == named and named.ranks == ranks and not read.overrides
     assert load_place(target, "mine.place.toml").kind == target
     recipe = Recipe.load("mine.toml", ["corpus.source=sample"])

@@ -28,7 +28,7 @@ def test_the_files_of_a_recipe_are_those_that_its_sections_mark() -> None:
         "corpus.cache_dir=elsewhere",
     ]
     written = Written.read(Path("smoke"), overrides, Recipe)
-    assert Job(written, Recipe.validated(written), PurePosixPath("runs/a")).files == {
+    assert Job(written, Recipe.from_values(written), PurePosixPath("runs/a")).files == {
         "corpus.source.0": "~/a.bz2",
         "corpus.source.1.path": "b.bz2",
         "corpus.wikitext.templates": "t.toml",

@@ -142,12 +142,12 @@ def _varlen(recipe: Recipe, device: str, at: OtherMachine | None) -> Iterator[Ve
     if at is not None:
         return
     version = machine_facts.torch_build().version
-    if (whose := _windowed(recipe)) and tuple(map(int, re.findall(r"\d+", version)[:2])) < _WINDOWS:
+    if (whose := _network_with_windows(recipe)) and tuple(map(int, re.findall(r"\d+", version)[:2])) < _WINDOWS:
         text = f"{key} = varlen needs torch 2.12 for the attention windows of {whose}, but this is torch {version}."
         yield error(key, text, f"Install torch 2.12 or newer, or set {key}=padded.", MissingExtraError)
 
 
-def _windowed(recipe: Recipe) -> str:
+def _network_with_windows(recipe: Recipe) -> str:
     """Return which network of a training has attention windows; "" if none."""
     if any(recipe.network().windows):
         return "[model]"

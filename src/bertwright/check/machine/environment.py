@@ -36,7 +36,7 @@ _EXTRAS = {
 
 def check_machine() -> list[Verdict]:
     """Return verdicts on CPUs, memory, disk of the current folder, Python, torch, GPUs, OpenMP threads and packages."""
-    return [*_hardware(), _python(), *_torch(), _waiting(), *_packages()]
+    return [*_hardware(), _python(), *_torch(), _openmp_threads(), *_packages()]
 
 
 def _hardware() -> Iterator[Verdict]:
@@ -118,7 +118,7 @@ def _trains_by_torch() -> bool:
     return bool(missing_ortmodule())
 
 
-def _waiting() -> Verdict:
+def _openmp_threads() -> Verdict:
     """Return a verdict on whether waiting OpenMP threads spin while other processes need the cores."""
     policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
     load, cores = os.getloadavg()[0], default_workers()

@@ -144,12 +144,14 @@ def _same_order(recipe: Recipe, donor: Artifact) -> bool:
     theirs = donor.manifest["config"].get("train", {})
     ours: dict[str, Any] = result_settings(recipe.train.phases[0])
     same = [
-        _shown(ours.get(name)) == _shown(phase.get(name)) for phase in theirs.get("phases", [])[:1] for name in _ORDER
+        _as_list(ours.get(name)) == _as_list(phase.get(name))
+        for phase in theirs.get("phases", [])[:1]
+        for name in _ORDER
     ]
     return theirs.get("seed") == recipe.train.seed and all(same)
 
 
-def _shown(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 

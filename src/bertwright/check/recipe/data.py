@@ -45,13 +45,13 @@ def sources(corpus: CorpusConfig, pending: bool = True) -> tuple[float | None, l
         # A sum without one source would accept a disk that is too small.
         total = None if size is None or total is None else total + size * source.weight
         verdicts.append(verdict)
-    verdicts += [*_language(corpus), *_named(corpus)]
+    verdicts += [*_language(corpus), *_named_files(corpus)]
     if pending and all(verdict.level != "error" for verdict in verdicts):
-        verdicts += _contradicted(corpus)
+        verdicts += _input_mistakes(corpus)
     return total, verdicts
 
 
-def _contradicted(corpus: CorpusConfig) -> Iterator[Verdict]:
+def _input_mistakes(corpus: CorpusConfig) -> Iterator[Verdict]:
     """Yield the error with which the stage would end before it extracts anything, such as a dump in another language
     than `corpus.language`."""
     changed = any(getattr(corpus, name) != CorpusConfig.model_fields[name].default for name in _OF_WIKIS)
@@ -95,7 +95,7 @@ def _language(corpus: CorpusConfig) -> Iterator[Verdict]:
             )
 
 
-def _named(corpus: CorpusConfig) -> Iterator[Verdict]:
+def _named_files(corpus: CorpusConfig) -> Iterator[Verdict]:
     """Yield an error for each file or program that the corpus section names and that does not exist."""
     named = {"corpus.wikitext.templates": corpus.wikitext.templates}
     named |= {f"corpus.contamination.{number}": path for number, path in enumerate(corpus.contamination)}
@@ -115,7 +115,7 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending:
     """
     for phase in recipe.train.imported_data():
         if phase.texts:
-            yield _labelled(phase, recipe, pending)
+            yield _labelled_texts(phase, recipe, pending)
             continue
         # Imported here: the formats need numpy, which recipes without such data do not.
         from bertwright.formats.imported.phase_files import find, find_tests, list_files
@@ -210,7 +210,7 @@ def trained_vocabulary(recipe: Recipe, out: Path) -> Artifact | None:
     return vocab if vocab.manifest["config"]["vocab"] == result_settings(recipe.vocab) else None
 
 
-def _labelled(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
+def _labelled_texts(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
     """Return the verdict on the labelled texts of a phase: on the names of files and, with `read`, on the columns and
     labels of their first records."""
     # Imported here, because only recipes with labelled texts need it.

@@ -28,7 +28,7 @@ def information(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Ve
     for i, phase in enumerate(recipe.train.phases):
         yield from _masks(f"train.phases.{i}.masking", phase, recipe)
     yield from _pairs(recipe)
-    yield from _finished(recipe, out)
+    yield from _finished_examples(recipe, out)
     texts = [data for data in recipe.train.imported_data() if data.texts]
     if texts and "examples" in stages:  # all phases have the same ones
         yield from _labels(texts[0])
@@ -78,7 +78,7 @@ def _pairs(recipe: Recipe) -> Iterator[Verdict]:
     yield warning("examples.random_next_prob", text, "Set it to 0.5, or examples.plan=full-sentences for no pairs.")
 
 
-def _finished(recipe: Recipe, out: Path) -> Iterator[Verdict]:
+def _finished_examples(recipe: Recipe, out: Path) -> Iterator[Verdict]:
     """Yield what the counts of finished examples, of this run or another, say about the labels of their pairs."""
     if not recipe.task.next_sentence(True):
         return

@@ -51,7 +51,7 @@ class Need(NamedTuple):
         return f"pip install 'bertwright[{self.extra}]'" if self.extra else f"pip install {self.package}"
 
 
-def required(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
+def required_packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
     """The packages that every installation should have, as far as the `stages` of a recipe import them. An environment
     that only trains (`make ort-env`) lacks some."""
     for package, importing in REQUIRED.items():
@@ -62,7 +62,7 @@ def required(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
             yield Need(named[0], what, package, "", _ELSEWHERE)
 
 
-def needs(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
+def optional_packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
     """The optional packages that the `stages` of a recipe import."""
     if "export" in stages:
         what = "export checks its folder with transformers"
@@ -74,7 +74,7 @@ def needs(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
         yield Need("vocab.trainer", what, "sentencepiece", "sentencepiece")
     if "corpus" in stages and recipe.corpus is not None:
         for source in recipe.corpus.source:
-            yield from _stored("corpus.source", "reading", source.path)
+            yield from _storage_package("corpus.source", "reading", source.path)
 
 
 def _of_training(recipe: Recipe) -> Iterator[Need]:
@@ -87,10 +87,10 @@ def _of_training(recipe: Recipe) -> Iterator[Need]:
         yield Need("train.precision", "train.precision = fp8 computes with torchao", "torchao", "fp8")
     if recipe.train.engine.kind == "deepspeed":
         yield Need("train.engine", "train.engine = deepspeed needs deepspeed", "deepspeed", "deepspeed")
-    yield from _stored("train.mirror", "writing", recipe.train.mirror)
+    yield from _storage_package("train.mirror", "writing", recipe.train.mirror)
 
 
-def _stored(key: str, what: str, path: str) -> Iterator[Need]:
+def _storage_package(key: str, what: str, path: str) -> Iterator[Need]:
     scheme = path.partition("://")[0].lower() if is_url(path) else ""
     if scheme in _STORES:
         yield Need(key, f"{what} {scheme}:// needs {_STORES[scheme][0]}", *_STORES[scheme])
@@ -98,7 +98,7 @@ def _stored(key: str, what: str, path: str) -> Iterator[Need]:
 
 def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
     """Yield an error for each missing package that one of `stages` needs."""
-    for need in (*required(recipe, stages), *needs(recipe, stages)):
+    for need in (*required_packages(recipe, stages), *optional_packages(recipe, stages)):
         if find_spec(need.package) is None:
             text = f"{need.what}, which is not installed: {need.command}."
             yield error(need.key, text, need.instead, MissingExtraError)

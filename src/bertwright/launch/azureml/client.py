@@ -144,11 +144,11 @@ def stop(jobs: Mapping[str, str]) -> None:
 
 def _state(job: JobId) -> str:
     """Return the state of a job according to the service."""
-    found = _found(connect_to(job), job)
+    found = _find_job(connect_to(job), job)
     return _word(found.status) if found else _GONE
 
 
-def _found(client: Client, job: JobId) -> Any:
+def _find_job(client: Client, job: JobId) -> Any:
     """Return the job, or None if no job of this name exists any more."""
     from azure.core.exceptions import ResourceNotFoundError
 
@@ -166,7 +166,7 @@ def _word(state: Any) -> str:
 
 def _status(name: str, job: JobId) -> Iterator[dict[str, str]]:
     client = connect_to(job)
-    found = _found(client, job)
+    found = _find_job(client, job)
     if found is None:
         yield {"job": name, "id": job.name, "state": _GONE, "why": _DELETED}
         return
@@ -201,7 +201,7 @@ def _reason(client: Client, run: Any) -> str:
 
 def _logs(name: str, job: JobId) -> Iterator[tuple[str, str]]:
     client = connect_to(job)
-    found = _found(client, job)
+    found = _find_job(client, job)
     if found is None:
         raise RecipeError(f"the job {job.name} and its logs no longer exist: {_DELETED}. Submit it again.")
     for step, run in _steps(client, job, found) or [(name, found)]:

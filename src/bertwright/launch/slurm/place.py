@@ -181,14 +181,14 @@ class SlurmPlace(Section):
 
     def _prepare(self, job: Job, name: str, *command: str) -> Step:
         """Return a single-process job before training."""
-        options = self._options(job, name, *self._preparing())
+        options = self._options(job, name, *self._prepare_options())
         # The vocabulary job starts over; a `run` job resumes, apart from its vocabulary.
         return Step(name, job.line(*command), options, self._srun(self.prepare.cpus), goes_on=command[0] == "run")
 
     def _share(self, job: Job, stage: str) -> Step:
         """Return a job array whose elements share a stage."""
         array = f"--array=0-{self.prepare.tasks - 1}"
-        options = self._options(job, stage, *self._preparing(), array, log="%A_%a")
+        options = self._options(job, stage, *self._prepare_options(), array, log="%A_%a")
         return Step(stage, job.line(stage), options, self._srun(self.prepare.cpus), shared=True, goes_on=True)
 
     def _train(self, job: Job) -> Step:
@@ -222,7 +222,7 @@ class SlurmPlace(Section):
             words += [word] if chosen else []
         return tuple(words)
 
-    def _preparing(self) -> list[str]:
+    def _prepare_options(self) -> list[str]:
         return single_process_options(self.prepare, self.prepare.partition or self.partition)
 
     def _options(self, job: Job, name: str, *own: str, log: str = "%j") -> tuple[str, ...]:
