@@ -70,7 +70,7 @@ _MOST_BATCH = 4096
 _STEPS = 50_000
 """Minimum number of updates before the batch is increased."""
 _CASED = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
-# Chinese, Japanese and Korean, each by a script that only this language has (`corpus.alphabet`).
+# Chinese, Japanese and Korean, each by a script that only this language has (`corpus.characters`).
 _MANY_CHARACTERS = {"BOPOMOFO", "HIRAGANA", "HANGUL"}
 
 Line = tuple[str, str, str]
