@@ -9,8 +9,8 @@ import pytest
 from tests.pipeline.conftest import Call
 
 from bertwright import Recipe
+from bertwright.core.child_process import code_of, program
 from bertwright.trial import shortened_recipe
-from bertwright.trial.child import code_of, program
 from bertwright.trial.shortened_recipe import alone, ranks_for
 
 

@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "export": {"core", "model", "vocab", "examples", "page", "tasks"},
     "report": {"core", "forecast_shapes", "page", "tasks", "vocab"},
     "translate": {"core", "vocab", "explain"},
-    "bench": {"core", "examples", "model", "tasks", "optim", "train", "trial"},
+    "bench": {"core", "examples", "model", "tasks", "optim", "train"},
     "estimate": {"core", "corpus", "examples", "model", "optim", "tasks", "train", "recipe", "shipped"},
     "check": {"core", "corpus", "vocab", "examples", "formats", "model", "tasks", "train", "recipe", "estimate"},
     "init": {"core", "corpus", "check", "estimate", "forecast_shapes", "plan", "recipe"},

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
 from bertwright.bench.workload import Name, Precision, Side, Step, Training
-from bertwright.trial.child import answering_child
+from bertwright.core.child_process import answering_child
 
 WARM_UP = 2
 """Steps of each side before measuring, for compilation, caches and first touches of memory."""

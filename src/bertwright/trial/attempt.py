@@ -11,13 +11,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bertwright.core.child_process import run_child
 from bertwright.core.errors import RecipeError
 from bertwright.core.resources import memory_size
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.monitor.metrics import read_rows
 from bertwright.train.settings.phase_config import ONE_PASS
-from bertwright.trial.child import run_child
 from bertwright.trial.search import Candidate, Trial, step_seconds
 
 _BUDGETS = ("epochs", "samples", "tokens", "hours", "end_after", "target_accuracy")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core import __version__
+from bertwright.core.child_process import run_child
 from bertwright.core.config import result_settings
 from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.files import make_folder, remove, write_atomic
@@ -28,7 +29,6 @@ from bertwright.recipe import Recipe
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.memory.rank_memory import computing_of, fitting_sequences
 from bertwright.trial.attempt import Tried, attempt
-from bertwright.trial.child import run_child
 from bertwright.trial.search import Candidate, Sizes, Trial, halves, search, sizes
 from bertwright.trial.shortened_recipe import PREPARED, link, rehearsal
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertwright.check.check_recipe import check_recipe
+from bertwright.core.child_process import run_child
 from bertwright.core.distributed import rank_and_world
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import make_folder, remove
@@ -24,7 +25,6 @@ from bertwright.pipeline.lineage import refuse_other_training
 from bertwright.pipeline.stage import STAGES
 from bertwright.recipe import Recipe
 from bertwright.train.monitor.metrics import read_rows
-from bertwright.trial.child import run_child
 from bertwright.trial.shortened_recipe import PREPARED, Rehearsal, alone, link, rehearsal
 
 

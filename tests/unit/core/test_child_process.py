@@ -6,8 +6,8 @@ import sys
 import pytest
 from tests.rows import each_row
 
+from bertwright.core.child_process import answering_child, why_failed
 from bertwright.core.errors import DataError
-from bertwright.trial.child import answering_child, why_failed
 
 
 @each_row(
