@@ -79,7 +79,7 @@ def command_in(folder: Path, words: str) -> str:
 
 
 def matching_artifacts(recipe: Recipe, folder: Path) -> dict[str, Artifact]:
-    """The finished artifacts in `folder` that match the recipe, by stage; others are left out."""
+    """The finished artifacts in `folder` that match the recipe, by stage; others are skipped."""
     standing = {}
     for name, expected in lineage(recipe, folder, "export").identities.items():
         identity_here = _finished_identity(expected, folder) if name == "train" else expected

@@ -28,7 +28,7 @@ class Grade(NamedTuple):
 def grades(facts: Facts) -> dict[str, Grade]:
     """Each forecast that has a measurement: seconds of training and other stages, tokens/s, memory, disk.
 
-    Seconds of training and disk are left out if training had other steps than were forecast.
+    Seconds of training and disk are skipped if training had other steps than were forecast.
     """
     plan = facts.forecast
     if plan is None:

@@ -77,7 +77,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         for name, artifact in facts.stages.items()
     }
     inputs = {name: artifact.fingerprint for name, artifact in facts.stages.items()}
-    left = [row["outside_band"] for row in facts.metrics if "outside_band" in row]
+    outside = [row["outside_band"] for row in facts.metrics if "outside_band" in row]
     # The page is not an artifact, so its fingerprint is computed here.
     report = Identity("report", VERSION, sections(config), inputs)
     return {
@@ -96,7 +96,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "hours": train["hours"],
         "seconds": round(sum(stage["seconds"] for stage in stages.values()), 3),
         **({"forecast": graded} if (graded := _forecast_grades(facts)) else {}),
-        **({"outside_band": left} if left else {}),
+        **({"outside_band": outside} if outside else {}),
         **({"averaging": dict(train["averaging"])} if "averaging" in train else {}),
         "recipe_sha256": hashlib.sha256(facts.recipe.encode()).hexdigest(),
         "stages": {**stages, "report": {"version": VERSION, "fingerprint": report.fingerprint}},

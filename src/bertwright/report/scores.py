@@ -26,9 +26,9 @@ def warnings(facts: Facts) -> list[Content]:
         if facts.metrics and (why := facts.metrics[-1].get("stopped")):
             warned.append((b("Training has stopped:"), f" {why}"))
     return warned + [
-        (b("Outside of what the recipe expects."), f" {left[0].upper()}{left[1:]}.")
+        (b("Outside of what the recipe expects."), f" {message[0].upper()}{message[1:]}.")
         for row in facts.metrics
-        if (left := row.get("outside_band"))
+        if (message := row.get("outside_band"))
     ]
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bertwright.core.errors import DivergedError
-from bertwright.train.checkpoints.checkpoint import load, load_average, newest_sound
+from bertwright.train.checkpoints.checkpoint import load, load_average, newest_healthy
 from bertwright.train.config import GuardConfig
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks.agreement import assert_equal
@@ -63,7 +63,7 @@ def roll_back(session: Session, phase: Phase, state: State) -> State:
     ranks = session.trainee.ranks
     session.checkpoints.wait_written()
     ranks.barrier()  # rank 0 may still be writing the checkpoint that the others look for
-    checkpoint = newest_sound(session.checkpoints.folder, session.monitor.log) if returns < guard.returns else None
+    checkpoint = newest_healthy(session.checkpoints.folder, session.monitor.log) if returns < guard.returns else None
     # Also if this rank found none: a rank that stops while others go back would leave them waiting.
     assert_equal(ranks, checkpoint.path.name if checkpoint else "none", "the checkpoint to go back to")
     if checkpoint is None:

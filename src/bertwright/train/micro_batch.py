@@ -1,11 +1,10 @@
 """A rank's share of each step, in micro-batches of the size found at the start, or smaller.
 
-If the recipe leaves the size open (`micro_batch = "auto"`), `size_phases` takes the largest one that fits by the rules
-of `train.memory`, the smallest over all ranks. On a CPU, running out of memory kills the process, so that size is
-final. A GPU reports the error instead: the step is then trained again
-from its beginning in micro-batches of half the size, and so are all later steps. The global batch, its masks and its
-counts do not change. The size changes the order of summation, and which elements dropout drops, because dropout is
-drawn per micro-batch.
+With `micro_batch = "auto"`, `size_phases` takes the largest size that fits by the rules of `train.memory`, the smallest
+over all ranks. On a CPU, running out of memory kills the process, so that size is final. A GPU reports the error
+instead: the step is then trained again from its beginning in micro-batches of half the size, and so are all later
+steps. The global batch, its masks and its counts do not change. The size changes the order of summation, and which
+elements dropout drops, because dropout is drawn per micro-batch.
 """
 
 from __future__ import annotations

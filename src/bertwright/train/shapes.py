@@ -80,7 +80,7 @@ class AveragingCounts(TypedDict):
 _Extension = TypedDict("_Extension", {"phase": Count, "step": Count, "from": Count, "to": Count})
 """A phase that was lengthened after a step, from and to a number of steps."""
 _Range = TypedDict("_Range", {"phase": Count, "from": Count, "to": Count})
-"""Batches that training left out, up to `to` without it."""
+"""Batches that training skipped, up to `to` without it."""
 
 
 _Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]

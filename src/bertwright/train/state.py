@@ -75,7 +75,7 @@ class State:
     losses: tuple[float, ...] = ()
     """Losses of the steps of the last applied updates, likewise."""
     left_out: tuple[Mapping[str, int], ...] = ()
-    """Batches left out when training went back: phase, first step, and the step after the last. The last entry of each
+    """Batches skipped when training rolled back: phase, first step, and the step after the last. The last entry of each
     return belongs to the phase that was running; earlier ones belong to phases that had ended."""
     heldout: Mapping[str, float] = field(default_factory=dict)
     """Held-out scores at this step, if it was scored."""

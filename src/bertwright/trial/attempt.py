@@ -103,8 +103,8 @@ def attempt(tried: Tried, candidate: Candidate, folder: Path) -> Trial:
     # The kernel kills what takes too much memory; a shell in between reports that as 128 + 9.
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or any(words in text for words in _NO_MEMORY):
         return Trial(candidate, "out-of-memory", why=f"exit code {code}")
-    said = next((line.strip() for line in reversed(text.splitlines()) if line.startswith("bertwright:")), "")
-    return Trial(candidate, "failed", why=said or f"exit code {code}; see {log.name}")
+    line_of_error = next((line.strip() for line in reversed(text.splitlines()) if line.startswith("bertwright:")), "")
+    return Trial(candidate, "failed", why=line_of_error or f"exit code {code}; see {log.name}")
 
 
 def _memory(tried: Tried) -> str:

@@ -168,10 +168,10 @@ def _sample(values: dict[str, Any], recipe: Recipe, folder: Path, scratch: Path)
 def _sources(corpus: CorpusConfig, scratch: Path) -> Iterator[dict[str, Any]]:
     """Each source, reduced to the beginning of its first file; built-in ones are small and stay unchanged."""
     for number, source in enumerate(corpus.source):
-        said = source.model_dump(mode="json")
+        values = source.model_dump(mode="json")
         if source.path not in ("sample", "sample-small"):
-            said["path"] = str(_beginning(source, corpus.cache_dir, scratch / f"source-{number}"))
-        yield said
+            values["path"] = str(_beginning(source, corpus.cache_dir, scratch / f"source-{number}"))
+        yield values
 
 
 def _beginning(source: SourceConfig, downloads: Path, folder: Path) -> Path:

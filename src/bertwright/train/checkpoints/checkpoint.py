@@ -113,7 +113,7 @@ def remove_partial(folder: Path) -> None:
 
 
 def _remove(folder: Path, *patterns: str) -> None:
-    """Remove the folders of these names, as far as possible: what is left is removed with the next ones."""
+    """Remove the folders of these names, as far as possible: the rest is removed with the next ones."""
     for path in (path for pattern in patterns for path in folder.glob(pattern)):
         # NFS keeps a file that somebody has open, and so its folder. That must not end training.
         shutil.rmtree(path, ignore_errors=True)
@@ -142,12 +142,12 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
     return None
 
 
-def newest_sound(folder: Path, log: Log) -> Artifact | None:
-    """Return the newest valid checkpoint that is `_sound`, or None; log each damaged one that is skipped."""
+def newest_healthy(folder: Path, log: Log) -> Artifact | None:
+    """Return the newest valid checkpoint that is `_is_healthy`, or None; log each damaged one that is skipped."""
     for path in sorted(folder.glob("step-*"), reverse=True):
         try:
             checkpoint = open_artifact(path, "checkpoint")
-            if _sound(state_of(checkpoint)):
+            if _is_healthy(state_of(checkpoint)):
                 checkpoint.verify()
                 return checkpoint
         except ArtifactError as error:
@@ -155,7 +155,7 @@ def newest_sound(folder: Path, log: Log) -> Artifact | None:
     return None
 
 
-def _sound(state: State) -> bool:
+def _is_healthy(state: State) -> bool:
     """Whether training may go back to this state.
 
     Not if updates were being dropped: its weights led to that. Not if only a signal caused the save: an undisturbed run
@@ -168,7 +168,7 @@ def prune(folder: Path, keep: int, newest: Path) -> None:
     """Remove the checkpoints that are not `worth_keeping`.
 
     Checkpoints later than `newest`, the one just saved, were skipped as damaged. They and any other unreadable
-    checkpoints are left alone and not counted.
+    checkpoints are kept and not counted.
     """
     states = _states([path for path in sorted(folder.glob("step-*")) if path.name <= newest.name])
     kept = worth_keeping(states, keep)
@@ -184,7 +184,7 @@ def worth_keeping(states: Mapping[Path, State], keep: int) -> set[Path]:
     kept = set(list(states)[-keep:]) | {path for path, state in states.items() if state.phase_end}
     if best := best_of(states):
         kept.add(best)
-    return kept | set([path for path, state in states.items() if _sound(state)][-1:])
+    return kept | set([path for path, state in states.items() if _is_healthy(state)][-1:])
 
 
 def _states(paths: list[Path]) -> dict[Path, State]:

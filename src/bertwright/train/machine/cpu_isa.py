@@ -84,6 +84,6 @@ def in_use() -> str:
     given = {name: value for name in names if (value := os.environ.get(name))}
     if not given:
         return widest()
-    said = tuple(given.get(name, "").upper() for name in names)
-    known = (name for name, values in BOUNDS.items() if tuple(value.upper() for value in values) == said)
+    current = tuple(given.get(name, "").upper() for name in names)
+    known = (name for name, values in BOUNDS.items() if tuple(value.upper() for value in values) == current)
     return next(known, "") or " ".join(f"{name}={value}" for name, value in given.items())

@@ -22,7 +22,7 @@ from bertwright.train.config import TrainConfig
 
 POLICY = "OMP_WAIT_POLICY"
 GIVEN = (POLICY, "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-"""Environment variables that set how threads wait; values set by the user are left alone."""
+"""Environment variables that set how threads wait; values set by the user are kept."""
 FREE = 0.9
 """Share of the cores that this process must get for its threads to spin."""
 SECONDS = 0.3
@@ -74,13 +74,13 @@ def threads_for(config: TrainConfig, sessions: tuple[Mapping[str, Any], ...]) ->
 
 def threads_message(threads: int, sessions: tuple[Mapping[str, Any], ...]) -> str:
     """Return what `auto` means for a start with this number of threads, after `sessions`: the number, and why."""
-    said = f"{threads} thread{'s' * (threads > 1)}"
+    text = f"{threads} thread{'s' * (threads > 1)}"
     if sessions:
-        return f"{said}, as at the last start"
+        return f"{text}, as at the last start"
     # One thread waits for no other; with the variables that only some libraries read, how threads wait is not known.
     if threads > 1 and not any(name in os.environ for name in GIVEN if name != POLICY):
-        said += f", which {'sleep' if os.environ.get(POLICY, '').upper() == 'PASSIVE' else 'spin'} while they wait"
-    return f"{free_cores():.1f} of {_cores()} cores are free: {said}"
+        text += f", which {'sleep' if os.environ.get(POLICY, '').upper() == 'PASSIVE' else 'spin'} while they wait"
+    return f"{free_cores():.1f} of {_cores()} cores are free: {text}"
 
 
 def _cores() -> int:

@@ -30,10 +30,10 @@ def outside(bands: Sequence[ExpectedLoss], row: Mapping[str, Any], steps: int) -
     terms = [value for name, value in row.items() if name.endswith("_loss") and not name.startswith("heldout_")]
     found = [value for value in terms if value is not None]
     loss = math.fsum(found)
-    left = [band for band in due if found and not band.low <= loss <= band.high]
-    if not left:
+    violated = [band for band in due if found and not band.low <= loss <= band.high]
+    if not violated:
         return ""
-    band = left[-1]
+    band = violated[-1]
     where = "below" if loss < band.low else "above" if loss > band.high else "outside"
     return (
         f"step {last:,}: the training loss {loss:.3f} is {where} the {band.low:g} to {band.high:g} that the recipe "
@@ -43,7 +43,7 @@ def outside(bands: Sequence[ExpectedLoss], row: Mapping[str, Any], steps: int) -
 
 @dataclass
 class ExpectedTime:
-    """Says once in a phase that its steps are outside the band."""
+    """Reports once in a phase that its steps are outside the band."""
 
     bands: Bands = ()
     phase: int = -1
@@ -53,7 +53,7 @@ class ExpectedTime:
 
     def outside(self, phase: Phase, seconds: Sequence[float]) -> str:
         """Return what is wrong with the time of the steps of `phase`, of which the last ones took `seconds`, scaled to
-        a full batch each; "" if nothing is, or if it has been said."""
+        a full batch each; "" if nothing is, or if it has been logged."""
         if self.phase != phase.index:
             self.phase, self.seconds = phase.index, []
         if phase.index >= len(self.bands) or len(self.seconds) >= ENOUGH:

@@ -57,11 +57,11 @@ class Monitor:
     def check_expected(self, row: dict[str, Any], steps: int, phase: Phase, seconds: Sequence[float]) -> None:
         """Log when the loss or the time of a step is outside its expected band; the row then says so of the loss.
         `steps` is the number of steps of the row, `seconds` has the time of each, scaled to a full batch."""
-        if left := outside(self.expected, row, steps):
-            self.log.say(f"train: {left}")
-            row[OUTSIDE] = left
-        if left := self.expected_time.outside(phase, seconds):
-            self.log.say(f"train: {left}")
+        if message := outside(self.expected, row, steps):
+            self.log.say(f"train: {message}")
+            row[OUTSIDE] = message
+        if message := self.expected_time.outside(phase, seconds):
+            self.log.say(f"train: {message}")
 
     def record(self, row: Mapping[str, Any]) -> None:
         """Write a row of metrics, on rank 0."""

@@ -57,7 +57,7 @@ def session_record(
 
 
 def micro_batching_of(phase: Phase) -> dict[str, Any]:
-    """Describe how a phase's steps are divided into micro-batches; `found` marks a size that the recipe left open."""
+    """Describe how a phase's steps are divided into micro-batches; `found` marks an automatic size."""
     return {**asdict(phase.loader.settings.micro_batching), **({"found": True} if phase.finds_micro_batch else {})}
 
 
@@ -101,7 +101,7 @@ def counts(
 
 
 def _init(state: State, init: Mapping[str, Any]) -> dict[str, str]:
-    """Describe what training started from, with the parts that were drawn or left out at its first start."""
+    """Describe what training started from, with the parts that were drawn or unused at its first start."""
     parts = state.sessions[0].get("init", {}) if state.sessions else {}
     return {**{name: str(value) for name, value in init.items()}, **parts}
 

@@ -126,10 +126,10 @@ def time_left(forecast: Forecast, phase: Phase, state: State, taken: Sequence[fl
     forecast.record_steps(phase, taken)
     pace = statistics.fmean(taken)
     low, high = forecast.interval(phase, step, state.phase_seconds)
-    left = forecast.remaining(phase, step, pace, state.phase_seconds)
+    remaining = forecast.remaining(phase, step, pace, state.phase_seconds)
     # The last steps may be faster or slower than any part of the steps before it.
     return {
-        "remaining_seconds": left,
-        "remaining_low_seconds": min(low, left),
-        "remaining_high_seconds": max(high, left),
+        "remaining_seconds": remaining,
+        "remaining_low_seconds": min(low, remaining),
+        "remaining_high_seconds": max(high, remaining),
     }

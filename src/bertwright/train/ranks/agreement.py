@@ -47,14 +47,14 @@ def assert_same_training(ranks: Ranks, job: TrainJob) -> None:
     first, *others = (dict(json.loads(text)) for text in _texts(ranks, json.dumps(ours)))
     other, theirs = next((rank, each) for rank, each in enumerate(others, 1) if each != first)
     keys = [key for key in (first | theirs) if first.get(key) != theirs.get(key)]
-    said = [
+    differences = [
         f"{key} is {first.get(key, 'absent')} on rank 0 and {theirs.get(key, 'absent')} on rank {other}" for key in keys
     ]
     more = f", and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
     raise ArtifactError(
-        f"the {ranks.world} ranks have different settings: {'; '.join(said[:_SHOWN])}{more}. Start all ranks with the "
-        "same recipe and overrides, the same code of bertwright, the same shared run folder (--out), and either a "
-        "GPU for every rank or none (train.device)."
+        f"the {ranks.world} ranks have different settings: {'; '.join(differences[:_SHOWN])}{more}. Start all ranks "
+        "with the same recipe and overrides, the same code of bertwright, the same shared run folder (--out), and "
+        "either a GPU for every rank or none (train.device)."
     )
 
 
@@ -65,9 +65,9 @@ def assert_equal(ranks: Ranks, value: str, what: str) -> None:
     """
     if _alike(ranks, value):
         return
-    said = ", ".join(f"{text} on rank {rank}" for rank, text in enumerate(_texts(ranks, _short(value))))
+    found = ", ".join(f"{text} on rank {rank}" for rank, text in enumerate(_texts(ranks, _short(value))))
     raise ArtifactError(
-        f"the {ranks.world} ranks do not find the same files: {what} is {said}. All ranks need the same shared "
+        f"the {ranks.world} ranks do not find the same files: {what} is {found}. All ranks need the same shared "
         "folder; if its file system shows new files late, wait a little and run the same command again."
     )
 

@@ -96,8 +96,8 @@ def _say(job: TrainJob, network: Network, device: torch.device, log: Log) -> Non
 
 def log_baseline(heldout: Mapping[str, Any], log: Log) -> None:
     """Log the held-out score of an answer that ignores the text, from the counts of the held-out examples."""
-    if said := _baseline(heldout):
-        log.say(f"train: to compare the held-out scores with: {said}")
+    if baseline := _baseline(heldout):
+        log.say(f"train: to compare the held-out scores with: {baseline}")
 
 
 def _baseline(heldout: Mapping[str, Any]) -> str:
