@@ -35,12 +35,12 @@ class Setting:
 
 def bench(
     workloads: Sequence[Name], sides: Sequence[Side], setting: Setting, say: Callable[[str], None]
-) -> list[Measured]:
+) -> list[Measurement]:
     """Measure `sides`, ours first, on each workload. Raises `DataError` if a side's process ends early."""
     return [found for name in workloads for found in _one(name, sides, setting, say)]
 
 
-def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str], None]) -> list[Measured]:
+def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str], None]) -> list[Measurement]:
     trained = [(side, precision) for precision in setting.precisions for side in sides]
     blocks: dict[tuple[Side, Precision], list[list[Step]]] = {each: [] for each in trained}
     with ExitStack() as stack:
@@ -57,7 +57,7 @@ def _one(name: Name, sides: Sequence[Side], setting: Setting, say: Callable[[str
             for each in trained:
                 blocks[each].append(run_steps[each](setting.steps))
     return [
-        measured(
+        summarize(
             name,
             side,
             precision,
@@ -74,7 +74,7 @@ Blocks = Sequence[Sequence[Step]]
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One side on one workload in one precision; times are per step."""
 
     workload: str
@@ -110,15 +110,15 @@ def _side(side: Side, name: Name, training: Training) -> Iterator[Callable[[int]
         yield lambda number: [Step(*step) for step in json.loads(ask(str(number).encode()))]
 
 
-def measured(
+def summarize(
     workload: str, side: Side, precision: Precision, blocks: Blocks, own: Blocks, fp32: Blocks | None
-) -> Measured:
+) -> Measurement:
     """Summarize a side's `blocks`, relative to ours in the same precision (`own`) and, if measured, to the same side in
     float32 (`fp32`)."""
     every = [step for block in blocks for step in block]
     ratios = _ratios(blocks, own, processor=False)
     floors = [step.seconds / step.floor for step in every if step.floor]
-    return Measured(
+    return Measurement(
         workload,
         side,
         precision,

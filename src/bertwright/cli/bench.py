@@ -21,7 +21,7 @@ from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.core.files import write_atomic
 
 if TYPE_CHECKING:
-    from bertwright.bench.run import Measured
+    from bertwright.bench.run import Measurement
     from bertwright.bench.workload import Precision, Side
     from bertwright.trial.attempt import Tried
     from bertwright.trial.search import Trial
@@ -120,7 +120,7 @@ def _precisions(wanted: Literal["auto", "fp32", "bf16", "both"]) -> tuple[Precis
     return ("fp32", "bf16") if wanted == "both" else (wanted,)
 
 
-def _row(measured: Measured) -> tuple[str, ...]:
+def _row(measured: Measurement) -> tuple[str, ...]:
     numbers = (measured.seconds, measured.fastest, measured.slowest, measured.processor_seconds)
     times = (measured.times_as_fast, measured.times_lowest, measured.times_highest, measured.processor_ratio)
     ratios = (*times, measured.floor_ratio, measured.times_fp32)

@@ -8,7 +8,7 @@ from tests.pipeline.command import bertwright
 from typer.testing import CliRunner
 
 from bertwright.bench import run as bench_run
-from bertwright.bench.run import Measured, Setting
+from bertwright.bench.run import Measurement, Setting
 from bertwright.bench.workload import Precision, Training
 from bertwright.cli import bench as verb
 from bertwright.cli.bench import verbs
@@ -16,8 +16,8 @@ from bertwright.estimate import machine_facts as machine
 
 pytestmark = pytest.mark.heavy
 
-OURS = Measured("full-128", "bertwright", "bf16", 0.5, 0.4, 0.7, 0.9, 1, 1, 1, 1, 1.31, 1.85)
-PEER = Measured("full-128", "trainer", "bf16", 1.7, 1.6, 1.8, 3.1, 3.4, 3.2, 3.9, 3.44, None, None)
+OURS = Measurement("full-128", "bertwright", "bf16", 0.5, 0.4, 0.7, 0.9, 1, 1, 1, 1, 1.31, 1.85)
+PEER = Measurement("full-128", "trainer", "bf16", 1.7, 1.6, 1.8, 3.1, 3.4, 3.2, 3.9, 3.44, None, None)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What `bench` is called with; it measures nothing."""
     calls: list[Any] = []
 
-    def fake(*given: Any) -> list[Measured]:
+    def fake(*given: Any) -> list[Measurement]:
         calls.append(given[:3])
         return [OURS, PEER]
 
