@@ -27,6 +27,7 @@ def test_thinning_keeps_the_mean_and_the_bound() -> None:
     few = thinned(points, 100)
     assert len(few) == 100
     assert sum(y for _, y in few) / 100 == pytest.approx(sum(y for _, y in points) / 1000)
+    assert len(thinned(points[:950], 100)) == 95, "a run of nine would leave more than a hundred"
     assert thinned(points[:50], 100) == points[:50]
     assert thinned([]) == []
 

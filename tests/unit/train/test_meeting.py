@@ -100,6 +100,18 @@ def test_a_stranger_without_the_secret_is_no_rank(port: int) -> None:
             met.peers[0].connection.close()
 
 
+def test_a_long_name_is_cut_to_what_others_read(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    monkeypatch.setattr("bertwright.train.ranks.rendezvous.our_name", lambda rank, world: "n" * 600)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = [each.result() for each in [pool.submit(rendezvous, rank, 2, 60.0) for rank in (0, 1)]]
+    assert 400 < len(first.peers[0].name) < 512
+    for met in (first, second):
+        met.peers[0].connection.close()
+    del store
+
+
 def test_a_greeting_byte_by_byte_holds_nobody_up() -> None:
     ours, theirs = socket.socketpair()
 

@@ -107,6 +107,7 @@ def test_a_line_that_is_no_heartbeat_says_nothing(line: str) -> None:
     assert (peer.state, peer.sums, peer.passes) == ("device", 5, 6)
 
 
+@pytest.mark.parametrize("pair", [1], indirect=True)
 def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
     first, second, _ = pair
     second.close()
