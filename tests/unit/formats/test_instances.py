@@ -1,5 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
+from tests.reference.batches import random_batch
 from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import same, sample
@@ -8,6 +12,7 @@ from bertwright.core.errors import DataError
 from bertwright.examples.instances import Instances, concatenate, stretches
 from bertwright.formats.columns import check_instances, must_fit
 from bertwright.formats.errors import ShardError
+from bertwright.formats.export import instances
 
 
 def changed(found: Instances, **columns) -> Instances:
@@ -87,3 +92,10 @@ def test_stretches_have_about_the_requested_size():
         assert all(start < stop and sizes[start : stop - 1].sum() <= most for start, stop in found)
     assert stretches(sizes[:0], 5) == []
     assert stretches(sizes, 100) == [(0, 7)]
+
+
+def test_a_sequence_without_a_label_has_none_in_files() -> None:
+    """In a batch its label has the weight 0."""
+    batch = replace(random_batch([9, 5, 7]).map(torch.Tensor.numpy), sequence_labels=np.array([1, 0, 0]))
+    found = instances(replace(batch, sequence_weights=np.array([1, 0, 1], np.float32)))
+    assert found.next_sentence_labels.tolist() == [1, -1, 0]

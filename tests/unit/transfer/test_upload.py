@@ -11,6 +11,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from tests.rows import each_row
 from tests.unit.storages import cut_after
 from tests.unit.transfer.test_mirror import brought, content, damage
 
@@ -20,6 +21,7 @@ from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, 
 from bertwright.core.files import read_json, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
 from bertwright.pipeline.parts import finished_parts
+from bertwright.transfer.other_run import _other_length
 from bertwright.transfer.parts import REPORT
 from bertwright.transfer.remote_folder import RemoteFolder
 from bertwright.transfer.upload import Sent
@@ -457,3 +459,12 @@ def on_a_real_storage(trained: Path, url: str, tmp_path: Path) -> None:
     mended = upload(trained, url, [], SILENT)
     assert mended.files == 1 and mended.there_before == sent.bytes - mended.bytes
     assert check_hashes(brought(url, tmp_path / "mended"))
+
+
+@each_row(
+    ("theirs", "ours", "said"),
+    [(3, 5, "ended after 3 steps, and this run is an extension of it to 5"), (5, 3, "of this run, from 3 to 5 steps"),
+     (4, 4, "train there has other weights, from another training")],
+)  # fmt: skip
+def test_a_training_of_other_length_is_told_from_another(theirs: int, ours: int, said: str) -> None:
+    assert said in _other_length(theirs, ours)
