@@ -22,7 +22,10 @@ def phases(*lengths: int, ends: dict[int, int] | None = None, target: float | No
 
 
 def at(phase: int, step: int, *lengths: int, ends: tuple[int, ...] = ()) -> State:
-    return State(phase=phase, data_step=step, phase_steps=lengths, phase_ends=ends or lengths)
+    ended = tuple(
+        PhaseEnd(i, end, early=False, target_accuracy=None) for i, end in enumerate((ends or lengths)[:phase])
+    )
+    return State(phase=phase, data_step=step, phase_steps=lengths, phase_ends=ends or lengths, ended=ended)
 
 
 def test_the_first_start_takes_the_lengths_of_the_recipe() -> None:
@@ -98,9 +101,8 @@ def test_a_phase_that_has_ended_keeps_its_target(was: float | None, now: float |
         check_phase_lengths(reached(6, was), phases(10, 20, target=now))
 
 
-def test_without_a_record_of_its_end_a_phase_has_the_planned_one() -> None:
-    """As in checkpoints of older versions, which say nothing of targets."""
-    assert check_phase_lengths(at(1, 2, 10, 20), phases(10, 20, target=0.5)).ends == (10, 20)
+def test_a_phase_that_ended_as_planned_may_not_end_before() -> None:
+    assert check_phase_lengths(at(1, 2, 10, 20), phases(10, 20)).ends == (10, 20)
     with pytest.raises(ArtifactError, match=r"has ended after step 10 and cannot end after 6 now"):
         check_phase_lengths(at(1, 2, 10, 20), phases(10, 20, ends={0: 6}))
 
