@@ -28,7 +28,7 @@ MEMBERS = {
     "ObserverPlugin": ("build",),
     "Observer": ("seen", "record", "close"),
     "Task": ("section", "check", "build", "evaluate"),
-    "TaskPlugin": ("texts", "next_sentence", "network", "build"),
+    "TaskPlugin": ("files", "next_sentence", "network", "build"),
 }
 """The methods and properties that users of a class need."""
 FIELDS = ("Batch", "Observed", "OptimizerPlugin", "SourceFormat")

@@ -126,7 +126,7 @@ class Recipe(Section):
     @property
     def source(self) -> Literal["corpus", "examples"]:
         """The stage whose artifact records where texts come from: a classifier uses only the vocabulary of a corpus."""
-        return "examples" if self.corpus is None or self.task.texts else "corpus"
+        return "examples" if self.corpus is None or self.task.files else "corpus"
 
     def described_texts(self) -> TextsConfig:
         """Language and licence of texts that no corpus describes; a classifier's are in the language of the corpus that
@@ -154,7 +154,7 @@ class Recipe(Section):
         ]
         mistakes += [*unsupported_by_sharding(self.train, self.optim), *unreachable_settings(self.train)]
         mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]
-        if given and not self.task.texts and any(phase.data for phase in self.train.phases):
+        if given and not self.task.files and any(phase.data for phase in self.train.phases):
             from bertwright.contradictions.folders import wrong_folders  # most recipes name no folders
 
             mistakes += wrong_folders(self.train, self.examples.plan, self.vocab, unread)
@@ -165,7 +165,7 @@ class Recipe(Section):
             raise RecipeError("\n".join(sentences))
 
     def _corpus_mistakes(self) -> Iterator[Mistake]:
-        if self.task.texts:
+        if self.task.files:
             return idle_corpus(self.corpus, self.vocab)
         if self.corpus is None:
             return missing_without_corpus(self.vocab, self.train)
@@ -177,7 +177,7 @@ class Recipe(Section):
             entries = 1 if "vocab.file" in unread else self._vocabulary_entries()
         except DataError as error:
             return [("vocab.file", str(error))]
-        mistakes = [] if self.task.texts else list(pairs_unseen(self.model, self.examples))
+        mistakes = [] if self.task.files else list(pairs_unseen(self.model, self.examples))
         if "model.config" in unread:
             return mistakes
         try:
@@ -190,7 +190,7 @@ class Recipe(Section):
         mistakes += without_kernel(self.train, network)
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
-        if self.task.texts:
+        if self.task.files:
             mistakes += unused_by_classification(self.train, self.evaluate, self.examples)
         else:
             mistakes += one_segment(self.model, network, self.train, self.examples)

@@ -19,7 +19,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.model.attention.kernel import Attend, bind
 from bertwright.model.attention.sequences import Sequences
 from bertwright.model.batch import PackedBatch
-from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.classifier import Classifier
 from bertwright.model.config import NETWORKS, PEERS, Kernel, ModelConfig, without_peer
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.interop.peer import peer_of
@@ -263,7 +263,7 @@ def test_a_classifier_is_trained_counted_decayed_and_saved(
     torch.manual_seed(0)
     section = family(size="tiny", dropout=0.0, attention_dropout=0.5 if kernel == "sequences" else 0.0)
     config = section.resolve(VOCABULARY, labels=("no", "perhaps", "yes"), next_sentence=False)
-    model = SequenceClassifier(config, kernel).train()
+    model = Classifier(config, kernel).train()
     lengths = [9, 5, 60, 5]
     batch = random_batch(lengths)
     with FlopCounterMode(display=False) as counter:
@@ -277,7 +277,7 @@ def test_a_classifier_is_trained_counted_decayed_and_saved(
     assert all(decays(name) == (p.dim() > 1) for name, p in model.named_parameters())
     save_model(tmp_path / "model", config, model.state_dict())
     loaded = load_network(tmp_path / "model")
-    assert loaded.config == config and isinstance(loaded, SequenceClassifier)
+    assert loaded.config == config and isinstance(loaded, Classifier)
     assert all(torch.equal(loaded.state_dict()[name], tensor) for name, tensor in model.state_dict().items())
     with pytest.raises(ArtifactError, match=r"is a classifier \(no, perhaps, yes\), without the head"):
         load_model(tmp_path / "model")

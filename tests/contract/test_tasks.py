@@ -2,6 +2,7 @@
 over all items, and people are told of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -12,6 +13,7 @@ from tests.reference.teachers import write_stock
 from tests.reference.unions import sections_of
 
 from bertwright.examples.example_set import StepCounts
+from bertwright.model.batch import PackedBatch
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.model import Model, build_model
@@ -31,6 +33,15 @@ class Built(NamedTuple):
     objective: Objective
     model: Model
 
+    def batches(self) -> list[PackedBatch]:
+        """Batches with labels that the network has."""
+        return [_labelled(batch, self.model) for batch in BATCHES]
+
+
+def _labelled(batch: PackedBatch, model: Model) -> PackedBatch:
+    labels = model.config.labels
+    return replace(batch, labels=batch.labels % len(labels)) if model.config.head == "token" and labels else batch
+
 
 Build = Callable[[Any], Built]
 
@@ -46,9 +57,11 @@ def built(tmp_path: Path) -> Build:
         for folder in needed.values():
             write_stock(folder, PreTrainingModel(BertConfig(**NUMBERS)))
         torch.manual_seed(0)
-        settings = config(**needed, **({"labels": ("no", "yes")} if "labels" in config.model_fields else {}))
+        names = {"labels": ("no", "yes"), "entities": ("PER", "LOC")}
+        given = {key: value for key, value in names.items() if key in config.model_fields}
+        settings = config(**needed, **given)
         network = settings.network(BertModelConfig(size="tiny"), NUMBERS["vocab_size"], True)
-        heads = {"next_sentence": network.next_sentence, "labels": network.labels}
+        heads = {"next_sentence": network.next_sentence, "labels": network.labels, "head": network.head}
         model = build_model(BertConfig(**(NUMBERS | heads))).double()
         return Built(settings, task_of(settings).build(model, "nsp"), model)
 
@@ -57,9 +70,10 @@ def built(tmp_path: Path) -> Build:
 
 @pytest.mark.parametrize("config", MEMBERS)
 def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Build) -> None:
-    _, objective, model = built(config)
+    made = built(config)
+    _, objective, model = made
     assert objective.counted and set(objective.counted.values()) <= set(get_args(Counted))
-    for batch in BATCHES:
+    for batch in made.batches():
         terms = objective.terms(model, batch)
         assert terms.keys() == objective.counted.keys()
         counts = StepCounts(len(batch.labels), len(batch.sequence_labels), len(batch.token_ids))
@@ -73,8 +87,9 @@ def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Bu
 
 @pytest.mark.parametrize("config", MEMBERS)
 def test_it_has_finite_gradients_and_an_empty_batch_has_none(config: Any, built: Build) -> None:
-    _, objective, model = built(config)
-    for batch, learns in ((BATCHES[0], True), (random_batch([]), False)):
+    made = built(config)
+    _, objective, model = made
+    for batch, learns in ((made.batches()[0], True), (random_batch([]), False)):
         model.zero_grad()
         sum(term.loss_sum for term in objective.terms(model, batch).values()).backward()  # type: ignore[union-attr]
         gradients = [p.grad for p in model.parameters() if p.grad is not None]
@@ -84,8 +99,10 @@ def test_it_has_finite_gradients_and_an_empty_batch_has_none(config: Any, built:
 
 @pytest.mark.parametrize("config", MEMBERS)
 def test_its_scores_are_means_over_all_batches(config: Any, built: Build) -> None:
-    _, objective, model = built(config)
-    both, parts = score(objective, model, BATCHES), [score(objective, model, [batch]) for batch in BATCHES]
+    made = built(config)
+    _, objective, model = made
+    batches = made.batches()
+    both, parts = score(objective, model, batches), [score(objective, model, [batch]) for batch in batches]
     held_out = {name: value for name, value in both.items() if value is not None}
     assert State(heldout=held_out).judged == both[judged_by(objective)], "checkpoints are compared by the first term"
     for name, what in objective.counted.items():
@@ -97,8 +114,9 @@ def test_its_scores_are_means_over_all_batches(config: Any, built: Build) -> Non
 
 @pytest.mark.parametrize("config", MEMBERS)
 def test_every_head_of_its_network_is_learned(config: Any, built: Build) -> None:
-    _, objective, model = built(config)
-    sum(term.loss_sum for term in objective.terms(model, BATCHES[0]).values()).backward()  # type: ignore[union-attr]
+    made = built(config)
+    _, objective, model = made
+    sum(term.loss_sum for term in objective.terms(model, made.batches()[0]).values()).backward()  # type: ignore[union-attr]
     idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert not idle, "only weight decay would change them"
 
@@ -112,9 +130,10 @@ def test_a_sealed_training_names_its_task(config: Any, built: Build) -> None:
 
 @pytest.mark.parametrize("config", MEMBERS)
 def test_people_are_told_of_scores_taken_in_training(config: Any, built: Build) -> None:
-    settings, objective, model = built(config)
+    made = built(config)
+    settings, objective, model = made
     section = task_of(settings).section
-    scores = {f"heldout_{name}": value for name, value in score(objective, model, BATCHES).items()}
+    scores = {f"heldout_{name}": value for name, value in score(objective, model, made.batches()).items()}
     row = {
         "total_steps": 7,
         "phase": 0,

@@ -255,7 +255,7 @@ def test_it_starts_from_a_folder_of_transformers_and_from_a_run_of_ours(tmp_path
         (["train.phases.0.quarantine=true"], "train.phases.0.quarantine: applies to files of finished examples"),
         (["vocab.file=", "vocab.size=100"], "vocab.file: there is no [corpus] to train a vocabulary on"),
         (["corpus.source=sample", "corpus.language=hu"], "corpus: no stage reads it"),
-        (["train.graph=ortmodule"], "train.objective: the network of a classification cannot be exported"),
+        (["train.graph=ortmodule"], "train.objective: the network of this task cannot be exported"),
         (["train.init_from=/nowhere"], "train.init_from: /nowhere is not a folder"),
     ],
 )

@@ -38,8 +38,8 @@ def describe_batch(folder: Path, phase: int, step: int) -> dict[str, Any]:
     }
     if different:
         facts["recipe.toml differs"] = "\n".join(different)
-    texts = recipe.task.texts
-    labels = texts.labels if texts else _LABELS[recipe.examples.plan == "sentence-order"]
+    files = recipe.task.files
+    labels = files.labels if files else _LABELS[recipe.examples.plan == "sentence-order"]
     return {**facts, **_sequences(batch, load_tokenizer(run.artifact("vocab")).vocabulary, labels)}
 
 

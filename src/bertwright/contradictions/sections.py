@@ -84,8 +84,8 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
         return
     if train.graph.kind == "ortmodule":
         yield from _unsupported_by_onnx(train, model)
-        if train.objective.texts:
-            text = "the network of a classification cannot be exported for ONNX Runtime"
+        if train.objective.files:
+            text = "the network of this task cannot be exported for ONNX Runtime"
             yield "train.objective", f"{text}; set train.graph=eager, or compiled"
     if train.attention == "sequences":
         text = f"makes different calls for every batch, but {graph} uses one graph for all batches"

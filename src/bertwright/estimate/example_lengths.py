@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import BertwrightError
 from bertwright.examples.config import ImportedData, PlanSet
+from bertwright.examples.own_files import find_files
 from bertwright.examples.sequences import Sequences
 from bertwright.recipe import Recipe
 
@@ -48,7 +49,7 @@ def _imported_examples(number: int, counts: Mapping[str, Any], length: int) -> S
 
 def _lengths(train: Mapping[str, Any], data: ImportedData) -> Mapping[str, Any]:
     """The sequence counts of a phase's data; labelled texts are one set for all phases, cut to the length of each."""
-    counted: Mapping[str, Any] = train["sequences"].get(f"{data.length}" if data.texts else data.folder, {})
+    counted: Mapping[str, Any] = train["sequences"].get(f"{data.length}" if data.files else data.folder, {})
     return counted
 
 
@@ -74,7 +75,7 @@ def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]
 
     Both are empty if the recipe has none, or if files are missing or invalid: `check` and the stage report those.
     """
-    phases = [each for each in recipe.train.imported_data() if each.texts is not None]
+    phases = [each for each in recipe.train.imported_data() if each.files is not None]
     if not phases:
         return {}, {}
     try:
@@ -88,13 +89,9 @@ def labelled_texts(recipe: Recipe) -> tuple[dict[int, Sequences], dict[str, int]
 def _sizes(data: ImportedData, share: float) -> tuple[list[TextSizes], int, int]:
     """The texts of the training files, how many of them are trained on, and the number held out; if a `share` of them
     is, which ones is not determined here."""
-    from bertwright.examples.labelled.read import find_files  # not needed by pre-training
-
-    assert data.texts is not None
-    files = find_files(data.path, data.texts, f"{data.key}.data")
-    from bertwright.examples.labelled.sizes import text_sizes  # needs numpy, and files to measure
-
-    train, heldout = ([text_sizes(file, data.texts) for file in group] for group in (files.train, files.heldout))
+    assert data.files is not None
+    files = find_files(data.path, data.files, f"{data.key}.data")
+    train, heldout = ([data.files.sizes(file) for file in group] for group in (files.train, files.heldout))
     total, held = (sum(each.number for each in group) for group in (train, heldout))
     kept = total if files.heldout else round(total * (1 - share))
     return train, kept, held + total - kept
@@ -104,7 +101,7 @@ def _cut(sizes: Sequence[TextSizes], number: int, data: ImportedData) -> Sequenc
     """`number` texts, with estimated lengths after cutting to that of the phase."""
     import numpy as np  # slow to import, and not needed by pre-training
 
-    special = 3 if data.texts is not None and data.texts.pairs else 2
+    special = data.files.specials if data.files else 2
     read = [np.minimum(data.length, special + each.read / BYTES_A_TOKEN) for each in sizes if len(each.read)]
     if not read:
         return Sequences((number,), data.length, 0.0, data.length)

@@ -124,7 +124,7 @@ def _text_of(corpus: CorpusConfig) -> float | None:
 
 
 def _labelled(recipe: Recipe) -> tuple[Mapping[int, Sequences], Mapping[str, int]]:
-    if not recipe.task.texts:
+    if not recipe.task.files:
         return {}, {}
     return labelled_texts(recipe)
 

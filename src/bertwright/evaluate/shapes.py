@@ -11,6 +11,13 @@ from bertwright.core.shapes import Count, Flag, Number, Score, Text, Unfinished
 from bertwright.corpus.shapes import Overlap
 
 
+class _OfType(TypedDict):
+    precision: Score
+    recall: Score
+    f1: Score
+    entities: Count
+
+
 class Counts(TypedDict, total=False):
     """The held-out scores of the finished model with their baselines, on the same tokens, pairs or texts: those of
     pre-training, of classes, or of numbers. `scores.json` has the same.
@@ -57,6 +64,11 @@ class Counts(TypedDict, total=False):
     """Share of texts whose class is predicted correctly."""
     f1: Score
     """F1 of class 1 if there are two classes, else the mean over all."""
+    precision: Score
+    recall: Score
+    f1_conlleval: Score
+    types: dict[Text, _OfType]
+    tagging_loss: Score
     matthews: Score
     """Matthews' correlation of classes, from -1 to 1."""
     majority: Score

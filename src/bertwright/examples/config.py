@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from bertwright.core.config import Section, ShownText, runtime_only
-from bertwright.examples.labelled.config import LabelledTexts
+from bertwright.examples.own_files import OwnFiles
 
 MOST_RATES = 4
 """Maximum number of mask rates per phase: compiled code has a separate shape for each."""
@@ -146,8 +146,8 @@ class ImportedData:
     masking: MaskingConfig
     quarantine: bool
     """Whether corrupt files are skipped instead of raising an error."""
-    texts: LabelledTexts | None = None
-    """How to read its files if they hold labelled texts instead of finished examples."""
+    files: OwnFiles | None = None
+    """How to read its files if they hold the examples of a task; None: finished examples."""
 
     @property
     def key(self) -> str:
@@ -172,10 +172,9 @@ class ImportedData:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that determine the examples, besides the files."""
-        if self.texts is None:
+        if self.files is None:
             return {"length": self.length, "quarantine": self.quarantine}
-        columns = [list(each.names) for each in self.texts.columns]
-        return {"labels": list(self.texts.labels), "columns": columns, "heldout": list(self.texts.heldout)}
+        return dict(self.files.settings)
 
 
 class TextsConfig(Section):

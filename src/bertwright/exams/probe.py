@@ -20,11 +20,11 @@ from pydantic import Field
 from torch.nn.functional import cross_entropy
 
 from bertwright.core.config import UserPath
+from bertwright.examples.problems import Problems
 from bertwright.exams.exam import Exam, Score
 from bertwright.exams.interval import interval_of_mean
 from bertwright.exams.word_states import word_states
 from bertwright.model.text_encoder import Encoder
-from bertwright.tasks.problems import Problems
 from bertwright.tasks.tagging.files import Layout, read_sentences
 
 PENALTY = 1.0

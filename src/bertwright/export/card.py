@@ -16,6 +16,7 @@ from bertwright.corpus.wikis import wikis
 from bertwright.examples.config import TextsConfig
 from bertwright.export.config import Inputs
 from bertwright.export.shapes import largest_difference
+from bertwright.model.interop.names import TASKS
 from bertwright.page.markup import Content, Element, address, b, code, element, markdown, p, plain_table
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
@@ -146,7 +147,7 @@ _WHAT = {
     "ModernBertForMaskedLM": ("modernbert", "A ModernBERT (Warner et al. 2024)"),
     "DistilBertForMaskedLM": ("distilbert", "A network of DistilBERT's shape (Sanh et al. 2019)"),
 }
-_WHAT |= {name.replace("MaskedLM", "SequenceClassification"): what for name, what in _WHAT.items()}
+_WHAT |= {name.replace("MaskedLM", task): what for task in TASKS.values() for name, what in _WHAT.items()}
 """The tag of each architecture, and its description."""
 _BASE = 110_000_000
 """Parameters of BERT-base (Devlin et al. 2019)."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError, memory_error
 from bertwright.model.batch import packed_sequences
-from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.classifier import Classifier
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
@@ -145,7 +146,7 @@ def compare_model(
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = rows_of(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
     mask = tokenizer.ids(MASK)
-    if isinstance(ours, SequenceClassifier):
+    if isinstance(ours, Classifier):
         differences, compared = _of_classifier(ours, exported, rows, mask, peer.segments), len(rows)
     else:
         mlm_PV, nsp_B2 = _our_logits(ours, rows, mask)
@@ -162,16 +163,27 @@ def compare_model(
 
 
 @torch.inference_mode()
-def _of_classifier(
-    ours: SequenceClassifier, exported: Any, rows: list[Row], mask: int, segments: bool
-) -> dict[str, float]:
-    """The largest difference of the logits [B, C] of all rows; infinity if the class names differ."""
-    ids = exported.config.id2label
-    if tuple(ids[number] for number in sorted(ids)) != ours.config.labels:
+def _of_classifier(ours: Classifier, exported: Any, rows: list[Row], mask: int, segments: bool) -> dict[str, float]:
+    """The largest difference of the logits of all rows, [B, C], or of all their tokens, [T, C]; infinity if the names
+    of the classes differ."""
+    config, ids = ours.config, exported.config.id2label
+    if config.head != "span" and tuple(ids[number] for number in sorted(ids)) != config.labels:
         return {"classification_difference": float("inf")}
-    own_BC = ours.eval()(packed_sequences(rows, mask))
-    their_BC = torch.cat([exported.eval()(**_inputs([row], segments)).logits for row in rows])
-    return {"classification_difference": _largest(own_BC, their_BC)}
+    batch = packed_sequences(rows, mask)
+    if config.head == "token":
+        every = torch.arange(len(batch.token_ids))
+        batch = replace(batch, prediction_positions=every, labels=every, weights=torch.ones(len(every)))
+    own = ours.eval()(batch)
+    their = torch.cat([_class_logits(exported.eval()(**_inputs([row], segments))) for row in rows])
+    return {"classification_difference": _largest(own, their)}
+
+
+def _class_logits(output: Any) -> Tensor:
+    """The logits of one row: [1, C] of the sequence, or [T, C] of its tokens."""
+    if "start_logits" in output:
+        return torch.stack([output.start_logits[0], output.end_logits[0]], dim=1)
+    logits: Tensor = output.logits
+    return logits[0] if logits.dim() == 3 else logits
 
 
 @torch.inference_mode()

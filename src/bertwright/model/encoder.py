@@ -66,8 +66,8 @@ def build_encoder(config: NetworkConfig, kernel: Kernel) -> nn.Module:
 
 
 def build_classification_head(config: NetworkConfig) -> nn.Module:
-    """Build the module of the network's family that maps the states of `Encoder.pool`, [B, H], to logits of
-    `config.labels`, [B, C]."""
+    """Build the module of the network's family that maps states [N, H], of `Encoder.pool` or of tokens, to logits of
+    `config.labels`, [N, C]."""
     match config:
         case BertConfig():
             from bertwright.model.bert.encoder import BertClassificationHead

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -24,7 +24,10 @@ Allowed = Mapping[str, tuple[Any, ...] | None]
 """For each key, the values that do not change the network; None: any value, because the key concerns files, classifiers
 or output, not the network."""
 Labels = tuple[str, ...]
-"""Names of the classes of a sequence; a single name for regression, none for a network with pre-training heads."""
+"""Names of what a classifier predicts; none for a network with pre-training heads."""
+Head = Literal["sequence", "token", "span", "choice"]
+"""What a classifier predicts: a class, or a number (a single label), of a sequence; a class of a token; where an answer
+begins and ends, with logits for every token; or a logit for each of several sequences that compete."""
 
 
 class Described(Protocol):
@@ -53,6 +56,14 @@ class Described(Protocol):
     @property
     def labels(self) -> Labels:
         """The classes of a classifier."""
+
+    @property
+    def head(self) -> Head:
+        """What a classifier predicts."""
+
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether a classifier reads the states of tokens."""
 
     @property
     def tensors(self) -> TensorShapes:
@@ -84,6 +95,14 @@ class NetworkSection(Section):
         """Return the values of another program's configuration file, with keys of other versions replaced."""
         return values
 
+    head: Head = "sequence"
+    """What a classifier predicts."""
+
+    @property
+    def reads_tokens(self: Described) -> bool:
+        """Whether there is a classifier that reads the states of tokens, and not that of the first one."""
+        return bool(self.labels) and self.head in ("token", "span")
+
     @property
     def predicts_tokens(self: Described) -> bool:
         """Whether it has the head for masked tokens, which a classifier lacks."""
@@ -92,7 +111,7 @@ class NetworkSection(Section):
     @property
     def sequence_logits(self: Described) -> int:
         """Number of logits for each sequence, of the classifier or the next-sentence head; 0: it has neither."""
-        return 2 if self.next_sentence else len(self.labels)
+        return 2 if self.next_sentence else 0 if self.reads_tokens else len(self.labels)
 
     @property
     def initializer(self: Described) -> Normal | TruncatedNormal:
@@ -127,9 +146,14 @@ def check_heads(hidden: tuple[str, int], heads: tuple[str, int]) -> None:
 
 
 def to_json(network: Section) -> dict[str, Any]:
-    """Return the configuration of a network for files; omits `labels` for a network with pre-training heads."""
+    """Return the configuration of a network for files; omits `labels` for a network with pre-training heads, and `head`
+    unless it predicts something else than classes of sequences."""
     values = network.model_dump()
-    return {key: value for key, value in values.items() if key != "labels" or value}
+    return {
+        key: value
+        for key, value in values.items()
+        if value not in {"labels": ((),), "head": ("sequence",)}.get(key, ())
+    }
 
 
 def validated(network: type[Network], values: Mapping[str, Any], source: Path | str) -> Network:

@@ -11,10 +11,10 @@ from bertwright.model.pretraining import PreTrainingModel
 
 if TYPE_CHECKING:  # imported only when needed
     from bertwright.model.batch import PackedBatch
-    from bertwright.model.classifier import SequenceClassifier
+    from bertwright.model.classifier import Classifier
     from bertwright.model.encoder import Encoder
 
-Model: TypeAlias = "PreTrainingModel | SequenceClassifier"
+Model: TypeAlias = "PreTrainingModel | Classifier"
 """A model that can be trained, saved and exported."""
 
 
@@ -42,6 +42,6 @@ def build_model(config: NetworkConfig, kernel: Kernel = "sequences") -> Model:
     """Build the network of a configuration, with weights drawn from torch's generator."""
     if config.predicts_tokens:
         return PreTrainingModel(config, kernel)
-    from bertwright.model.classifier import SequenceClassifier
+    from bertwright.model.classifier import Classifier
 
-    return SequenceClassifier(config, kernel)
+    return Classifier(config, kernel)

@@ -21,8 +21,8 @@ from bertwright.core.json_values import parse_json
 from bertwright.core.tensors import tensor_shapes
 from bertwright.model.config import NetworkConfig, read_network_config, read_stock_config
 from bertwright.model.config_file import read_config_file
-from bertwright.model.family import Labels, TensorShapes
-from bertwright.model.interop.names import Names
+from bertwright.model.family import Head, Labels, TensorShapes
+from bertwright.model.interop.names import TASKS, Names
 from bertwright.model.interop.peer import names_of
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
@@ -35,7 +35,7 @@ _GIVE = (
 )
 _PLACES = {"train": "model", "export": "hf"}
 """The folder of the model in the artifact of a stage."""
-_TASK = re.compile(r"For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice)$")
+_TASK = re.compile(rf"For({'|'.join(TASKS.values())})$")
 """Ends of the names of transformers' classes for tasks other than pre-training."""
 
 
@@ -69,7 +69,7 @@ class Pretrained:
         """The task it was trained for, as transformers' classes name it ("SequenceClassification"); "" for
         pre-training."""
         if not self.stock:
-            return "" if self.network.predicts_tokens else "SequenceClassification"
+            return "" if self.network.predicts_tokens else TASKS[self.network.head]
         names = read_config_file(self.folder / "config.json").get("architectures")
         found = (_TASK.search(str(name)) for name in names) if isinstance(names, list) else iter(())
         return next((match[1] for match in found if match), "")
@@ -79,7 +79,7 @@ class Pretrained:
         """Why a pre-training neither continues it nor learns from it, if it was trained for another task; else ""."""
         if not self.task:
             return ""
-        what = "a classifier" if self.task == "SequenceClassification" else f"a network for another task ({self.task})"
+        what = "a classifier" if self.task == TASKS["sequence"] else f"a network for another task ({self.task})"
         return (
             f"{self.path} is {what}, without the head that predicts masked tokens; give the folder of a pre-training, "
             "such as the one that it started from"
@@ -94,12 +94,17 @@ class Pretrained:
 
     @property
     def labels(self) -> Labels:
-        """The classes that it distinguishes, if it is a classifier of sequences."""
+        """What it predicts, if it is a classifier."""
         if not self.stock:
             return self.network.labels
         rows = self.tensors.get("classification.classifier.weight", (0,))[0]
         names = read_config_file(self.folder / "config.json").get("id2label") or {}
         return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(rows))
+
+    @property
+    def head(self) -> Head:
+        """What its classifier predicts, if it has one."""
+        return next((head for head, task in TASKS.items() if task == self.task), "sequence")
 
     @property
     def entries_file(self) -> Path:

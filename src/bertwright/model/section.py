@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section, UserPath, known_by_content
 from bertwright.core.errors import RecipeError
-from bertwright.model.family import Labels, Network, NetworkSection, validated
+from bertwright.model.family import Head, Labels, Network, NetworkSection, validated
 
 
 class ModelSection(Section):
@@ -58,9 +58,11 @@ class ModelSection(Section):
             )
         return self
 
-    def network(self, family: type[Network], vocab_size: int, next_sentence: bool, labels: Labels) -> Network:
+    def network(
+        self, family: type[Network], vocab_size: int, next_sentence: bool, labels: Labels, head: Head
+    ) -> Network:
         """Return the network configuration for a vocabulary of `vocab_size` entries, with a next-sentence head if
-        `next_sentence` is set, or with a classifier for `labels`.
+        `next_sentence` is set, or with a classifier for `labels` that `head` describes.
 
         Raises `RecipeError` if a next-sentence head is requested of a family without one, or if a configuration file
         has fewer embedding rows than the vocabulary.
@@ -71,7 +73,7 @@ class ModelSection(Section):
                 "make the examples with examples.plan=full-sentences or doc-sentences, or set model.kind=bert"
             )
         own = self._of_size() if self.config is None else self._of_file(family, self.config)
-        own["vocab_size"], own["labels"] = self._rows(own.get("vocab_size", vocab_size), vocab_size), labels
+        own |= {"vocab_size": self._rows(own.get("vocab_size", vocab_size), vocab_size), "labels": labels, "head": head}
         changes = {
             **dict.fromkeys(self.dropout_keys, self.dropout),
             self.attention_dropout_key: self.attention_dropout,

@@ -17,7 +17,7 @@ from torch import Tensor
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.model.batch import PackedBatch, packed_sequences, to_device
-from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.classifier import Classifier
 from bertwright.model.interop.stock import load_headless, load_stock, load_tensors
 from bertwright.model.model import HeadlessModel, Model
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
@@ -45,10 +45,9 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model | 
     model: Model | HeadlessModel
     if not given.stock:
         model = load_network(given.folder)
-    elif given.task == "SequenceClassification":
-        model = network_from(given.network.model_copy(update={"labels": given.labels}), load_tensors(given))
     elif given.task:
-        raise RecipeError(f"{path}: {given.other_task}.")
+        config = given.network.model_copy(update={"labels": given.labels, "head": given.head})
+        model = network_from(config, load_tensors(given))
     elif given.lacks_head:
         model = load_headless(given)
     else:
@@ -128,8 +127,8 @@ class Encoder:
 
     def classify(self, texts: Sequence[str], batch: int = 32) -> list[dict[str, float]]:
         """The probability of each class of a classifier, for each text; of a regression the predicted number."""
-        if not isinstance(self.model, SequenceClassifier):
-            raise RecipeError("this model is pre-trained and has no classes. Load a classifier.")
+        if not isinstance(self.model, Classifier) or self.model.config.head != "sequence":
+            raise RecipeError("this model has no classes of texts. Load a classifier of texts.")
         labels, found = self.model.config.labels, [dict[str, float]() for _ in texts]
         for places, packed in self._batches(texts, batch):
             with torch.inference_mode():

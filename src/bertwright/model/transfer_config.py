@@ -70,7 +70,11 @@ def _sources(name: str, own: NetworkConfig, given: Pretrained, layers: Sequence[
     if head == own.family:
         chosen = _LAYER.sub(lambda found: f"layers.{layers[int(found[1])] - 1}.", rest) if layers else rest
         yield f"{given.network.family}.{chosen}"
-    elif head != "classification" or not name.startswith("classification.classifier.") or own.labels == given.labels:
+    elif (
+        head != "classification"
+        or not name.startswith("classification.classifier.")
+        or (own.labels, own.head) == (given.labels, given.head)
+    ):
         yield name
         if own.shares_transform and head == "classification":
             yield f"mlm.{rest}"  # as in transformers

@@ -56,7 +56,7 @@ def scale_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
     if isinstance(recipe.vocab.trainer, SentencePieceConfig) and not find_spec("sentencepiece"):
         yield Replacement("vocab.trainer", {"kind": "wordpiece"}, "sentencepiece is not installed")
     # Labelled texts have no passes, and the key would be refused.
-    if not recipe.task.texts:
+    if not recipe.task.files:
         yield Replacement("examples.passes", 1, _SMALL)
     yield Replacement("examples.heldout", max(recipe.examples.heldout, 0.1), "the text is small: a few documents")
     for stage in ("corpus", "examples"):

@@ -48,7 +48,7 @@ def load_tiny(path: Path | str, overrides: Sequence[str] = ()) -> Scaled:
 def _replacements(recipe: Recipe, overridden: Sequence[str]) -> Iterator[Replacement]:
     of_the_user = any(overlap(key, "corpus.source") for key in overridden)
     objective = recipe.train.objective
-    labelled = objective.texts.published if objective.texts else None
+    labelled = objective.files.published if objective.files else None
     everything: list[Iterable[Replacement]] = [
         scale_text(recipe, of_the_user),
         scale_model(recipe),

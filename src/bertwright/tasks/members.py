@@ -14,9 +14,11 @@ from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.task import DistillationTask
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.tasks.pretraining.task import PreTrainingTask
+from bertwright.tasks.tagging.config import TaggingConfig
+from bertwright.tasks.tagging.task import TaggingTask
 from bertwright.tasks.task import Task, TaskPlugin
 
-TASKS: tuple[type[Task], ...] = (PreTrainingTask, DistillationTask, ClassificationTask)
+TASKS: tuple[type[Task], ...] = (PreTrainingTask, DistillationTask, ClassificationTask, TaggingTask)
 """All of them; the first one is the default."""
 _SETTINGS = TypeAdapter[TaskConfig](TaskConfig)
 
@@ -30,6 +32,8 @@ def task_of(settings: TaskConfig) -> Task:
             return DistillationTask(settings)
         case ClassificationConfig():
             return ClassificationTask(settings)
+        case TaggingConfig():
+            return TaggingTask(settings)
         case TaskPlugin():
             return settings.build()
         case _:

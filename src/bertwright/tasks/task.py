@@ -17,7 +17,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section
 from bertwright.core.log import Log
 from bertwright.core.plugins import Plugin
-from bertwright.examples.labelled.config import LabelledTexts
+from bertwright.examples.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from bertwright.examples.example_set import ExampleSet
@@ -33,8 +33,8 @@ class TaskSettings(Section):
     pre-training."""
 
     @property
-    def texts(self) -> LabelledTexts | None:
-        """How to read the labelled texts that the network learns from; None: it learns from running text."""
+    def files(self) -> OwnFiles | None:
+        """How to read the files of examples that the network learns from; None: it learns from running text."""
         return None
 
     @property

@@ -276,7 +276,7 @@ class TrainConfig(Section):
     def imported_data(self) -> tuple[ImportedData, ...]:
         """Return the phases whose data is not an examples folder of this project but files in a common format."""
         return tuple(
-            ImportedData(i, p.data, p.length, p.masking, p.quarantine, self.objective.texts)
+            ImportedData(i, p.data, p.length, p.masking, p.quarantine, self.objective.files)
             for i, p in enumerate(self.phases)
             # An examples folder of this project is read unchanged; anything else must be imported first.
             if p.data is not None and not (p.data / MANIFEST).is_file()

@@ -12,9 +12,10 @@ from bertwright import Recipe, run
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.examples.labelled.config import Columns, LabelledTexts, glue_folder, missing_glue
-from bertwright.examples.labelled.read import find_files
+from bertwright.examples.labelled.files import TextFiles
 from bertwright.examples.labelled.records import records
 from bertwright.examples.labelled.sizes import text_sizes
+from bertwright.examples.own_files import find_files
 from bertwright.train.settings.phase_config import PhaseConfig
 
 SST2 = LabelledTexts(("negative", "positive"), (Columns("label", "sentence"),))
@@ -67,7 +68,7 @@ def test_a_folder_of_that_name_comes_before_glue_dir_and_caches(
 def test_missing_glue_is_reported_with_a_remedy() -> None:
     said = r"glue/sst2 names a task of GLUE, which is neither .* nothing is downloaded; .* --include 'sst2/\*'"
     with pytest.raises(RecipeError, match=rf"^key: {said}$"):
-        find_files(glue_folder(Path("glue/sst2")), SST2, "key")
+        find_files(glue_folder(Path("glue/sst2")), TextFiles(SST2), "key")
     for other in ("glue/none", "sst2", "my/glue/sst2"):
         assert glue_folder(Path(other)) == Path(other) and not missing_glue(Path(other))
 
@@ -79,7 +80,7 @@ def test_the_tables_of_the_cache_are_read(tmp_path: Path) -> None:
     table = pa.table({"sentence": ["good", "bad"] * 6000, "label": [1, 0] * 6000})
     with ipc.new_stream(str(tmp_path / "glue-train.arrow"), table.schema) as stream:
         stream.write_table(table, max_chunksize=1000)
-    files = find_files(tmp_path, SST2, "key")
+    files = find_files(tmp_path, TextFiles(SST2), "key")
     rows = [row for _, row in records(files.train[0])]
     assert len(rows) == 12_000 and rows[:2] == [{"sentence": "good", "label": 1}, {"sentence": "bad", "label": 0}]
     assert text_sizes(files.train[0], SST2).number == 12_000

@@ -24,8 +24,11 @@ from bertwright.examples.labelled import records
 from bertwright.examples.labelled import run as stage
 from bertwright.examples.labelled.config import GLUE, Columns, LabelledTexts, glue
 from bertwright.examples.labelled.data import Labelled, LabelledExamples
-from bertwright.examples.labelled.read import Omitted, Text, find_files, read_texts
+from bertwright.examples.labelled.files import TextFiles
+from bertwright.examples.labelled.read import Text, read_texts
 from bertwright.examples.loader import Heldout, Loader, LoaderSettings
+from bertwright.examples.own_files import find_files
+from bertwright.examples.problems import Problems
 from bertwright.examples.run_tasks import Inputs
 
 FILES = {
@@ -57,7 +60,7 @@ TEXTS = LabelledTexts(("no", "yes"), (Columns("label", "text", "pair"),))
 
 
 def read(file: Path, texts: LabelledTexts = TEXTS) -> list[Text]:
-    return list(read_texts(file, texts, Omitted()))
+    return list(read_texts(file, texts, Problems()))
 
 
 @each_row("task", GLUE)
@@ -69,7 +72,7 @@ def test_the_layout_of_each_task_is_read(task: str, tmp_path: Path) -> None:
     held = {"mnli": "dev_matched", "mnli-mm": "dev_mismatched"}.get(task, "dev")
     for other in ("dev_matched", "dev_mismatched", "dev", "test"):
         (tmp_path / f"{other}.tsv").write_text("")
-    files = find_files(tmp_path, glue(task), "k")  # type: ignore[arg-type]
+    files = find_files(tmp_path, TextFiles(glue(task)), "k")  # type: ignore[arg-type]
     assert file in files.train and tmp_path / f"{held}.tsv" in files.heldout and tmp_path / "test.tsv" in files.unread
 
 
@@ -99,9 +102,10 @@ def test_a_spreadsheet_with_semicolons_is_read(tmp_path: Path) -> None:
 def test_what_is_no_example_is_left_out_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("label\ttext\tpair\nyes\ta\tb\n-1\tc\td\nno\te\n\tf\tg\n")
-    omitted = Omitted()
-    assert list(read_texts(file, TEXTS, omitted)) == [("a", "b", 1.0)]
-    assert omitted == Omitted(unlabelled=2, incomplete=["line 4"])
+    problems = Problems()
+    assert list(read_texts(file, TEXTS, problems)) == [("a", "b", 1.0)]
+    assert problems.counts == {"texts without a label": 2, "texts that lack a column": 1}
+    assert problems.first["texts that lack a column"] == "line 4"
 
 
 @each_row(
@@ -120,9 +124,11 @@ def test_what_names_a_class_is_one_in_every_format(
 ) -> None:
     texts = LabelledTexts(labels, (Columns("label", "text"),))
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "a", "label": value}) + "\n" for value in values))
-    omitted = Omitted()
-    found = list(read_texts(tmp_path / "a.jsonl", texts, omitted))
-    assert [text.label for text in found] == numbers and omitted.unlabelled == len(values) - len(numbers)
+    problems = Problems()
+    found = list(read_texts(tmp_path / "a.jsonl", texts, problems))
+    assert [text.label for text in found] == numbers and problems.counts["texts without a label"] == len(values) - len(
+        numbers
+    )
 
 
 def test_where_names_are_numbers_no_other_number_is_a_class(tmp_path: Path) -> None:
@@ -211,13 +217,13 @@ def test_bytes_that_are_no_utf8_and_numbers_that_are_none_are_refused(tmp_path: 
 
 def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"k: .*away does not exist"):
-        find_files(tmp_path / "away", TEXTS, "k")
+        find_files(tmp_path / "away", TextFiles(TEXTS), "k")
     (tmp_path / "dev.tsv").write_text("")
     with pytest.raises(RecipeError, match=r"has no file to train on: .* found: dev\.tsv"):
-        find_files(tmp_path, TEXTS, "k")
+        find_files(tmp_path, TextFiles(TEXTS), "k")
     for name in ("rte_train.json", "rte_dev.json"):  # of HuLU
         (tmp_path / name).write_text("")
-    assert [file.name for file in find_files(tmp_path, TEXTS, "k").train] == ["rte_train.json"]
+    assert [file.name for file in find_files(tmp_path, TextFiles(TEXTS), "k").train] == ["rte_train.json"]
 
 
 @each_row(
@@ -233,7 +239,7 @@ def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
 def test_names_in_use_are_known(train: str, heldout: str, tmp_path: Path) -> None:
     for name in (train, heldout, "trainers.csv", "test.csv"):
         (tmp_path / name).write_text("")
-    files = find_files(tmp_path, TEXTS, "k")
+    files = find_files(tmp_path, TextFiles(TEXTS), "k")
     assert [[file.name for file in each] for each in files] == [[train], [heldout], ["test.csv", "trainers.csv"]]
 
 
@@ -260,7 +266,7 @@ def build(tmp_path: Path, examples: Artifact) -> Made:
             if each:
                 lines = "".join("\t".join(row) + "\n" for row in each)
                 (folder / f"{name}.tsv").write_text("text\tpair\tlabel\n" + lines, encoding="utf-8")
-        data = ImportedData(0, folder, 16, MaskingConfig(), quarantine=False, texts=TEXTS)
+        data = ImportedData(0, folder, 16, MaskingConfig(), quarantine=False, files=TextFiles(TEXTS))
         settings = ExamplesConfig(**config)  # type: ignore[arg-type]
         context = StageContext(folder / "examples", made.Said(said), share=share)
         return stage.run(settings, (PlanSet(length=16),), Inputs(None, vocab, (data,)), context)

@@ -7,7 +7,9 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.examples.labelled.config import GlueTask, glue
-from bertwright.examples.labelled.read import Omitted, read_texts
+from bertwright.examples.labelled.files import TextFiles
+from bertwright.examples.labelled.read import read_texts
+from bertwright.examples.problems import Problems
 
 SHARED = Path(os.environ.get("BERTWRIGHT_SHARED", Path(__file__).parents[4] / "shared"))
 GLUE = SHARED / "data" / "eval"
@@ -33,10 +35,10 @@ FOUND = {"entailment": 0.0, "not_entailment": 1.0}
 @pytest.mark.skipif(not GLUE.is_dir(), reason=f"no files of GLUE at {GLUE}; set BERTWRIGHT_SHARED")
 @each_row(("task", "name"), COUNTS)
 def test_every_line_is_a_text_with_its_label(task: GlueTask, name: str) -> None:
-    file, omitted = GLUE / task / f"{name}.tsv", Omitted()
-    texts = list(read_texts(file, glue(task), omitted))
+    file, problems = GLUE / task / f"{name}.tsv", Problems()
+    texts = list(read_texts(file, glue(task), problems))
     count, of_class_1 = COUNTS[task, name]
-    assert len(texts) == count and (omitted.unlabelled, omitted.incomplete) == (0, [])
+    assert len(texts) == count and not problems.counts
     assert of_class_1 is None or sum(text.label == 1 for text in texts) == of_class_1
     # The label is a column of its own, by another way than the reader's: CoLA's second, else the last one.
     lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")[task != "cola" :]
@@ -50,8 +52,8 @@ def test_every_line_is_a_text_with_its_label(task: GlueTask, name: str) -> None:
 @pytest.mark.skipif(not GLUE.is_dir(), reason=f"no files of GLUE at {GLUE}; set BERTWRIGHT_SHARED")
 @each_row("task", ["cola", "sst2", "rte", "stsb", "wnli"])
 def test_training_and_held_out_files_are_found(task: GlueTask) -> None:
-    from bertwright.examples.labelled.read import find_files
+    from bertwright.examples.own_files import find_files
 
-    files = find_files(GLUE / task, glue(task), "train.phases.0.data")
+    files = find_files(GLUE / task, TextFiles(glue(task)), "train.phases.0.data")
     assert [file.name for file in files.train] == ["train.tsv"] and [file.name for file in files.heldout] == ["dev.tsv"]
     assert "test.tsv" in [file.name for file in files.unread]

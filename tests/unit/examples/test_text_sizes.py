@@ -12,9 +12,10 @@ from tests.rows import each_row
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled import sizes
 from bertwright.examples.labelled.config import Columns, LabelledTexts
-from bertwright.examples.labelled.read import Omitted, read_texts
+from bertwright.examples.labelled.read import read_texts
 from bertwright.examples.labelled.records import records
 from bertwright.examples.labelled.sizes import text_sizes
+from bertwright.examples.problems import Problems
 
 TEXTS = LabelledTexts(("no", "yes"), (Columns("label", "text", "pair"),))
 ROWS: list[dict[str, Any]] = [
@@ -65,7 +66,7 @@ def test_of_a_small_file_they_are_exact(suffix: str, write: Write, tmp_path: Pat
     write(file, ROWS)
     found = text_sizes(file, TEXTS)
     assert (found.number, found.read.tolist(), found.longest) == (2, [9, 6], 9)
-    assert len(list(read_texts(file, TEXTS, Omitted()))) == 2, "the same texts as those of the stage"
+    assert len(list(read_texts(file, TEXTS, Problems()))) == 2, "the same texts as those of the stage"
 
 
 def test_a_file_without_texts_has_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bertwright.examples.batch import Batch
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.classifier import Classifier
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop.peer import peer_of
@@ -41,7 +41,7 @@ families = pytest.mark.parametrize("family", ["bert", "distilbert", "modern"])
 kinds = pytest.mark.parametrize("labels", [CLASSES, ("score",)], ids=["classes", "number"])
 
 
-def theirs(config: NetworkConfig, model: SequenceClassifier) -> Any:
+def theirs(config: NetworkConfig, model: Classifier) -> Any:
     """Their network with our weights, without dropout, which they have in the head also where the recipe says none."""
     peer = peer_of(config)
     settings = transformers.AutoConfig.for_model(**peer.config, **dict.fromkeys(peer.special_ids, 0))
@@ -63,7 +63,7 @@ def labelled(labels: tuple[str, ...]) -> Batch[Tensor]:
 def test_same_classifier(family: str, labels: tuple[str, ...], kernel: Kernel) -> None:
     torch.manual_seed(3)
     config, batch = network(family, labels), labelled(labels)
-    model = SequenceClassifier(config, kernel).eval()
+    model = Classifier(config, kernel).eval()
     stock, names = theirs(config, model), peer_of(config).names
     inputs, _, _ = padded_inputs(batch, segments=family == "bert")
     expected = stock(**inputs, labels=batch.sequence_labels)
@@ -84,7 +84,7 @@ def test_same_classifier(family: str, labels: tuple[str, ...], kernel: Kernel) -
 def test_a_saved_peer_comes_back_with_the_names_of_the_classes(family: str, tmp_path: Path) -> None:
     config = network(family, CLASSES)
     torch.manual_seed(4)
-    model = SequenceClassifier(config)
+    model = Classifier(config)
     theirs(config, model).save_pretrained(tmp_path)
     stock = transformers.AutoModelForSequenceClassification.from_pretrained(str(tmp_path), local_files_only=True)
     assert stock.config.id2label == dict(enumerate(CLASSES)) and stock.config.label2id["yes"] == 2
@@ -99,7 +99,7 @@ def test_the_head_drops_as_theirs_does_and_is_drawn_as_theirs(family: str) -> No
     dropped = {"bert": {"hidden_dropout_prob": 0.3}, "distilbert": {"dropout": 0.3}, "modern": {}}[family]
     config = network(family, CLASSES).model_copy(update={**dropped, "initializer_range": 0.05})
     torch.manual_seed(5)
-    model = SequenceClassifier(config)
+    model = Classifier(config)
     stock = theirs(config, model)
     drop = stock.drop if family == "modern" else stock.dropout
     assert drop.p == model.classification.dropout.p == {"bert": 0.3, "distilbert": 0.2, "modern": 0.0}[family]

@@ -7,7 +7,7 @@ import pytest
 from tests.rows import each_row
 
 from bertwright.core.errors import DataError
-from bertwright.tasks.problems import Problems
+from bertwright.examples.problems import Problems
 from bertwright.tasks.tagging.files import Layout, Sentence, read_sentences
 
 CONLL = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\nPeter NNP I-NP I-PER\n"

@@ -52,7 +52,7 @@ def memory(
     available = memory_size() if at is None else None if at.gpu else at.memory * at.each
     for stage, section in (("corpus", recipe.corpus), ("examples", recipe.examples)):
         # One process reads labelled texts.
-        if stage in stages and section is not None and not (stage == "examples" and recipe.task.texts):
+        if stage in stages and section is not None and not (stage == "examples" and recipe.task.files):
             workers = section.workers or (default_workers() if at is None else at.cores)
             remedy = f"Use fewer workers ({stage}.workers=1)."
             yield _memory_verdict(

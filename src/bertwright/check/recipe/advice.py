@@ -57,7 +57,7 @@ def _long_from_the_start(recipe: Recipe) -> Iterator[Verdict]:
     if (
         recipe.model.kind == "bert"
         and recipe.examples.pairs
-        and not recipe.task.texts
+        and not recipe.task.files
         and train.init_from is None
         and shortest > _SHORT
     ):
@@ -77,7 +77,7 @@ def _read_often(recipe: Recipe) -> Iterator[Verdict]:
     """Warn about labelled texts that are read too often: fine-tuned networks see them two to five times."""
     for i, phase in enumerate(recipe.train.phases):
         timed = phase.hours is not None  # then epochs are only an upper limit
-        if recipe.task.texts and phase.epochs is not None and phase.epochs > READINGS and not timed:
+        if recipe.task.files and phase.epochs is not None and phase.epochs > READINGS and not timed:
             text = f"each labelled text is read {phase.epochs:,g} times, and repeated text is worth less each time."
             yield warning(f"train.phases.{i}.epochs", text, "Fine-tuning takes 2 to 5 epochs of train.init_from.")
 
@@ -118,7 +118,7 @@ def repeated_reading(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterat
     """
     start = recipe.train.init_from
     # The layers of a deeper network are chosen for a new training, which may well read the same.
-    if "train" not in stages or start is None or recipe.train.init_layers or recipe.task.texts:
+    if "train" not in stages or start is None or recipe.train.init_layers or recipe.task.files:
         return
     # Once it has begun, the seed cannot change any more.
     if not (start / MANIFEST).is_file() or checkpoints_in(out / "train"):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,7 +113,7 @@ def imported_data(recipe: Recipe, entries: Sequence[str] | None = None, pending:
     examples are still to be made, so labelled texts are read, too.
     """
     for phase in recipe.train.imported_data():
-        if phase.texts:
+        if phase.files:
             yield _labelled_texts(phase, recipe, pending)
             continue
         # Imported here: the formats need numpy, which recipes without such data do not.
@@ -214,25 +213,21 @@ def _labelled_texts(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
     """Return the verdict on the labelled texts of a phase: on the names of files and, with `read`, on the columns and
     labels of their first records."""
     # Imported here, because only recipes with labelled texts need it.
-    from bertwright.examples.labelled.read import Omitted, find_files, read_texts, refuse_empty
+    from bertwright.examples.own_files import count_first, find_files, refuse_empty
 
-    assert phase.texts is not None
+    own = phase.files
+    assert own is not None
     key = f"{phase.key}.data"
     parts = list[str]()
     try:
-        files = find_files(phase.path, phase.texts, key)
+        files = find_files(phase.path, own, key)
         if read:
-            counts = {
-                file: sum(1 for _ in islice(read_texts(file, phase.texts, Omitted()), _RECORDS + 1))
-                for file in (*files.train, *files.heldout)
-            }
+            counts = {file: count_first(own, file, _RECORDS + 1) for file in (*files.train, *files.heldout)}
             train, heldout = (sum(counts[file] for file in group) for group in (files.train, files.heldout))
             # Which texts a share holds out is known only once they are read completely.
-            refuse_empty(key, phase.path, files, train, heldout if files.heldout else 1)
-            from bertwright.examples.labelled.sizes import text_sizes  # needs numpy
-
+            refuse_empty(key, phase.path, own, files, (train, heldout if files.heldout else 1))
             parts = [
-                f"; of {file.name}, the first {_RECORDS:,} of about {text_sizes(file, phase.texts).number:,} texts "
+                f"; of {file.name}, the first {_RECORDS:,} of about {own.sizes(file).number:,} {own.unit} "
                 "were read, the others when the examples are made"
                 for file in counts
                 if counts[file] > _RECORDS
@@ -241,7 +236,7 @@ def _labelled_texts(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
         return from_exception(key, cause)
     held = ", ".join(file.name for file in files.heldout) or f"examples.heldout={recipe.examples.heldout:g} of them"
     names = ", ".join(file.name for file in files.train)
-    return ok(key, f"labelled texts in {names}; held out: {held}{''.join(parts)}")
+    return ok(key, f"labelled {own.unit} in {names}; held out: {held}{''.join(parts)}")
 
 
 def given_vocabulary(config: VocabConfig, pending: Sequence[str]) -> tuple[list[str] | None, list[Verdict]]:

@@ -29,7 +29,7 @@ def information(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Ve
         yield from _masks(f"train.phases.{i}.masking", phase, recipe)
     yield from _pairs(recipe)
     yield from _finished_examples(recipe, out)
-    texts = [data for data in recipe.train.imported_data() if data.texts]
+    texts = [data for data in recipe.train.imported_data() if data.files]
     if texts and "examples" in stages:  # all phases have the same ones
         yield from _labels(texts[0])
 
@@ -63,7 +63,7 @@ def _is_idle(phase: PhaseConfig) -> bool:
 
 def _masks(key: str, phase: PhaseConfig, recipe: Recipe) -> Iterator[Verdict]:
     """Yield masks that show every token that is to be predicted."""
-    if not recipe.task.texts and phase.masking.mask_share + phase.masking.random_share == 0:
+    if not recipe.task.files and phase.masking.mask_share + phase.masking.random_share == 0:
         text = "mask_share and random_share are 0, so the network sees every token that it is to predict."
         yield error(key, text, "Raise one of them, or leave them out.")
 
@@ -71,7 +71,7 @@ def _masks(key: str, phase: PhaseConfig, recipe: Recipe) -> Iterator[Verdict]:
 def _pairs(recipe: Recipe) -> Iterator[Verdict]:
     """Yield settings with which all pairs have the same label."""
     share = recipe.examples.random_next_prob
-    if recipe.task.texts or recipe.corpus is None or recipe.examples.plan != "next-sentence" or 0 < share < 1:
+    if recipe.task.files or recipe.corpus is None or recipe.examples.plan != "next-sentence" or 0 < share < 1:
         return
     which = "every pair has a random second segment" if share else "(nearly) every second segment follows the first"
     text = f"with {share:g}, {which}, so next-sentence prediction has nothing to learn."
@@ -99,13 +99,17 @@ def _finished_examples(recipe: Recipe, out: Path) -> Iterator[Verdict]:
 def _labels(data: ImportedData) -> Iterator[Verdict]:
     """Yield an error if all labelled texts have the same label."""
     from bertwright.examples.information import TELLING
-    from bertwright.examples.labelled.read import Omitted, find_files, read_texts  # only few recipes need them
+    from bertwright.examples.labelled.files import TextFiles  # only few recipes need them
+    from bertwright.examples.own_files import find_files
+    from bertwright.examples.problems import Problems
 
-    assert data.texts is not None
+    own = data.files
+    if not isinstance(own, TextFiles):
+        return
     key, number, labels = f"{data.key}.data", 0, set[float]()
     try:
-        for file in find_files(data.path, data.texts, key).train:
-            for text in islice(read_texts(file, data.texts, Omitted()), _MOST_TEXTS):
+        for file in find_files(data.path, own, key).train:
+            for text in islice(own.read(file, Problems()), _MOST_TEXTS):
                 number += 1
                 labels.add(text.label)
                 if len(labels) > 1:
@@ -114,7 +118,7 @@ def _labels(data: ImportedData) -> Iterator[Verdict]:
         return  # reported by those that read the texts
     if number >= TELLING:
         (label,) = labels
-        name = f"{label:g}" if len(data.texts.labels) == 1 else data.texts.labels[int(label)]
+        name = f"{label:g}" if len(own.labels) == 1 else own.labels[int(label)]
         fault = f"all {number:,} training texts that were read have the label {name}, so there is nothing to learn."
         remedy = "Give texts with other labels, too, or another column (train.objective.label)."
         yield error(key, fault, remedy, DataError)

@@ -5,56 +5,35 @@
     labelled/train.second      uint32 [N] tokens of the second text
     labelled/train.labels      float32 [N] class number, or regression target
     labelled/heldout.*         the same for the held-out examples
-    labelled/facts.json        what was read, the classes, and whether examples are pairs
+    labelled/facts.json        what was read, the classes, and the special tokens of an example
 
 Texts are stored in full and truncated when a batch is built, so that one artifact serves every length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import ArtifactError
-from bertwright.core.files import read_typed, write_atomic
-from bertwright.core.shapes import Flag, Text
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
-from bertwright.examples.store import Split, map_file, token_dtype
+from bertwright.examples.own_examples import Columns, facts_of
+from bertwright.examples.store import Split
 from bertwright.examples.vocabulary import Vocabulary
-
-FOLDER = "labelled"
-_LABELS = "<f4"
-
-
-class _Facts(TypedDict):
-    pairs: Flag
-    labels: list[Text]
-
-
-def _facts(examples: Artifact) -> _Facts:
-    if f"{FOLDER}/facts.json" not in examples.names():
-        raise ArtifactError(
-            f"{examples.path} contains no labelled texts, but train.objective=classification needs them. Run the "
-            "stage examples again."
-        )
-    return read_typed(examples.file(f"{FOLDER}/facts.json"), TypeAdapter(_Facts))
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """N labelled examples of single texts or of pairs."""
+class Labelled(Columns):
+    """N labelled examples of single texts or of pairs; `tokens` are those of all texts, without [CLS] and [SEP]."""
 
-    tokens: NDArray[Any]
-    """[T] ids of all texts, without [CLS] and [SEP]."""
+    types: ClassVar[Mapping[str, str]] = MappingProxyType({"first": "<u4", "second": "<u4", "labels": "<f4"})
+
     first: NDArray[np.uint32]
     """[N] number of tokens of each first text."""
     second: NDArray[np.uint32]
@@ -62,38 +41,16 @@ class Labelled:
     labels: NDArray[np.float32]
     """[N] class number, or regression target."""
 
-    @classmethod
-    def open(cls, examples: Artifact, split: Split) -> Labelled:
-        """The memory-mapped examples of a split of an examples artifact.
-
-        Raises `ArtifactError` if it holds no labelled texts, or if it is damaged.
-        """
-        _facts(examples)
-        ids = token_dtype(Vocabulary.open(examples).size)
-        kinds = {"tokens": ids, "first": "<u4", "second": "<u4", "labels": _LABELS}
-        arrays = {name: map_file(examples.file(f"{FOLDER}/{split}.{name}"), kind) for name, kind in kinds.items()}
-        labelled = cls(**arrays)
-        sizes = {len(labelled.first), len(labelled.second), len(labelled)}
-        # With a truncated file, texts would silently get the tokens of other texts.
-        if len(sizes) > 1 or labelled.lengths.sum() != len(labelled.tokens):
-            raise ArtifactError(
-                f"the arrays {examples.path / FOLDER}/{split}.* do not match each other. Run examples again."
-            )
-        return labelled
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
     @property
     def lengths(self) -> Ids:
         """[N] tokens of each example, of both texts."""
         lengths: Ids = self.first.astype(np.int64) + self.second
         return lengths
 
-    def write(self, folder: Path, split: Split) -> None:
-        """Write the arrays as files of a split in `folder`."""
-        for name, array in vars(self).items():
-            write_atomic(folder / f"{split}.{name}", array.tobytes())
+    @property
+    def fit(self) -> bool:
+        """As `Columns.fit`."""
+        return len(self.first) == len(self.second) == len(self.labels)
 
     def take(self, rows: Ids) -> Labelled:
         """The examples with the indices `rows` [M], in that order."""
@@ -124,9 +81,13 @@ class LabelledExamples(ExampleSet):
 
         Raises `ArtifactError` if it holds no labelled texts, is damaged, or has another vocabulary than `vocab`.
         """
-        facts, vocabulary, labelled = _facts(examples), Vocabulary.open(examples, vocab), Labelled.open(examples, split)
+        vocabulary, labelled, facts = (
+            Vocabulary.open(examples, vocab),
+            Labelled.open(examples, split),
+            facts_of(examples),
+        )
         begins = np.cumsum(labelled.lengths) - labelled.lengths
-        return cls(labelled, begins, length, facts["pairs"], len(facts["labels"]), vocabulary)
+        return cls(labelled, begins, length, facts["specials"] > 2, len(facts["labels"]), vocabulary)
 
     @property
     def sizes(self) -> list[int]:

@@ -1,17 +1,17 @@
-"""Reads labelled texts from files: finds the files, and extracts the texts and class number of each record."""
+"""Reads labelled texts from files: the texts and the class number of each record."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertwright.core.errors import DataError, RecipeError
-from bertwright.examples.labelled.config import Columns, LabelledTexts, missing_glue
-from bertwright.examples.labelled.records import SUFFIXES, Record, records
+from bertwright.core.errors import DataError
+from bertwright.examples.labelled.config import Columns, LabelledTexts
+from bertwright.examples.labelled.records import Record, records
+from bertwright.examples.problems import Problems
 
 _NO_LABEL = (None, "", "-")
 """Label values that mean "no label": in test sets, and where annotators did not agree."""
@@ -30,90 +30,25 @@ class Text(NamedTuple):
     """Class number, or regression target."""
 
 
-@dataclass
-class Omitted:
-    """Records of a file that were skipped."""
-
-    unlabelled: int = 0
-    """Number of records without a label."""
-    incomplete: list[str] = field(default_factory=list)
-    """Locations of records that lack a column, as some lines of GLUE's own files do."""
-
-
-class Files(NamedTuple):
-    """The files of a data set."""
-
-    train: tuple[Path, ...]
-    heldout: tuple[Path, ...]
-    """If empty, a share of the training examples is held out."""
-    unread: tuple[Path, ...]
-    """Files that are not read, such as test sets, whose labels are not published."""
-
-
-def find_files(path: Path, texts: LabelledTexts, key: str) -> Files:
-    """Find the data files at `path`, a folder or a single file, by their names, not their content.
-
-    Raises `RecipeError`, naming the recipe's `key`, if there is no file to train on.
-    """
-    if path.is_file() and path.suffix in SUFFIXES:
-        return Files((path,), (), ())
-    if not path.exists():
-        raise RecipeError(
-            f"{key}: {missing_glue(path) or f'{path} does not exist. Give a folder or file of labelled texts.'}"
-        )
-    # Hidden files are what editors and interrupted copies leave.
-    inside = [file for file in path.iterdir() if not file.name.startswith(".")] if path.is_dir() else []
-    files = sorted(file for file in inside if file.suffix in SUFFIXES)
-    train = _named(files, ("train", "training"))
-    if not train:
-        found = ", ".join(file.name for file in files) or "no such file"
-        raise RecipeError(
-            f"{key}: {path} has no file to train on: give a file of texts with labels, or a folder with files that "
-            "have the word train or training in their names, such as train.csv, train-0.parquet or rte_train.jsonl, in "
-            f"the format {', '.join(SUFFIXES)}; found: {found}."
-        )
-    heldout = _named([file for file in files if file not in train], texts.heldout)
-    return Files(train, heldout, tuple(file for file in files if file not in {*train, *heldout}))
-
-
-def _named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
-    """The files whose names begin with one of `names`, or else those that contain one as a separate word."""
-    for begins in ("^", r"(?:^|[-_.])"):
-        pattern = re.compile(rf"{begins}(?:{'|'.join(names)})(?:[-_.]|$)", re.IGNORECASE)
-        if found := tuple(file for file in files if pattern.search(file.stem)):
-            return found
-    return ()
-
-
-def refuse_empty(key: str, path: Path, files: Files, train: int, heldout: int) -> None:
-    """Raise `DataError` if the files have no labelled text to train on, or those that are held out have none."""
-    where = f"{key}: {path}"
-    if not train:
-        raise DataError(f"{where} has no labelled text to train on. Give files with labels.")
-    if not heldout and files.heldout:
-        names = ", ".join(file.name for file in files.heldout)
-        raise DataError(f"{where}: there is no labelled text in {names}, which is held out. Give one with labels.")
-
-
-def read_texts(file: Path, texts: LabelledTexts, omitted: Omitted) -> Iterator[Text]:
-    """Yield the examples of a file in order; skipped records are collected in `omitted`.
+def read_texts(file: Path, texts: LabelledTexts, problems: Problems) -> Iterator[Text]:
+    """Yield the examples of a file in order; skipped records are counted in `problems`.
 
     Raises `DataError` if the first record lacks a required column, or, naming the record, if a label is not one of
     `texts.labels` or a value is not text.
     """
-    yield from texts_of(file, records(file, texts.without_header), texts, omitted)
+    yield from texts_of(file, records(file, texts.without_header), texts, problems)
 
 
-def texts_of(file: Path, some: Iterable[Record], texts: LabelledTexts, omitted: Omitted) -> Iterator[Text]:
+def texts_of(file: Path, some: Iterable[Record], texts: LabelledTexts, problems: Problems) -> Iterator[Text]:
     """As `read_texts`, from records of the file that are read already."""
     columns: Columns | None = None
     for place, record in some:
         columns = columns or columns_of(file, record, texts)
         values = [record.get(name) for name in columns.names[:-1]]
         if any(value is None for value in values) or columns.label not in record:
-            omitted.incomplete.append(str(place))
+            problems.add("texts that lack a column", str(place))
         elif is_missing(record[columns.label], texts.labels):
-            omitted.unlabelled += 1
+            problems.add("texts without a label", str(place))
         else:
             for value in values:
                 if not isinstance(value, str):

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.config import Columns, LabelledTexts
-from bertwright.examples.labelled.read import Omitted, columns_of, is_missing, texts_of
+from bertwright.examples.labelled.read import columns_of, is_missing, texts_of
 from bertwright.examples.labelled.records import open_parquet, records
+from bertwright.examples.problems import Problems
 
 SAMPLE = 10_000
 """Records that are parsed of a file."""
@@ -48,7 +49,7 @@ def _of_records(file: Path, texts: LabelledTexts) -> TextSizes:
     # A .json is a single value, which is always parsed whole; an .arrow has no lines to measure.
     most = None if file.suffix in (".json", ".arrow") else SAMPLE
     some = list(islice(records(file, texts.without_header), most))
-    found = texts_of(file, some, texts, Omitted())
+    found = texts_of(file, some, texts, Problems())
     read = np.array([len(first.encode()) + len(second.encode()) for first, second, _ in found], np.int64)
     longest = int(read.max(initial=0))
     if len(some) != most:

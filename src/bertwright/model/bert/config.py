@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bertwright.core.config import UserPath, known_by_content, runtime_only
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.family import Labels
+from bertwright.model.family import Head, Labels
 from bertwright.model.section import ModelSection
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base", "large"]
@@ -46,6 +46,8 @@ class BertModelConfig(ModelSection):
     """Standard deviation of the initial weights; if unset, the file's value, or the paper's 0.02 for a named size.
     Narrow networks learn faster with about 0.06."""
 
-    def resolve(self, vocab_size: int, next_sentence: bool = True, labels: Labels = ()) -> BertConfig:
+    def resolve(
+        self, vocab_size: int, next_sentence: bool = True, labels: Labels = (), head: Head = "sequence"
+    ) -> BertConfig:
         """As `ModelSection.network`."""
-        return self.network(BertConfig, vocab_size, next_sentence, labels)
+        return self.network(BertConfig, vocab_size, next_sentence, labels, head)

@@ -66,13 +66,14 @@ class Embeddings(nn.Module):
 
 
 class BertClassificationHead(nn.Module):
-    """Reads the pooler's output."""
+    """Reads the pooler's output, or the states of tokens."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.dropout = Dropout(config.classifier_dropout)
+        # As in transformers, whose head for answers has none.
+        self.dropout = Dropout(0.0 if config.head == "span" else config.classifier_dropout)
         self.classifier = nn.Linear(config.hidden_size, len(config.labels))
 
-    def forward(self, pooled_BH: Tensor) -> Tensor:
-        """Logits [B, C]."""
-        return self.classifier(self.dropout(pooled_BH))
+    def forward(self, states_NH: Tensor) -> Tensor:
+        """Logits [N, C] of the states [N, H]."""
+        return self.classifier(self.dropout(states_NH))

@@ -35,6 +35,7 @@ class BertConfig(NetworkSection):
             "initializer_range",
             "next_sentence",
             "labels",
+            "head",
         }
     )
     same_network: ClassVar[Allowed] = {
@@ -93,7 +94,7 @@ class BertConfig(NetworkSection):
     @property
     def pooler(self) -> bool:
         """Whether there is a pooler, that is, a head that reads it: otherwise only weight decay would change it."""
-        return self.next_sentence or bool(self.labels)
+        return self.next_sentence or (bool(self.labels) and not self.reads_tokens)
 
     @property
     def classifier_dropout(self) -> float:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bertwright.core.config import UserPath, known_by_content
 from bertwright.model.distilbert.network import DistilBertConfig
-from bertwright.model.family import Labels
+from bertwright.model.family import Head, Labels
 from bertwright.model.section import ModelSection
 
 SizeName = Literal["tiny", "mini", "small", "medium", "base"]
@@ -39,6 +39,8 @@ class DistilBertModelConfig(ModelSection):
     dropout: float | None = Field(None, ge=0, lt=1)
     """Dropout probability of embeddings and feed-forward outputs; if unset, the file's value, 0.1 for a named size."""
 
-    def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> DistilBertConfig:
+    def resolve(
+        self, vocab_size: int, next_sentence: bool = False, labels: Labels = (), head: Head = "sequence"
+    ) -> DistilBertConfig:
         """As `ModelSection.network`."""
-        return self.network(DistilBertConfig, vocab_size, next_sentence, labels)
+        return self.network(DistilBertConfig, vocab_size, next_sentence, labels, head)

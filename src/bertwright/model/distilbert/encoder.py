@@ -63,14 +63,14 @@ class Embeddings(nn.Module):
 
 
 class DistilBertClassificationHead(nn.Module):
-    """Reads the state of [CLS]."""
+    """Reads the state of [CLS], or those of tokens without the transform."""
 
     def __init__(self, config: DistilBertConfig) -> None:
         super().__init__()
-        self.transform = nn.Linear(config.dim, config.dim)
-        self.dropout = Dropout(config.classifier_dropout)
+        self.transform = None if config.reads_tokens else nn.Linear(config.dim, config.dim)
+        self.dropout = Dropout(config.dropout if config.reads_tokens else config.classifier_dropout)
         self.classifier = nn.Linear(config.dim, len(config.labels))
 
-    def forward(self, first_BH: Tensor) -> Tensor:
-        """Logits [B, C]."""
-        return self.classifier(self.dropout(relu(self.transform(first_BH))))
+    def forward(self, states_NH: Tensor) -> Tensor:
+        """Logits [N, C] of the states [N, H]."""
+        return self.classifier(self.dropout(states_NH if self.transform is None else relu(self.transform(states_NH))))

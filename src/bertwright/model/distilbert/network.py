@@ -38,7 +38,7 @@ class DistilBertConfig(NetworkSection):
     segments: ClassVar[int] = 0
     """Rows of the segment embedding: there is none."""
     may_differ: ClassVar[frozenset[str]] = frozenset(
-        {"vocab_size", "dropout", "attention_dropout", "initializer_range", "labels"}
+        {"vocab_size", "dropout", "attention_dropout", "initializer_range", "labels", "head"}
     )
     same_network: ClassVar[Allowed] = {
         "model_type": ("distilbert",),
@@ -120,6 +120,6 @@ class DistilBertConfig(NetworkSection):
         encoder = embeddings(f"{name}.embeddings", rows, self.dim)
         encoder |= bert_layers(name, self.n_layers, self.dim, self.hidden_dim)
         if self.labels:
-            head = linear("classification.transform", self.dim, self.dim)
+            head = {} if self.reads_tokens else linear("classification.transform", self.dim, self.dim)
             return encoder | head | linear("classification.classifier", len(self.labels), self.dim)
         return encoder | masked_token_head(self.dim, self.vocab_size)

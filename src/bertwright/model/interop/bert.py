@@ -1,8 +1,8 @@
 """Conversion of tensor names and configuration to and from Hugging Face's BERT.
 
-With a next-sentence head the counterpart is `BertForPreTraining`, without one `BertForMaskedLM`, and with classes
-`BertForSequenceClassification`. Both directions are guaranteed: `NAMES.to_ours` is the inverse of `NAMES.to_theirs` and
-reads published models, so weights are never locked in to this project.
+With a next-sentence head the counterpart is `BertForPreTraining`, without one `BertForMaskedLM`, and with labels the
+class of their task, such as `BertForSequenceClassification`. Both directions are guaranteed: `NAMES.to_ours` is the
+inverse of `NAMES.to_theirs` and reads published models, so weights are never locked in to this project.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.interop.names import Names, classes
+from bertwright.model.interop.names import TASKS, Names, classes
 
 _ENCODER = (
     ("bert.embeddings.token", "bert.embeddings.word_embeddings"),
@@ -57,10 +57,11 @@ CLASSIFIER = Names(
 def hf_config(config: BertConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
     heads = "ForPreTraining" if config.next_sentence else "ForMaskedLM"
+    heads = f"For{TASKS[config.head]}" if config.labels else heads
     return {
-        "architectures": ["BertForSequenceClassification" if config.labels else f"Bert{heads}"],
+        "architectures": [f"Bert{heads}"],
         "model_type": "bert",
-        **config.model_dump(exclude={"next_sentence", "labels"}),
+        **config.model_dump(exclude={"next_sentence", "labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,
-        **(classes(config.labels) if config.labels else {}),
+        **(classes(config.labels, config.head) if config.labels else {}),
     }

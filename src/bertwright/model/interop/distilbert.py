@@ -1,12 +1,12 @@
-"""Conversion of tensor names and configuration to and from Hugging Face's `DistilBertForMaskedLM` or, with classes,
-`DistilBertForSequenceClassification`."""
+"""Conversion of tensor names and configuration to and from Hugging Face's `DistilBertForMaskedLM` or, with labels,
+the class of their task, such as `DistilBertForSequenceClassification`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bertwright.model.distilbert.network import DistilBertConfig
-from bertwright.model.interop.names import Names, classes
+from bertwright.model.interop.names import TASKS, Names, classes
 
 _ENCODER = (
     ("distilbert.embeddings.token", "distilbert.embeddings.word_embeddings"),
@@ -48,9 +48,13 @@ CLASSIFIER = Names(
 def hf_config(config: DistilBertConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
     return {
-        "architectures": ["DistilBertForSequenceClassification" if config.labels else "DistilBertForMaskedLM"],
+        "architectures": [f"DistilBertFor{TASKS[config.head] if config.labels else 'MaskedLM'}"],
         "model_type": "distilbert",
-        **config.model_dump(exclude={"labels"}),
+        **config.model_dump(exclude={"labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,
-        **({**classes(config.labels), "seq_classif_dropout": config.classifier_dropout} if config.labels else {}),
+        **(
+            {**classes(config.labels, config.head), "seq_classif_dropout": config.classifier_dropout}
+            if config.labels
+            else {}
+        ),
     }

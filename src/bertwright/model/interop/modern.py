@@ -1,11 +1,11 @@
-"""Conversion of tensor names and configuration to and from Hugging Face's `ModernBertForMaskedLM` or, with classes,
-`ModernBertForSequenceClassification`."""
+"""Conversion of tensor names and configuration to and from Hugging Face's `ModernBertForMaskedLM` or, with labels,
+the class of their task, such as `ModernBertForSequenceClassification`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bertwright.model.interop.names import Names, classes
+from bertwright.model.interop.names import TASKS, Names, classes
 from bertwright.model.modern.network import ModernConfig
 
 _ENCODER = (
@@ -50,9 +50,9 @@ def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, 
     Uses the keys of transformers 4, which version 5 also reads.
     """
     return {
-        "architectures": ["ModernBertForSequenceClassification" if config.labels else "ModernBertForMaskedLM"],
+        "architectures": [f"ModernBertFor{TASKS[config.head] if config.labels else 'MaskedLM'}"],
         "model_type": "modernbert",
-        **config.model_dump(exclude={"labels"}),
+        **config.model_dump(exclude={"labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,
-        **({**classes(config.labels), "classifier_pooling": "cls"} if config.labels else {}),
+        **({**classes(config.labels, config.head), "classifier_pooling": "cls"} if config.labels else {}),
     }

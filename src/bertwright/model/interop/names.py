@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.family import Labels
+from bertwright.model.family import Head, Labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -135,11 +136,32 @@ def _pattern(name: str) -> tuple[str, str, str]:
     return (module.replace(layer[0], ".{}."), layer[1], parameter) if layer else (module, "", parameter)
 
 
-def classes(labels: Labels) -> Mapping[str, Any]:
+TASKS: Mapping[Head, str] = MappingProxyType(
+    {
+        "sequence": "SequenceClassification",
+        "token": "TokenClassification",
+        "span": "QuestionAnswering",
+        "choice": "MultipleChoice",
+    }
+)
+"""The ends of the names of transformers' classes with a classifier."""
+
+
+def classes(labels: Labels, head: Head) -> Mapping[str, Any]:
     """Return the keys of config.json that name the classes and say how to interpret their logits."""
-    problem = "regression" if len(labels) == 1 else "single_label_classification"
-    return {
+    if head not in ("sequence", "token"):
+        return {}
+    named = {
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
-        "problem_type": problem,
     }
+    problem = "regression" if len(labels) == 1 else "single_label_classification"
+    return {**named, "problem_type": problem} if head == "sequence" else named
+
+
+def of_task(names: Names, task: str) -> Names:
+    """Return the names of a classifier's tensors for the `task` by which transformers' class is named."""
+    if task != TASKS["span"]:
+        return names
+    pairs = tuple((ours, "qa_outputs" if theirs == "classifier" else theirs) for ours, theirs in names.pairs)
+    return replace(names, pairs=pairs)

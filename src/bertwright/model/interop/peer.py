@@ -12,7 +12,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig, without_peer
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop import bert, distilbert, modern
-from bertwright.model.interop.names import Names
+from bertwright.model.interop.names import TASKS, Names, of_task
 from bertwright.model.modern.network import ModernConfig
 
 _PAD = {"pad_token_id": "pad_token"}
@@ -63,10 +63,12 @@ def names_of(config: NetworkConfig, task: str) -> Names:
     """Return the names of a family's tensors with the heads that a file may have, given the `task` by which
     transformers' class is named; "" for pre-training."""
     family = {"bert": bert, "modern": modern, "distilbert": distilbert}[config.family]
-    pairs = family.CLASSIFIER.pairs if task == "SequenceClassification" else family.NAMES.pairs
-    return replace(family.NAMES, what=f"a {config.title}", pairs=pairs)
+    names = of_task(family.CLASSIFIER, task) if task else family.NAMES
+    return replace(family.NAMES, what=f"a {config.title}", pairs=names.pairs)
 
 
 def _names(config: NetworkConfig, family: ModuleType) -> Names:
-    names: Names = family.CLASSIFIER if config.labels else family.NAMES
-    return names
+    if not config.labels:
+        names: Names = family.NAMES
+        return names
+    return of_task(family.CLASSIFIER, TASKS[config.head])

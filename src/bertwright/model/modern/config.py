@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from bertwright.core.config import UserPath, known_by_content
-from bertwright.model.family import Labels
+from bertwright.model.family import Head, Labels
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.section import ModelSection
 
@@ -50,6 +50,8 @@ class ModernModelConfig(ModelSection):
     """Standard deviation of the initial weights, before truncation; smaller for matrices whose output is added to the
     residual. If unset, the file's value, or 0.02 for a named size."""
 
-    def resolve(self, vocab_size: int, next_sentence: bool = False, labels: Labels = ()) -> ModernConfig:
+    def resolve(
+        self, vocab_size: int, next_sentence: bool = False, labels: Labels = (), head: Head = "sequence"
+    ) -> ModernConfig:
         """As `ModelSection.network`."""
-        return self.network(ModernConfig, vocab_size, next_sentence, labels)
+        return self.network(ModernConfig, vocab_size, next_sentence, labels, head)

@@ -144,7 +144,7 @@ def _norm(config: ModernConfig) -> nn.LayerNorm:
 
 
 class ModernClassificationHead(nn.Module):
-    """Reads the state of [CLS]."""
+    """Reads the state of [CLS], or those of tokens."""
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class ModernClassificationHead(nn.Module):
         self.dropout = Dropout(config.classifier_dropout)
         self.classifier = nn.Linear(width, len(config.labels))
 
-    def forward(self, first_BH: Tensor) -> Tensor:
-        """Logits [B, C]."""
-        transformed_BH = self.norm(gelu(self.transform(first_BH)))
-        return self.classifier(self.dropout(transformed_BH))
+    def forward(self, states_NH: Tensor) -> Tensor:
+        """Logits [N, C] of the states [N, H]."""
+        transformed_NH = self.norm(gelu(self.transform(states_NH)))
+        return self.classifier(self.dropout(transformed_NH))

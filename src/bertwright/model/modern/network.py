@@ -49,6 +49,7 @@ class ModernConfig(NetworkSection):
             "attention_dropout",
             "decoder_bias",
             "labels",
+            "head",
         }
     )
     """As in `NetworkSection`. Rotary positions are not learnt."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertwright.examples.labelled.config import GLUE, Columns, GlueTask, LabelledTexts, glue
+from bertwright.examples.labelled.files import TextFiles
 from bertwright.tasks.task import TaskSettings
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ class ClassificationConfig(TaskSettings):
         return self
 
     @property
-    def texts(self) -> LabelledTexts:
-        """How to read the files, and their classes."""
+    def files(self) -> TextFiles:
+        """As `TaskSettings.files`."""
         columns = Columns(self.label, self.text, self.pair)
-        return glue(self.task) if self.task else LabelledTexts(self.labels, (columns,))
+        return TextFiles(glue(self.task) if self.task else LabelledTexts(self.labels, (columns,)))
 
     def next_sentence(self, pairs: bool) -> bool:
         """As `TaskSettings.next_sentence`: a classifier replaces the pre-training heads."""
@@ -58,4 +59,4 @@ class ClassificationConfig(TaskSettings):
 
     def network(self, model: ModelConfig, entries: int, pairs: bool) -> NetworkConfig:
         """As `TaskSettings.network`: with a classifier in place of the pre-training heads."""
-        return model.resolve(entries, False, self.texts.labels)
+        return model.resolve(entries, False, self.files.labels)

@@ -19,11 +19,12 @@ from bertwright.core.json_values import json_number
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.example_set import Selection
-from bertwright.examples.labelled.data import FOLDER, Labelled, LabelledExamples
+from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.loader import Heldout
+from bertwright.examples.own_examples import FOLDER
 from bertwright.examples.shuffle import Permutation
 from bertwright.model.batch import packed
-from bertwright.model.classifier import SequenceClassifier
+from bertwright.model.classifier import Classifier
 from bertwright.model.model import Model
 from bertwright.tasks.classification.verdict import BASELINES, CLASSIFIER_SCORES, by_chance
 from bertwright.tasks.pretraining.scores import readable
@@ -35,7 +36,7 @@ BEST = 5
 
 def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     """Score a classifier on the held-out texts; see `Task.evaluate`."""
-    assert isinstance(model, SequenceClassifier)
+    assert isinstance(model, Classifier)
     examples = heldout.verified(f"{FOLDER}/")
     texts = LabelledExamples.open(examples, "heldout", heldout.length, heldout.vocab)
     batches = list(Heldout.evenly(texts, settings.max_sequences or None).batches(settings.batch))
@@ -57,7 +58,7 @@ def _beside_baselines(scores: Mapping[str, Any]) -> Iterator[str]:
 
 
 @torch.inference_mode()
-def answers(model: SequenceClassifier, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
+def answers(model: Classifier, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
     """[N, C] logits of all sequences; the model's training mode is restored."""
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
@@ -112,7 +113,7 @@ def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifa
 
 
 def some_answers(
-    model: SequenceClassifier, heldout: LabelledExamples, most: int, tokenizer: Tokenizer
+    model: Classifier, heldout: LabelledExamples, most: int, tokenizer: Tokenizer
 ) -> Iterator[dict[str, Any]]:
     """Up to `most` held-out texts in a fixed random order, each with its class and the model's probabilities of the
     classes, best first; none if labels are numbers."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bertwright.tasks.section import TaskSection
 
 
-class TextFiles:
+class LabelledFiles:
     """Labelled texts, tokenised. See `OwnExamples`."""
 
     made_by: ClassVar[str] = "bertwright.examples.labelled.run:run"
@@ -33,7 +33,7 @@ class TextFiles:
 class ClassificationTask:
     """See `Task`."""
 
-    own_examples: ClassVar[OwnExamples | None] = TextFiles()
+    own_examples: ClassVar[OwnExamples | None] = LabelledFiles()
 
     @classmethod
     def section_type(cls) -> type[TaskSection]:
@@ -50,7 +50,7 @@ class ClassificationTask:
         """As `Task.section`."""
         from bertwright.tasks.classification.section import ClassificationSection
 
-        return ClassificationSection(self._settings.texts)
+        return ClassificationSection(self._settings.files.described)
 
     def check(self, network: NetworkConfig, lengths: Sequence[int], vocab: Artifact) -> None:
         """As `Task.check`: it names nothing that could not fit."""

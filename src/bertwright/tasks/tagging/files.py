@@ -20,7 +20,7 @@ from typing import NamedTuple
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.records import SUFFIXES as RECORDS
 from bertwright.examples.labelled.records import reading, records
-from bertwright.tasks.problems import Problems
+from bertwright.examples.problems import Problems
 from bertwright.tasks.tagging.schemes import OUTSIDE, split_tag
 
 COLUMNS = (".conll", ".conllu", ".conllup", ".iob", ".iob2", ".iob1", ".bio", ".bioes", ".tsv", ".txt")

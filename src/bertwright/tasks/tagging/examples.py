@@ -1,0 +1,173 @@
+"""Sentences of tagged words as arrays, and the batches that are built from them.
+
+    labelled/train.tokens    ids of the pieces of all words, without [CLS] and [SEP]
+    labelled/train.words     uint32 [N] words of each sentence
+    labelled/train.pieces    uint16 [W] pieces of each word
+    labelled/train.labels    int16 [W] tag number of each word; -1: it has none, and is neither learned nor scored
+
+A sentence that is too long for a phase is divided between words into several examples, so that every word gets a tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.artifact import Artifact
+from bertwright.core.stage_context import StageContext
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.example_set import ExampleSet, Ids, Selection
+from bertwright.examples.own_examples import Columns, Kind, build_own
+from bertwright.examples.run_tasks import Inputs
+from bertwright.examples.store import Split, token_dtype
+from bertwright.examples.vocabulary import Vocabulary
+from bertwright.tasks.tagging.config import TaggedFiles
+from bertwright.tasks.tagging.files import Sentence
+from bertwright.vocab.entries import UNK
+from bertwright.vocab.tokenizer import Tokenizer
+
+
+def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
+    """Build the examples artifact from files of tagged words; see `build_own`."""
+    files = inputs.imported[0].files
+    assert isinstance(files, TaggedFiles)
+    return build_own(TaggedKind(files), config, sets, inputs, context)
+
+
+@dataclass(frozen=True)
+class TaggedColumns(Columns):
+    """N sentences of W tagged words."""
+
+    types: ClassVar[Mapping[str, str]] = MappingProxyType({"words": "<u4", "pieces": "<u2", "labels": "<i2"})
+
+    words: NDArray[np.uint32]
+    """[N] words of each sentence."""
+    pieces: NDArray[np.uint16]
+    """[W] pieces of each word."""
+    labels: NDArray[np.int16]
+    """[W] tag number of each word; -1: it has none."""
+
+    @property
+    def lengths(self) -> Ids:
+        """As `Columns.lengths`, [N]."""
+        lengths: Ids = np.diff(self.word_begins[np.append(0, np.cumsum(self.words, dtype=np.int64))])
+        return lengths
+
+    @cached_property
+    def word_begins(self) -> Ids:
+        """[W + 1] index of each word's first piece, and the number of pieces."""
+        return np.append(0, np.cumsum(self.pieces, dtype=np.int64))
+
+    @property
+    def fit(self) -> bool:
+        """As `Columns.fit`."""
+        return int(self.words.sum(dtype=np.int64)) == len(self.pieces) == len(self.labels)
+
+
+class TaggedKind(Kind[TaggedFiles, TaggedColumns]):
+    """See `Kind`."""
+
+    def columns(self, examples: Sequence[Sentence], tokenizer: Tokenizer) -> TaggedColumns:
+        """As `Kind.columns`. A word without pieces, such as a soft hyphen, is [UNK]."""
+        tokens, pieces = tokenizer.encode_texts([word for each in examples for word in each.words])
+        empty = np.flatnonzero(pieces == 0)
+        tokens = np.insert(tokens, np.cumsum(pieces)[empty], tokenizer.ids(UNK))
+        numbers = {tag: number for number, tag in enumerate(self.files.labels)}
+        labels = [numbers.get(tag, -1) for each in examples for tag in each.tags]
+        return TaggedColumns(
+            tokens.astype(token_dtype(len(tokenizer.vocabulary))),
+            np.array([len(each.words) for each in examples], np.uint32),
+            np.maximum(pieces, 1).astype(np.uint16),
+            np.array(labels, np.int16),
+        )
+
+    def classes(self, columns: TaggedColumns) -> Ids:
+        """As `Kind.classes`, [labels]."""
+        return np.bincount(columns.labels[columns.labels >= 0], minlength=len(self.files.labels))
+
+
+@dataclass(frozen=True)
+class TaggedExamples(ExampleSet):
+    """The examples of a split; see `ExampleSet`. An example is a sentence, or a part of one that is too long."""
+
+    columns: TaggedColumns
+    length: int
+    """Maximum length of an example, special tokens included (tokens)."""
+    vocabulary: Vocabulary
+
+    @classmethod
+    def open(cls, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> TaggedExamples:
+        """Open a split of an examples artifact. Raises `ArtifactError` if it was made for another task, is damaged, or
+        has another vocabulary than `vocab`."""
+        vocabulary = Vocabulary.open(examples, vocab)
+        return cls(TaggedColumns.open(examples, split), length, vocabulary)
+
+    @cached_property
+    def parts(self) -> Ids:
+        """[N, 2] the first word of each example, and the word after its last."""
+        begins, room = self.columns.word_begins, self.length - 2
+        ends = np.cumsum(self.columns.words, dtype=np.int64)
+        starts = ends - self.columns.words
+        parts: list[tuple[int, int]] = []
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            while begins[end] - begins[start] > room:
+                # A word that alone is longer than the room is cut when the batch is built.
+                inside = int(np.searchsorted(begins, begins[start] + room, side="right")) - 1
+                parts.append((start, max(inside, start + 1)))
+                start = parts[-1][1]
+            if end > start:
+                parts.append((start, end))
+        return np.array(parts, np.int64).reshape(-1, 2)
+
+    @property
+    def sizes(self) -> list[int]:
+        """As `ExampleSet.sizes`."""
+        return [len(self.parts)]
+
+    @property
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        """As `ExampleSet.arrays`: of all pieces, words, tags [W] and sentences."""
+        return (getattr(self.columns, name) for name in ("tokens", "pieces", "labels", "words"))
+
+    def lengths(self, some: Selection) -> Ids:
+        """As `ExampleSet.lengths`, [N]."""
+        begin, end = self.columns.word_begins[self.parts[some.rows]].T
+        lengths: Ids = np.minimum(end - begin + 2, self.length)
+        return lengths
+
+    def batch(self, some: Selection) -> MicroBatch:
+        """As `ExampleSet.batch`: [CLS] pieces [SEP], with the first piece of each tagged word as a prediction."""
+        first_word, end_word = self.parts[some.rows].T
+        begin, lengths = self.columns.word_begins[first_word], self.lengths(some)
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        place = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
+        inside = np.repeat(begin, lengths) + place - 1
+        tokens = np.take(self.columns.tokens, inside, mode="clip").astype(np.int64)
+        tokens[starts], tokens[ends - 1] = self.vocabulary.cls, self.vocabulary.sep
+        counts = end_word - first_word
+        of_word = np.arange(counts.sum()) + np.repeat(first_word - (np.cumsum(counts) - counts), counts)
+        labels = self.columns.labels[of_word].astype(np.int64)
+        where = self.columns.word_begins[of_word] + np.repeat(starts + 1 - begin, counts)
+        known = labels >= 0
+        bounds = np.append(0, ends).astype(np.int32)
+        return MicroBatch(
+            token_ids=tokens,
+            position_ids=place,
+            segment_ids=np.zeros_like(tokens),
+            cu_seqlens=bounds,
+            cu_rows=bounds,
+            max_row=int(lengths.max(initial=0)),
+            prediction_positions=where[known],
+            labels=labels[known],
+            weights=np.ones(int(known.sum()), np.float32),
+            sequence_labels=np.zeros(len(some), np.int64),
+            sequence_weights=np.zeros(len(some), np.float32),
+        )

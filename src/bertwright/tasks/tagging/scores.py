@@ -1,0 +1,154 @@
+"""The scores of a tagger on the held-out sentences, with those of a constant answer, and its worst errors.
+
+Names carry shapes: W tagged words, C tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertwright.core.json_values import json_number
+from bertwright.core.log import Log
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.loader import Heldout
+from bertwright.examples.own_examples import FOLDER
+from bertwright.model.batch import packed
+from bertwright.model.model import Model
+from bertwright.tasks.tagging.config import TaggedFiles
+from bertwright.tasks.tagging.entity_scores import Found, Tags, score_entities, score_repaired, total
+from bertwright.tasks.tagging.examples import TaggedExamples
+from bertwright.tasks.task import Evaluation, HeldOut, Scoring
+from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
+
+BEST = 5
+"""Tags shown for each word."""
+CONTEXT = 12
+"""Tokens shown on each side of a word."""
+
+
+def evaluate(model: Model, heldout: HeldOut, files: TaggedFiles, settings: Scoring) -> Evaluation:
+    """Score a tagger on the held-out sentences; see `Task.evaluate`."""
+    examples = TaggedExamples.open(heldout.verified(f"{FOLDER}/"), "heldout", heldout.length, heldout.vocab)
+    batches = list(Heldout.evenly(examples, settings.max_sequences or None).batches(settings.batch))
+    logits_WC = tag_logits(model, batches, heldout.log)
+    labels_W = np.concatenate([batch.labels for batch in batches])
+    counts = heldout.examples.counts["heldout"]
+    scores: dict[str, Any] = {
+        **_of_words(logits_WC, labels_W),
+        "majority": counts["majority"],
+        "majority_label": counts["majority_label"],
+        "predictions": len(labels_W),
+        "sequences": sum(len(batch.cu_seqlens) - 1 for batch in batches),
+        "repeated": counts["repeated"],
+    }
+    guessed_W = logits_WC.argmax(1)
+    finite = bool(np.isfinite(logits_WC).all())
+    if files.scheme is not None and finite:
+        predicted, actual = (_by_sentence(files.labels, tags, batches) for tags in (guessed_W, labels_W))
+        strict = score_entities(predicted, actual, files.scheme)
+        scores |= _of_entities(total(strict.values()))
+        scores["f1_conlleval"] = total(score_repaired(predicted, actual, files.scheme).values()).f1
+        scores["types"] = {kind: {**_of_entities(found), "entities": found.actual} for kind, found in strict.items()}
+    if not finite:  # the argmax of NaN logits is the first tag, which is often correct
+        scores |= {"accuracy": None, "tagging_loss": None}
+    scores = {name: json_number(value) if isinstance(value, float) else value for name, value in scores.items()}
+    # A tagger that learned nothing gives every word the same tag.
+    scores["untrained"] = len(np.unique(guessed_W)) == 1
+    worst = list(_worst(logits_WC, batches, files.labels, settings.samples, load_tokenizer(heldout.vocab)))
+    return Evaluation(scores, worst, _summary(scores))
+
+
+def _summary(scores: dict[str, Any]) -> str:
+    accuracy = scores["accuracy"]
+    shown = "undefined" if accuracy is None else f"{accuracy:.4f}"
+    entities = "" if "f1" not in scores else f"F1 of entities {scores['f1']:.4f} (constant answer 0), "
+    words = f"{scores['predictions']:,} held-out words"
+    return f"{entities}accuracy {shown} (constant answer {scores['majority']:.4f}) on {words}"
+
+
+@torch.inference_mode()
+def tag_logits(model: Model, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
+    """[W, C] logits of the tagged words of all batches; the model's training mode is restored."""
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    try:
+        parts = []
+        for number, batch in enumerate(batches, start=1):
+            parts.append(model(packed(batch, device)).double().cpu().numpy())
+            log.progress("evaluate", number, len(batches), "batches")
+    finally:
+        model.train(was_training)
+    return np.concatenate(parts)
+
+
+def _of_words(logits_WC: NDArray[np.float64], labels_W: NDArray[np.int64]) -> dict[str, Any]:
+    losses_W = _losses(logits_WC, labels_W)
+    return {"tagging_loss": float(losses_W.mean()), "accuracy": float((logits_WC.argmax(1) == labels_W).mean())}
+
+
+def _losses(logits_WC: NDArray[np.float64], labels_W: NDArray[np.int64]) -> NDArray[np.float64]:
+    shifted = logits_WC - logits_WC.max(1, keepdims=True)
+    losses: NDArray[np.float64] = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(labels_W)), labels_W]
+    return losses
+
+
+def _of_entities(found: Found) -> dict[str, float]:
+    return {"precision": found.precision, "recall": found.recall, "f1": found.f1}
+
+
+def _by_sentence(tags: Sequence[str], numbers_W: NDArray[np.int64], batches: Sequence[MicroBatch]) -> Tags:
+    """The names of the tags `numbers_W` [W], by example."""
+    names = [tags[number] for number in numbers_W.tolist()]
+    found, first = [], 0
+    for batch in batches:
+        for end in (first + np.searchsorted(batch.prediction_positions, batch.cu_seqlens[1:])).tolist():
+            found.append(names[first:end])
+            first = end
+    return found
+
+
+def _worst(
+    logits_WC: NDArray[np.float64],
+    batches: Sequence[MicroBatch],
+    tags: Sequence[str],
+    most: int,
+    tokenizer: Tokenizer,
+) -> Iterator[dict[str, Any]]:
+    """The wrongly tagged words of which the model is surest, each in its context, with the likeliest tags."""
+    labels_W = np.concatenate([batch.labels for batch in batches])
+    wrong = np.flatnonzero(logits_WC.argmax(1) != labels_W)
+    chosen = wrong[np.argsort(-_losses(logits_WC[wrong], labels_W[wrong]), kind="stable")][:most]
+    places = [(batch, place) for batch in batches for place in batch.prediction_positions.tolist()]
+    for word in chosen.tolist():
+        batch, place = places[word]
+        best = torch.from_numpy(logits_WC[word]).softmax(-1).topk(min(BEST, len(tags)))
+        yield {
+            "source": "held-out",
+            "text": _in_context(batch, place, tokenizer),
+            "gold": tags[labels_W[word]],
+            "top": [
+                {"token": tags[number], "probability": p}
+                for p, number in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+            ],
+        }
+
+
+def _in_context(batch: MicroBatch, place: int, tokenizer: Tokenizer) -> str:
+    """The text around a word, which stands between » and «."""
+    sequence = int(np.searchsorted(batch.cu_seqlens, place, side="right")) - 1
+    # Without [CLS] and [SEP].
+    first, last = int(batch.cu_seqlens[sequence]) + 1, int(batch.cu_seqlens[sequence + 1]) - 1
+    end = place + 1
+    while end < last and tokenizer.continuation[batch.token_ids[end]]:
+        end += 1
+    begin = max(first, place - CONTEXT)
+    while begin > first and tokenizer.continuation[batch.token_ids[begin]]:
+        begin -= 1
+    parts = ((begin, place), (place, end), (end, min(last, end + CONTEXT)))
+    before, word, after = (tokenizer.decode(batch.token_ids[a:b]) for a, b in parts)
+    return f"{before} »{word}« {after}".strip()
