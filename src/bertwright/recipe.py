@@ -18,7 +18,7 @@ from bertwright.contradictions.sections import (
     too_many_ranks,
     unsupported_by_graph,
     unsupported_by_sharding,
-    unused_by_classification,
+    unused_with_own_files,
     without_kernel,
     wrong_groups,
     wrong_lengths,
@@ -191,7 +191,7 @@ class Recipe(Section):
         mistakes += wrong_lengths(self.train, self.evaluate.length, network.max_position_embeddings)
         mistakes += wrong_groups(self.optim, network)
         if self.task.files:
-            mistakes += unused_by_classification(self.train, self.evaluate, self.examples)
+            mistakes += unused_with_own_files(self.train, self.evaluate, self.examples)
         else:
             mistakes += one_segment(self.model, network, self.train, self.examples)
         if given and (self.train.init_from is not None or self.task.taught_by is not None):

@@ -7,6 +7,8 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from bertwright.contradictions.sections import Mistake
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError
@@ -16,6 +18,7 @@ from bertwright.model.config import NetworkConfig, network_of, varlen_heads
 from bertwright.model.pretrained_config import Pretrained, other_vocabulary, other_words, read_pretrained
 from bertwright.model.transfer_config import other_kinds, transfer
 from bertwright.optim.config import OptimConfig, other_moments
+from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.teacher_fit import KEY, misfits
 from bertwright.train.config import TrainConfig
@@ -220,6 +223,12 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
         yield KEY, f"{teacher.path} {other_words(teacher, f'vocab.file {vocab.file}', difference)}"
 
 
+def _task_of(sections: Mapping[str, Any]) -> TaskConfig:
+    """The task of a checkpoint; manifests omit defaults, of which pre-training is one."""
+    objective = sections.get("train", {}).get("objective", {})
+    return TypeAdapter[TaskConfig](TaskConfig).validate_python({"kind": "pretraining", **objective})
+
+
 def _wrong_checkpoint(
     path: Path, checkpoint: Artifact, network: NetworkConfig, optim: OptimConfig, vocab: VocabConfig
 ) -> Iterator[str]:
@@ -230,7 +239,7 @@ def _wrong_checkpoint(
             f"{path} is a checkpoint, but a classifier starts from a finished model; give the train folder of that "
             "training once it is finished, or the folder that bertwright export makes of it, also before"
         )
-    elif sections.get("train", {}).get("objective", {}).get("kind") == "classification":
+    elif _task_of(sections).files is not None:
         yield (
             f"{path} is a checkpoint of a classifier, without the head that predicts masked tokens; give one of a "
             "pre-training, such as the one that it started from"

@@ -1,7 +1,7 @@
 """Contradictions between sections of a recipe, each as a key and a sentence; `Recipe.check` runs all checks.
 
 A section's own validators check it on its own. These checks compare several sections; the last ones are of recipes
-whose objective is classification.
+whose task has files of its own.
 """
 
 from __future__ import annotations
@@ -201,42 +201,42 @@ _OF_MASKS = ("mask_rate", "cloze")
 """Settings of scores on masked tokens."""
 
 
-def unused_by_classification(
-    train: TrainConfig, evaluate: EvaluateConfig, examples: ExamplesConfig
-) -> Iterator[Mistake]:
-    """Yield settings that have no effect on labelled texts, and data that is not labelled texts."""
+def unused_with_own_files(train: TrainConfig, evaluate: EvaluateConfig, examples: ExamplesConfig) -> Iterator[Mistake]:
+    """Yield settings that have no effect on a task with files of its own, and data that is none of these files."""
+    task, own = train.objective.kind, train.objective.files
+    labelled = f"labelled {own.unit if own else 'texts'}"
     for i, phase in enumerate(train.phases):
         key = f"train.phases.{i}"
         if phase.data is None:
             yield (
                 f"{key}.data",
-                "train.objective=classification trains on labelled texts; set this key to their folder or file",
+                f"train.objective={task} trains on {labelled}; set this key to their folder or file",
             )
         elif (phase.data / MANIFEST).is_file():
             yield (
                 f"{key}.data",
-                f"{phase.data} is an examples folder made by bertwright, without labels; give files of labelled texts",
+                f"{phase.data} is an examples folder made by bertwright, without labels; give files of {labelled}",
             )
         elif phase.data != train.phases[0].data:
-            text = f"{phase.data} is not the data of phase 0, but all phases of a classification must use the same"
-            yield f"{key}.data", f"{text} texts; give {train.phases[0].data}"
+            text = f"{phase.data} is not the data of phase 0, but all phases of this task must use the same"
+            yield f"{key}.data", f"{text} files; give {train.phases[0].data}"
         if phase.masking != MaskingConfig():
-            yield f"{key}.masking", "classification masks no tokens; leave it out"
+            yield f"{key}.masking", f"{task} masks no tokens; leave it out"
         if phase.document_range != (0.0, 1.0):
-            text = f"{list(phase.document_range)} is a share of documents, but this data consists of labelled texts"
+            text = f"{list(phase.document_range)} is a share of documents, but this data consists of {labelled}"
             yield f"{key}.document_range", f"{text}; leave it out"
         if phase.quarantine:
             yield (
                 f"{key}.quarantine",
-                "applies to files of finished examples, but this data consists of labelled texts; leave it out",
+                f"applies to files of finished examples, but this data consists of {labelled}; leave it out",
             )
         if phase.target_accuracy is not None:
-            yield f"{key}.target_accuracy", "applies to masked tokens, but classification masks no tokens; leave it out"
+            yield f"{key}.target_accuracy", f"applies to masked tokens, but {task} masks no tokens; leave it out"
     for section, names, config in (("examples", _OF_TEXT, examples), ("evaluate", _OF_MASKS, evaluate)):
         fields = type(config).model_fields
         for name in names:
             if getattr(config, name) != fields[name].default:
-                yield f"{section}.{name}", "has no effect with train.objective=classification; leave it out"
+                yield f"{section}.{name}", f"has no effect with train.objective={task}; leave it out"
     if train.init_from and not train.phases[0].restart_bias_correction:
         text = (
             "false needs optimizer moments to continue from, but a classifier takes only the weights of train.init_from"
@@ -255,7 +255,7 @@ def _starts_of_pretraining(train: TrainConfig) -> Iterator[Mistake]:
 def idle_corpus(corpus: CorpusConfig | None, vocab: VocabConfig) -> Iterator[Mistake]:
     """Yield a corpus that nothing reads, and a missing vocabulary that nothing can be trained on."""
     if corpus is not None and vocab.file is not None:
-        text = "no stage reads it: classification trains on the data of its phases, and vocab.file is already finished"
+        text = "no stage reads it: this task trains on the data of its phases, and vocab.file is already finished"
         yield "corpus", f"{text}; leave the section out"
     if corpus is None and vocab.file is None:
         text = "there is no [corpus] to train a vocabulary on"

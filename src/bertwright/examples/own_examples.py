@@ -1,35 +1,27 @@
-"""The stage `examples` of tasks that learn from files of their own.
-
-    labelled/train.NAME      an array of the training examples
-    labelled/heldout.NAME    the same for the held-out examples
-    labelled/facts.json      what was read, and what determines it
-
-Examples are stored in full and cut when a batch is built, so that one artifact serves every length.
-"""
+"""The stage `examples` of tasks that learn from files of their own; `columns` says what it stores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact, build
-from bertwright.core.errors import ArtifactError, DataError
-from bertwright.core.files import make_folder, read_typed, sha256, sha256_of, write_atomic, write_json
+from bertwright.core.errors import DataError
+from bertwright.core.files import make_folder, sha256, sha256_of, write_json
 from bertwright.core.log import Log
-from bertwright.core.shapes import Count, Text
 from bertwright.core.stage_context import StageContext
 from bertwright.core.task_records import record_libraries
 from bertwright.core.work_split import SINGLE, StageIncomplete
+from bertwright.examples.columns import FOLDER, Columns
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.documents import is_heldout, text_hash
+from bertwright.examples.example_set import Ids
 from bertwright.examples.information import FEW_TEXTS, absent_classes, unknown_words
 from bertwright.examples.own_files import Files, OwnFiles, find_files, refuse_empty
 from bertwright.examples.plans import length_counts
@@ -37,79 +29,7 @@ from bertwright.examples.problems import Problems
 from bertwright.examples.run import identity
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.shard import tokenizer_of, vocabulary_facts
-from bertwright.examples.store import Split, map_file, token_dtype
-from bertwright.examples.vocabulary import Vocabulary
 from bertwright.vocab.tokenizer import Tokenizer
-
-FOLDER = "labelled"
-
-
-class _Facts(TypedDict):
-    specials: Count
-    labels: list[Text]
-
-
-def facts_of(examples: Artifact) -> _Facts:
-    """What the labelled examples of an artifact are; `ArtifactError` if it has none."""
-    if f"{FOLDER}/facts.json" not in examples.names():
-        raise ArtifactError(
-            f"{examples.path} contains no labelled examples, but train.objective needs them. Run the stage examples "
-            "again."
-        )
-    return read_typed(examples.file(f"{FOLDER}/facts.json"), TypeAdapter(_Facts))
-
-
-Ids = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Columns(ABC):
-    """N examples as arrays; each field of a subclass is one, of the type in `types`."""
-
-    types: ClassVar[Mapping[str, str]]
-    """The numpy type of each array but `tokens`."""
-
-    tokens: NDArray[Any]
-    """[T] ids of all examples."""
-
-    @property
-    @abstractmethod
-    def lengths(self) -> Ids:
-        """[N] ids of each example."""
-
-    @property
-    @abstractmethod
-    def fit(self) -> bool:
-        """Whether the arrays are as long as they say of each other: a file may be truncated."""
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def write(self, folder: Path, split: Split) -> None:
-        """Write the arrays as files of a split in `folder`."""
-        for name, array in vars(self).items():
-            write_atomic(folder / f"{split}.{name}", array.tobytes())
-
-    @classmethod
-    def open(cls, examples: Artifact, split: Split) -> Self:
-        """The memory-mapped arrays of a split; raises `ArtifactError` if it has others, or if it is damaged."""
-        facts_of(examples)
-        kinds = {field.name: cls.types.get(field.name, "") for field in fields(cls)}
-        if any(f"{FOLDER}/{split}.{name}" not in examples.names() for name in kinds):
-            raise ArtifactError(
-                f"{examples.path} contains no examples of the kind that train.objective needs. Run the stage examples "
-                "again."
-            )
-        kinds["tokens"] = token_dtype(Vocabulary.open(examples).size)
-        files = {name: examples.file(f"{FOLDER}/{split}.{name}") for name in kinds}
-        columns = cls(**{name: map_file(files[name], kind) for name, kind in kinds.items()})
-        # With a truncated file, examples would silently get the tokens of others.
-        if not columns.fit or columns.lengths.sum() != len(columns.tokens):
-            raise ArtifactError(
-                f"the arrays {examples.path / FOLDER}/{split}.* do not match each other. Run examples again."
-            )
-        return columns
-
 
 Own = TypeVar("Own", bound=OwnFiles)
 Stored = TypeVar("Stored", bound=Columns)

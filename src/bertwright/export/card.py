@@ -109,16 +109,16 @@ def _files(examples: Artifact, texts: TextsConfig) -> list[Element]:
 
 
 def _labelled(examples: Artifact, texts: TextsConfig) -> list[Element]:
-    """The files of labelled texts, with their hashes."""
+    """The files of labelled examples, with their hashes."""
     counts, files = examples.counts, read_json(examples.file("labelled/facts.json"))["files"]
     rows = [(file["file"], f"{file['examples']:,}", code(file["sha256"])) for file in files[:MOST_FILES]]
     train, heldout = counts["train"]["examples"], counts["heldout"]
     return [
         p(
-            f"{train:,} labelled texts to learn from, {heldout['examples']:,} held out, of which "
-            f"{heldout['repeated']:,} also occur among the training texts."
+            f"{train:,} labelled examples to learn from, {heldout['examples']:,} held out, of which "
+            f"{heldout['repeated']:,} also occur among those."
         ),
-        plain_table(rows, ("file", "texts", "SHA-256")),
+        plain_table(rows, ("file", "examples", "SHA-256")),
         p(
             f"Licence of the texts: {texts.licence or 'unknown'}. This card grants no licence for the model; whoever "
             "publishes it must choose one that respects the licences of the texts and of the network it started from."

@@ -43,6 +43,9 @@ _CURVES = (
     ("heldout_classification_accuracy", "Held-out accuracy of classes", "accuracy", "heldout", percent),
     ("heldout_regression_loss", "Held-out squared error", "squared error", "heldout", "{:.3g}".format),
     ("regression_loss", "Training squared error", "squared error", "train", "{:.3g}".format),
+    ("heldout_tagging_loss", "Held-out loss of tags", "loss (nats)", "heldout", "{:.3g}".format),
+    ("tagging_loss", "Training loss of tags", "loss (nats)", "train", "{:.3g}".format),
+    ("heldout_tagging_accuracy", "Held-out accuracy of tags", "accuracy", "heldout", percent),
 )
 
 

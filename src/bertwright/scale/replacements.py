@@ -12,7 +12,6 @@ from bertwright.check.recipe.packages import packages
 from bertwright.core.distributed import rank_and_world
 from bertwright.recipe import Recipe
 from bertwright.sample import LABELLED
-from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.train.averaging.config import LastConfig, within_few_steps
 from bertwright.train.settings.phase_config import LENGTHS, PhaseConfig
 from bertwright.vocab.config import SentencePieceConfig
@@ -81,7 +80,7 @@ def scale_training(recipe: Recipe) -> Iterator[Replacement]:
     if train.objective.kind == "distillation":
         yield Replacement("train.objective", None, "its teacher has another vocabulary")
     # The built-in labelled texts are acceptable and unacceptable sentences, which is the task CoLA.
-    if isinstance(train.objective, ClassificationConfig) and train.objective.task != "cola":
+    if train.objective.files and getattr(train.objective, "task", None) != "cola":
         yield Replacement("train.objective", {"kind": "classification", "task": "cola"}, "the built-in task")
     if isinstance(train.averaging, LastConfig):
         yield Replacement("train.averaging", within_few_steps(train.averaging), _SMALL)

@@ -211,6 +211,10 @@ class MetricsRow(TypedDict, total=False):
     """Share of the texts of the last step whose class was predicted correctly, with dropout."""
     regression_loss: Score
     """Mean squared error of predicted numbers in training."""
+    tagging_loss: Score
+    """Training loss of the tags of words."""
+    tagging_accuracy: Score
+    """Share of the words of the last step whose tag was predicted correctly, with dropout."""
     soft_loss: Score
     """Cross-entropy with a teacher's softened probabilities."""
     soft_accuracy: Score
@@ -258,6 +262,8 @@ class MetricsRow(TypedDict, total=False):
     heldout_classification_loss: Score
     heldout_classification_accuracy: Score
     heldout_regression_loss: Score
+    heldout_tagging_loss: Score
+    heldout_tagging_accuracy: Score
     heldout_soft_loss: Score
     heldout_soft_accuracy: Score
     heldout_hidden_loss: Score

@@ -6,7 +6,7 @@ from typing import Any
 from tests.rows import each_row
 from tests.unit.contradictions.test_sections import PHASE, keys
 
-from bertwright.contradictions.sections import idle_corpus, unused_by_classification
+from bertwright.contradictions.sections import idle_corpus, unused_with_own_files
 from bertwright.core.artifact import MANIFEST
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
@@ -25,7 +25,7 @@ def mistakes(
     values = [{**PHASE, "data": "texts", **phase} for phase in phases or ({},)]
     objective = {"kind": "classification", "task": "cola"}
     train = TrainConfig.model_validate({"phases": values, "objective": objective, **keys_})
-    return list(unused_by_classification(train, EvaluateConfig(**(evaluate or {})), ExamplesConfig(**(examples or {}))))
+    return list(unused_with_own_files(train, EvaluateConfig(**(evaluate or {})), ExamplesConfig(**(examples or {}))))
 
 
 def wrong(*phases: dict[str, Any], **given: Any) -> list[str]:

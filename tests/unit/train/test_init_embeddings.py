@@ -15,7 +15,7 @@ from tests.rows import each_row
 from tests.unit.train.conftest import MODEL, PHASES
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
-from bertwright.contradictions.sections import unused_by_classification
+from bertwright.contradictions.sections import unused_with_own_files
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.core.log import SILENT
@@ -158,5 +158,5 @@ def test_embeddings_from_two_places_are_refused() -> None:
 
 def test_a_classifier_has_no_running_text() -> None:
     config = TrainConfig(phases=[PHASES[0]], objective={"kind": "classification", "task": "cola"}, **FROM_TEXT)
-    said = dict(unused_by_classification(config, EvaluateConfig(), ExamplesConfig()))
+    said = dict(unused_with_own_files(config, EvaluateConfig(), ExamplesConfig()))
     assert said["train.init_embeddings"] == "text is for pre-training, from running text; leave it out"

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.columns import Columns, facts_of
 from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
-from bertwright.examples.own_examples import Columns, facts_of
 from bertwright.examples.store import Split
 from bertwright.examples.vocabulary import Vocabulary
 

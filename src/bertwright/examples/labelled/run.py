@@ -11,11 +11,12 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
+from bertwright.examples.example_set import Ids
 from bertwright.examples.information import TELLING
 from bertwright.examples.labelled.data import Labelled
 from bertwright.examples.labelled.files import TextFiles
 from bertwright.examples.labelled.read import Text
-from bertwright.examples.own_examples import Ids, Kind, build_own
+from bertwright.examples.own_examples import Kind, build_own
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import token_dtype
 from bertwright.vocab.tokenizer import Tokenizer

@@ -18,10 +18,10 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.json_values import json_number
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.columns import FOLDER
 from bertwright.examples.example_set import Selection
 from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.loader import Heldout
-from bertwright.examples.own_examples import FOLDER
 from bertwright.examples.shuffle import Permutation
 from bertwright.model.batch import packed
 from bertwright.model.classifier import Classifier

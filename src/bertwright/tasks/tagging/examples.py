@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from bertwright.core.artifact import Artifact
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.columns import Columns
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.example_set import ExampleSet, Ids, Selection
-from bertwright.examples.own_examples import Columns, Kind, build_own
+from bertwright.examples.own_examples import Kind, build_own
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import Split, token_dtype
 from bertwright.examples.vocabulary import Vocabulary

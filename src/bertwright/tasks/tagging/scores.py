@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bertwright.core.json_values import json_number
 from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
+from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
-from bertwright.examples.own_examples import FOLDER
 from bertwright.model.batch import packed
 from bertwright.model.model import Model
 from bertwright.tasks.tagging.config import TaggedFiles
