@@ -24,12 +24,14 @@ from tests.rows import each_row
 from tests.server import serving
 from tests.unit.bench.test_bench_verb import OURS, PEER
 from tests.unit.cluster import cluster
+from tests.unit.finetune.test_draft import data_of
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
 from bertwright.bench import run as bench_run
 from bertwright.cli import app
 from bertwright.cli.conversion import convert
+from bertwright.core.files import make_folder
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.sources.format import SourceFormat
@@ -262,6 +264,11 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         Path("blimp.tsv").write_text("sentence_good\tsentence_bad\nEz az út.\tEz az utak.\n", encoding="utf-8")
         Path("texts.txt").write_text("Ez az út.\nAz egy régi ház.\n", encoding="utf-8")
         yield arguments
+    elif verb == "finetune":  # tests/pipeline/test_finetune.py trains
+        provide(Path(rest[rest.index("--model") + 1]), request)
+        folder = Path(rest[rest.index("--data") + 1] if "--data" in rest else "glue/sst2")
+        data_of(rest[0], make_folder(folder.parent) / folder.name)
+        yield [*arguments, *(["--print"] if "--print" not in rest else [])]
     elif verb == "report" and rest[0].startswith("runs/"):
         for word in rest[: rest.index("--out")]:
             provide(Path(word), request)

@@ -45,6 +45,7 @@ _VERBS = {
     "evaluate": "evaluate:evaluate",
     "export": "stages:export",
     "report": "stages:report",
+    "finetune": "finetune:finetune",
     "recipes": "check:recipes",
     "places": "check:places",
     "check": "check:check",

@@ -1,4 +1,4 @@
-"""What a shell completes: recipes, run folders, places, targets, stages, formats, keys and their values.
+"""What a shell completes: recipes, run folders, places, targets, stages, tasks, formats, keys and their values.
 
 Files are not completed here: shells do that by themselves where nothing fits.
 """
@@ -43,6 +43,13 @@ def complete_stage(incomplete: str) -> Found:
     from bertwright.pipeline.stage import STAGES
 
     return _matches(((name, stage.about) for name, stage in STAGES.items()), incomplete)
+
+
+def complete_task(incomplete: str) -> Found:
+    """The tasks of `finetune`."""
+    from bertwright.finetune.tasks import TASKS
+
+    return _matches(((name, "") for name in TASKS), incomplete)
 
 
 def complete_format(incomplete: str) -> Found:

@@ -58,16 +58,18 @@ Overrides = Annotated[
 _RUN_FOLDER = "The run folder; default: runs/<name of the recipe>"
 
 
-def _out(help: str) -> Any:
+def folder_option(help: str) -> Any:
+    """The option `--out`, a folder."""
     return typer.Option("--out", parser=_folder, metavar="DIR", help=f"{help}.")
 
 
-Out = Annotated[Path | None, _out(_RUN_FOLDER)]
+Out = Annotated[Path | None, folder_option(_RUN_FOLDER)]
 OutOrPage = Annotated[
-    Path | None, _out(f"{_RUN_FOLDER}. For several runs: the folder of comparison.html; default: the current folder")
+    Path | None,
+    folder_option(f"{_RUN_FOLDER}. For several runs: the folder of comparison.html; default: the current folder"),
 ]
 OutOrDownload = Annotated[
-    Path | None, _out(f"{_RUN_FOLDER}. With --download: the folder of the file; default: downloads")
+    Path | None, folder_option(f"{_RUN_FOLDER}. With --download: the folder of the file; default: downloads")
 ]
 
 

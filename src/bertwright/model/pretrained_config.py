@@ -191,6 +191,19 @@ def read_pretrained(path: Path) -> Pretrained:
     return Pretrained(path, path, read_stock_config(path / "config.json"), None)
 
 
+def find_pretrained(path: Path | str) -> Pretrained:
+    """The network in `path`; of a run folder, the one in its finished training."""
+    path = Path(path)
+    if not (path / "recipe.toml").is_file():
+        return read_pretrained(path)
+    if not (path / "train" / MANIFEST).is_file():
+        raise ArtifactError(
+            f"the training in {path} is not finished. Finish it with `bertwright run {path}`, or export its newest "
+            f"checkpoint with `bertwright export {path}` and load the folder that this names."
+        )
+    return read_pretrained(path / "train")
+
+
 def missing_of(path: Path) -> list[str]:
     """What a folder lacks to be that of a network in the format of transformers."""
     missing = [] if (path / "config.json").is_file() else ["config.json"]

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertwright.core.artifact import MANIFEST, open_artifact
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import RecipeError
 from bertwright.model.batch import PackedBatch, packed_sequences, to_device
 from bertwright.model.classifier import Classifier
 from bertwright.model.interop.stock import load_headless, load_stock, load_tensors
 from bertwright.model.model import HeadlessModel, Model
-from bertwright.model.pretrained_config import Pretrained, read_pretrained
+from bertwright.model.pretrained_config import find_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, network_from
 from bertwright.vocab.entries import CLS, MASK, SEP
@@ -41,7 +41,7 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model | 
     classifier those of its classes, and one that was saved without heads the hidden states. Raises `RecipeError` if the
     folder has no network, `ArtifactError` if a file is damaged.
     """
-    given = _find(path)
+    given = find_pretrained(path)
     model: Model | HeadlessModel
     if not given.stock:
         model = load_network(given.folder)
@@ -66,7 +66,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
         return load_artifact(path / "vocab")
     if (path / MANIFEST).is_file() and open_artifact(path).manifest["stage"] == "vocab":
         return load_artifact(path)
-    given = _find(path)
+    given = find_pretrained(path)
     if (file := given.folder / _TOKENIZER).is_file():
         return read_tokenizer(file)
     settings = given.text_settings
@@ -150,16 +150,3 @@ class Encoder:
         for first in range(0, len(order), batch):
             places = order[first : first + batch]
             yield places, to_device(packed_sequences([(ids[i], ()) for i in places], mask), self.device)
-
-
-def _find(path: Path | str) -> Pretrained:
-    """The network in `path`; of a run folder, the one in its finished training."""
-    path = Path(path)
-    if not (path / "recipe.toml").is_file():
-        return read_pretrained(path)
-    if not (path / "train" / MANIFEST).is_file():
-        raise ArtifactError(
-            f"the training in {path} is not finished. Finish it with `bertwright run {path}`, or export its newest "
-            f"checkpoint with `bertwright export {path}` and load the folder that this names."
-        )
-    return read_pretrained(path / "train")

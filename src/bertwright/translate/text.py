@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from bertwright.core.toml_values import value_text
 from bertwright.translate.command import Key
 from bertwright.translate.complete import NOT_SET
 from bertwright.translate.place import open_keys
@@ -22,7 +22,6 @@ PHASE = ("length", "data", "batch", "micro_batch", "learning_rate", "schedule", 
 """Order of a phase's keys, as in the recipes shipped with the package."""
 _CONTROLS = {point: " " if chr(point).isspace() else f"\\x{point:02x}" for point in (*range(0x20), *range(0x7F, 0xA0))}
 """What stands for control characters in comments, which they would end or make invalid."""
-_LATE_CONTROLS = {point: f"\\u{point:04x}" for point in range(0x7F, 0xA0)}
 
 
 def text(translation: Translation, name: str = "RECIPE", place: str = "") -> str:
@@ -118,13 +117,3 @@ def _wrapped(first: str, text: str, later: str = "") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def value_text(value: Any) -> str:
-    """Return a value in TOML syntax."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(value_text, value))}]"
-    # JSON leaves these control characters as they are; TOML forbids the first, and a terminal may obey the others.
-    return json.dumps(value, ensure_ascii=False).translate(_LATE_CONTROLS)

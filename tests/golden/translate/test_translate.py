@@ -13,11 +13,12 @@ from tests.reference.teachers import SPECIALS
 from tests.rows import each_row
 
 from bertwright import Recipe
+from bertwright.core.toml_values import value_text
 from bertwright.launch.config import TARGETS
 from bertwright.model.bert.config import SIZES
 from bertwright.translate.azure_job import read_job
 from bertwright.translate.shell import parse_script
-from bertwright.translate.text import place_text, start_line, text, value_text
+from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import Translation, translate
 
 HERE = Path(__file__).parent

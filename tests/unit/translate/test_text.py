@@ -6,10 +6,11 @@ from typing import Any
 
 from tests.rows import each_row
 
+from bertwright.core.toml_values import value_text
 from bertwright.translate.command import Key
 from bertwright.translate.draft import Account
 from bertwright.translate.launchers import Launch
-from bertwright.translate.text import place_text, start_line, text, value_text
+from bertwright.translate.text import place_text, start_line, text
 from bertwright.translate.translation import Translation
 
 PHASE = {

@@ -13,9 +13,9 @@ from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.examples.labelled.records import Record, records
 from bertwright.examples.problems import Problems
 
-_NO_LABEL = (None, "", "-")
+NO_LABEL = (None, "", "-")
 """Label values that mean "no label": in test sets, and where annotators did not agree."""
-_NO_CLASS = (*_NO_LABEL, -1, "-1")
+_NO_CLASS = (*NO_LABEL, -1, "-1")
 """The same if labels are classes, which are numbered from 0."""
 _WHOLE = re.compile("[-+]?[0-9]+")
 
@@ -60,7 +60,7 @@ def texts_of(file: Path, some: Iterable[Record], texts: LabelledTexts, problems:
 def is_missing(value: Any, labels: Sequence[str]) -> bool:
     """Whether a file's label `value` means that the record has none."""
     if len(labels) == 1:
-        return value in _NO_LABEL
+        return value in NO_LABEL
     # A class may have a name that elsewhere means "no label".
     return value in _NO_CLASS and str(value) not in labels
 

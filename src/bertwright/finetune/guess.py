@@ -1,0 +1,183 @@
+"""Reads training files to find out what they contain: the columns of texts and labels, the classes, the tags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bertwright.core.errors import DataError
+from bertwright.examples.labelled.read import NO_LABEL
+from bertwright.examples.labelled.records import records
+from bertwright.examples.problems import Problems
+from bertwright.finetune.tasks import FinetuneTask, Key
+from bertwright.tasks.tagging.files import Layout, read_sentences
+from bertwright.tasks.tagging.schemes import find_scheme, split_tag
+
+_LABELS = ("label", "labels", "gold_label", "class", "category", "sentiment", "target", "score", "similarity", "rating")
+"""Names of columns of labels, in lower case, the most usual first."""
+_PAIRS = {
+    "sentence1": ("sentence2",),
+    "sentence_a": ("sentence_b",),
+    "text1": ("text2",),
+    "text_a": ("text_b",),
+    "premise": ("hypothesis",),
+    "question1": ("question2",),
+    "question": ("sentence", "passage", "context", "answer"),
+    "query": ("passage", "document"),
+}
+"""Names of columns of first texts, each with those of second texts."""
+_TEXTS = ("text", "sentence", "sent", "review", "content", "comment", "tweet", "message", "document", "body", "title")
+"""Names of columns of single texts."""
+_SAMPLE = 2_000
+"""Records from which columns are guessed."""
+_MOST_CLASSES = 1_000
+
+
+def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Key]:
+    """The keys of a classification of one's own texts: columns and classes, from training files and those held out.
+
+    `given` are columns that the user names (`text`, `pair`, `label`). Raises `DataError` if a column cannot be found,
+    or if its values are no classes.
+    """
+    some = [record for _, record in islice(records(files[0]), _SAMPLE)]
+    if not some:
+        raise DataError(f"{files[0]} has no records. Give a file with a text and a label in each.")
+    names = {str(name).lower(): name for name in some[0]}
+    for column, name in given.items():
+        if name not in some[0]:
+            raise _no_column(files[0], column, names.values())
+    label = given.get("label") or next((names[name] for name in _LABELS if name in names), "") or _few_values(some)
+    if not label:
+        raise _no_column(files[0], "label", names.values())
+    text, pair = given.get("text", ""), given.get("pair", "")
+    if not text:
+        text, guessed = _texts(names, some, label)
+        pair = pair or guessed
+    if not text:
+        raise _no_column(files[0], "text", names.values())
+    why = f"guessed from the columns {', '.join(map(str, names.values()))}"
+    labels, what = _classes(files, label)
+    return {
+        "labels": Key(labels, what),
+        "text": Key(text, "" if "text" in given else why),
+        **({"pair": Key(pair, "" if "pair" in given else why)} if pair else {}),
+        "label": Key(label, "" if "label" in given else why),
+    }
+
+
+def _no_column(file: Path, column: str, names: Any) -> DataError:
+    return DataError(
+        f"{file} has the columns {', '.join(map(repr, names))}; none of them is known to be that of the {column}. Name "
+        f"it: train.objective.{column}=NAME."
+    )
+
+
+def _few_values(some: Sequence[Mapping[str, Any]]) -> str:
+    """The one column whose values repeat as those of classes do; "" if there is none or there are several."""
+    found = []
+    for name in some[0]:
+        values = {str(record.get(name)) for record in some}
+        if 1 < len(values) <= min(50, len(some) // 5):
+            found.append(name)
+    return str(found[0]) if len(found) == 1 else ""
+
+
+def _texts(names: Mapping[str, Any], some: Sequence[Mapping[str, Any]], label: str) -> tuple[str, str]:
+    """The columns of the text, and of the second text if there is one; else ""."""
+    for first, seconds in _PAIRS.items():
+        for second in seconds:
+            if first in names and second in names:
+                return str(names[first]), str(names[second])
+    if known := next((names[name] for name in _TEXTS if name in names), ""):
+        return str(known), ""
+    sizes = {
+        str(name): sum(len(value) for record in some if isinstance(value := record.get(name), str))
+        for name in some[0]
+        if name != label
+    }
+    longest = max(sizes, key=sizes.__getitem__, default="")
+    # Texts have several words; identifiers do not.
+    return (longest, "") if any(" " in str(record.get(longest, "")) for record in some) else ("", "")
+
+
+def _classes(files: Sequence[Path], label: str) -> tuple[list[str], str]:
+    """The names of the classes in their order, a single one if labels are numbers; and how they were found."""
+    counts = Counter(
+        str(value) for file in files for _, record in records(file) if (value := record.get(label)) not in NO_LABEL
+    )
+    # Where classes are numbered from 0, -1 means that there is none.
+    if "-1" in counts and "0" in counts and "-2" not in counts:
+        del counts["-1"]
+    numbers = [number for value in counts if (number := _number(value)) is not None]
+    if len(counts) > 1 and len(numbers) == len(counts):
+        if any(number % 1 for number in numbers):
+            return [label], f"a regression: the labels are {min(numbers):g} to {max(numbers):g}, with fractions"
+        names = sorted(counts, key=float)
+    else:
+        names = sorted(counts)
+    if not 1 < len(names) <= _MOST_CLASSES:
+        what = f"the one value {names[0]!r}" if len(names) == 1 else f"{len(names):,} different values"
+        raise DataError(
+            f"the column {label!r} of {files[0]} has {what}, which are no classes. Name the column of the labels: "
+            "train.objective.label=NAME."
+        )
+    rarest = min(counts, key=lambda name: (counts[name], name))
+    return names, f"found in the files; the rarest, {rarest}, has {counts[rarest]:,}"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def hulu_columns(task: FinetuneTask, file: Path) -> dict[str, Key]:
+    """The keys of a task of HuLU, for the keys of its files, which differ between releases."""
+    first = next((record for _, record in records(file)), {})
+    for names in task.columns:
+        if all(name in first for name in names):
+            text, *pair, label = names
+            keys = {"labels": Key(list(task.labels), "Ligeti-Nagy et al. 2022; the numbers in the files from 0")}
+            keys["text"] = Key(text, f"the keys of {file.name}")
+            return keys | ({"pair": Key(pair[0])} if pair else {}) | {"label": Key(label)}
+    wanted = " or ".join(", ".join(map(repr, names)) for names in task.columns)
+    raise DataError(
+        f"{file} has the keys {', '.join(map(repr, first))}; {task.name} has {wanted}. Give the files of "
+        f"{task.name}, or read them as your own: `bertwright finetune classify`."
+    )
+
+
+def guess_tags(task: FinetuneTask, files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Key]:
+    """The keys of tagging: the types of entities for `ner`, the tags for `pos`, by their number in the training files.
+
+    `given` are columns that the user names (`word`, `tag`). Raises `DataError` if the tags are those of the other task.
+    """
+    layout = Layout(given.get("word", ""), given.get("tag", ""))
+    sentences = list(_sentences(files, layout))
+    counts = Counter(tag for tags in sentences for tag in tags if tag)
+    scheme = find_scheme(sentences)
+    named = {column: Key(name) for column, name in given.items()}
+    shown = ", ".join(tag for tag, _ in counts.most_common(5)) or "none"
+    other = "Name another column: train.objective.tag=NAME, or its number from 1."
+    if task.name == "pos":
+        if scheme or not counts:
+            what = "which mark entities" if scheme else "so there is nothing to learn"
+            raise DataError(f"{files[0]} has the tags {shown}, {what}. {other}")
+        return {"tags": Key([tag for tag, _ in counts.most_common()], "found in the training file"), **named}
+    if scheme is None:
+        raise DataError(f"{files[0]} has the tags {shown}, which do not mark entities as B-PER and O do. {other}")
+    types = Counter[str]()
+    for tag, count in counts.items():
+        if (parts := split_tag(tag)) and parts[1]:
+            types[parts[1]] += count
+    names = [kind for kind, _ in types.most_common()]
+    return {"entities": Key(names, f"found in the training file ({scheme})"), **named}
+
+
+def _sentences(files: Sequence[Path], layout: Layout) -> Iterator[list[str]]:
+    for file in files:
+        yield from (sentence.tags for sentence in read_sentences(file, layout, Problems())[1])

@@ -1,0 +1,114 @@
+"""The tasks that `finetune` knows, and the defaults of each with their source: the one table of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from bertwright.core.errors import RecipeError
+from bertwright.core.validation_messages import nearest
+from bertwright.examples.labelled.config import GLUE
+
+Kind = Literal["glue", "tagging", "classify", "hulu"]
+
+
+class Key(NamedTuple):
+    """The value of a recipe's key, and the reason for it, which becomes a comment."""
+
+    value: Any
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class FinetuneTask:
+    """A task by the name that users give it."""
+
+    name: str
+    kind: Kind
+    metrics: tuple[str, ...]
+    """The scores that are published for it, by their names in `evaluate/scores.json`, the official one first."""
+    columns: tuple[tuple[str, ...], ...] = ()
+    """For HuLU: alternatives of the keys of text, second text (where texts are pairs) and label."""
+    labels: tuple[str, ...] = ()
+    """For HuLU: the names of the classes, in the order of their numbers."""
+
+
+_ACCURACY, _MATTHEWS, _F1 = ("accuracy",), ("matthews",), ("f1", "accuracy")
+_GLUE = {"cola": _MATTHEWS, "mrpc": _F1, "qqp": _F1, "stsb": ("pearson", "spearman")}
+_PAIR = (("premise", "hypothesis", "label"), ("sentence1", "sentence2", "label"))
+_NLI = ("not_entailment", "entailment")
+TASKS: Mapping[str, FinetuneTask] = {
+    task.name: task
+    for task in (
+        # Wang et al. 2019, table 1.
+        *(FinetuneTask(name, "glue", _GLUE.get(name, _ACCURACY)) for name in GLUE),
+        FinetuneTask("ner", "tagging", ("f1", "accuracy")),
+        FinetuneTask("pos", "tagging", _ACCURACY),
+        FinetuneTask("classify", "classify", _ACCURACY),
+        # Ligeti-Nagy et al. 2022. The keys of HuCOLA's files differ from those that its README describes.
+        FinetuneTask(
+            "hucola",
+            "hulu",
+            _MATTHEWS,
+            tuple((text, label) for label in ("label", "sent_label") for text in ("Sent", "sent", "sentence")),
+            ("unacceptable", "acceptable"),
+        ),
+        FinetuneTask("hurte", "hulu", _MATTHEWS, _PAIR, _NLI),
+        FinetuneTask("huwnli", "hulu", _ACCURACY, _PAIR, _NLI),
+        FinetuneTask("hucb", "hulu", _F1[::-1], _PAIR, ("entailment", "contradiction", "neutral")),
+    )
+}
+
+_RUN_GLUE = "transformers' run_glue"
+_DEVLIN = "Devlin et al. 2019"
+_HULU = "HuLU-evaluate"
+_USUAL = {
+    "length": Key(128, f"{_RUN_GLUE} and run_ner (tokens)"),
+    "batch": Key(32, f"{_RUN_GLUE}; {_DEVLIN} §A.3 tries 16 and 32"),
+    "learning_rate": Key(2e-5, f"{_RUN_GLUE}; {_DEVLIN} §A.3 tries 5e-5, 3e-5 and 2e-5"),
+    "schedule": Key("linear", f"{_DEVLIN} §A.2: down to 0"),
+    "warmup": Key(0.1, "Google's run_classifier.py: a tenth of the steps"),
+    "epochs": Key(3, f"{_RUN_GLUE}; {_DEVLIN} §A.3 tries 2 to 4"),
+}
+_OF_HULU = {
+    "length": Key(256, f"{_HULU} (tokens)"),
+    "batch": Key(8, _HULU),
+    "learning_rate": Key(2e-5, _HULU),
+    "warmup": Key(0.0, _HULU),
+    "epochs": Key(6, _HULU),
+}
+_OF_GLUE: Mapping[str, Mapping[str, Key]] = {
+    name: {"epochs": Key(5, f"{_RUN_GLUE} for this task")} for name in ("mrpc", "wnli")
+}
+SMALL = 512
+"""The hidden size up to which a network has the settings of Google's miniatures (BERT-Tiny to BERT-Medium)."""
+_SMALL = {
+    "learning_rate": Key(1e-4, f"Google's miniatures (hidden size up to {SMALL}) try 3e-4, 1e-4, 5e-5 and 3e-5"),
+    "epochs": Key(4, f"Google's miniatures (hidden size up to {SMALL})"),
+}
+OPTIMIZER = {
+    "kind": Key("adamw", f"{_DEVLIN} §A.2"),
+    "weight_decay": Key(0.01, f"{_DEVLIN} §A.2"),
+    "max_grad_norm": Key(1.0, "Google's optimization.py"),
+}
+"""The optimizer of every task."""
+
+
+def find_task(name: str) -> FinetuneTask:
+    """The task of that name; raises `RecipeError` with the similar names if there is none."""
+    if name not in TASKS:
+        similar = nearest(name, list(TASKS))
+        raise RecipeError(f"there is no task {name!r}; {f'{similar}; ' if similar else ''}tasks: {', '.join(TASKS)}.")
+    return TASKS[name]
+
+
+def phase_of(task: FinetuneTask, hidden_size: int, positions: int) -> dict[str, Key]:
+    """The keys of the phase for a network with this hidden size, and `positions` as the maximum length (tokens)."""
+    keys = {**_USUAL, **(_OF_HULU if task.kind == "hulu" else _OF_GLUE.get(task.name, {}))}
+    if hidden_size <= SMALL:
+        # No small network needs fewer epochs than a large one.
+        keys |= {name: key for name, key in _SMALL.items() if name != "epochs" or key.value > keys["epochs"].value}
+    if keys["length"].value > positions:
+        keys["length"] = Key(positions, "the model has no more positions (tokens)")
+    return keys

@@ -1,0 +1,102 @@
+"""`finetune` from the command line: two seeds, their table, and a model of ours to start from."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.pipeline.conftest import Call
+from tests.reference.teachers import SPECIALS, write_stock
+
+from bertwright.core.files import read_json
+from bertwright.finetune.draft import draft
+from bertwright.finetune.seeds import SCORES, finetune
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.config import ModelConfig
+from bertwright.model.distilbert.config import DistilBertModelConfig
+from bertwright.model.modern.config import ModernModelConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.vocab.split import build_tokenizer
+
+pytestmark = pytest.mark.heavy
+
+FEW = ("train.phases.0.length=8", "train.phases.0.batch=8", "train.device=cpu")
+SEEN = ["good", "bad", "film", "a", "."]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model and texts whose classes follow from a word."""
+    monkeypatch.chdir(tmp_path)
+    write_model(BertModelConfig(size="tiny"), tmp_path / "model")
+    lines = [f"a {word} film .\t{label}" for word, label in (("good", 1), ("bad", 0))]
+    for name, times in (("train", 64), ("dev", 8)):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["sentence\tlabel", *lines * times]) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def write_model(section: ModelConfig, folder: Path) -> None:
+    entries = [*SPECIALS, *SEEN]
+    write_stock(folder, PreTrainingModel(section.resolve(len(entries), False)), entries)
+    build_tokenizer(entries, lower_case=True, strip_accents=True).save(str(folder / "tokenizer.json"))
+
+
+def test_two_seeds_have_a_table(workplace: Path, call: Call) -> None:
+    words = ("finetune", "sst2", "--model", "model", "--data", ".", "--out", "out", "--seeds", "2", *FEW)
+    done = call(*words)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["seed", "accuracy", "(official)"]
+    assert [line.split()[0] for line in lines[1:6]] == ["1", "2", "mean", "least", "greatest"]
+    assert lines[6].split() == ["constant", "answer", "0.5000"]
+    assert lines[7].endswith("of 2 runs collapsed; ± is the sample standard deviation")
+    results = read_json(workplace / "out" / SCORES)
+    values = [read_json(Path(each["folder"]) / "evaluate" / "scores.json")["accuracy"] for each in results["runs"]]
+    assert [each["scores"]["accuracy"] for each in results["runs"]] == values == [1.0, 1.0]
+    assert results["scores"]["accuracy"]["deviation"] == 0.0 and results["collapsed"] == 0
+    one, two = (workplace / "out" / f"seed-{number}" / "examples" / "manifest.json" for number in (1, 2))
+    assert one.samefile(two), "examples are made once"
+    again = call(*words, "--json")
+    assert again.code == 0 and "nothing to do: seed-2" in again.err
+    assert json.loads(again.out)["metric"] == "accuracy"
+    refused = call(*words, "train.seed=3")
+    assert refused.code == 2 and "--seeds 2 sets train.seed to 1 to 2" in refused.err
+
+
+def test_the_recipe_is_printed_and_runs(workplace: Path, call: Call) -> None:
+    done = call("finetune", "sst2", "--model", "model", "--data", ".", "--print", *FEW)
+    assert done.code == 0 and not (workplace / "runs").exists()
+    assert tomllib.loads(done.out)["train"]["phases"][0]["batch"] == 8
+    Path("mine.toml").write_text(done.out, encoding="utf-8")
+    assert call("check", "mine.toml").code == 0
+
+
+def test_a_collapsed_run_is_counted(workplace: Path, call: Call) -> None:
+    done = call(
+        "finetune",
+        "sst2",
+        "--model",
+        "model",
+        "--data",
+        ".",
+        *FEW,
+        "train.phases.0.learning_rate=1e-9",
+        "train.phases.0.epochs=1",
+    )
+    assert done.code == 0, done.err
+    results = read_json(workplace / "runs" / "sst2-model" / SCORES)
+    assert results["collapsed"] == 1 and "collapsed" in done.out
+    assert results["scores"]["accuracy"]["deviation"] is None
+
+
+@pytest.mark.parametrize(
+    "section", [BertModelConfig, DistilBertModelConfig, ModernModelConfig], ids=lambda c: c.__name__
+)
+def test_a_run_of_ours_is_a_model(section: type[ModelConfig], workplace: Path) -> None:
+    write_model(section(size="tiny"), workplace / "first")
+    short = (*FEW, "train.phases.0.epochs=1")
+    finetune(draft("sst2", Path("first"), Path(), short), Path("run"))
+    for model in ("run", "run/train", "run/export"):
+        assert draft("sst2", Path(model), Path(), short).recipe().train.init_from
+    results = finetune(draft("sst2", Path("run"), Path(), short), Path("second"))
+    assert results["heldout"] == 16

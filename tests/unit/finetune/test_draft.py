@@ -1,0 +1,187 @@
+"""Recipes drafted for fine-tuning: each is valid, passes the checks with small files in the official layout, and says
+where its values come from."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.reference.teachers import SPECIALS, write_stock
+from tests.rows import each_row
+
+from bertwright import Recipe
+from bertwright.check.check_recipe import check_recipe
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.finetune.draft import draft
+from bertwright.finetune.tasks import SMALL, TASKS, find_task, phase_of
+from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.pretraining import PreTrainingModel
+from bertwright.vocab.split import build_tokenizer
+
+PAIR = "index\tsentence1\tsentence2\tlabel\n0\tA man.\tA dog.\tnot_entailment\n1\tA dog.\tA dog.\tentailment\n"
+MNLI = "index\tsentence1\tsentence2\tgold_label\n0\tA man.\tA dog.\tneutral\n1\tA dog.\tA dog.\tentailment\n"
+NUMBERED = PAIR.replace("not_entailment", "0").replace("entailment", "1")
+OFFICIAL = {
+    "cola": "gj04\t1\t\tHe ran.\ngj04\t0\t*\tRan he he.\n",
+    "sst2": "sentence\tlabel\na good film \t1\na bad one \t0\n",
+    "mrpc": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tA dog.\tA dog.\n0\t8\t9\tA dog.\tA man.\n",
+    "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\tWhy?\tWhy?\t1\n2\t3\t4\tWhy?\tWho?\t0\n",
+    "stsb": "index\tsentence1\tsentence2\tscore\n0\tA man.\tA dog.\t0.500\n1\tA dog.\tA dog.\t5.000\n",
+    "mnli": MNLI,
+    "mnli-mm": MNLI,
+    "qnli": "index\tquestion\tsentence\tlabel\n0\tWho?\tA dog.\tentailment\n1\tWho?\tNo.\tnot_entailment\n",
+    "rte": PAIR,
+    "wnli": NUMBERED,
+    "ner": "Ada B-PER\nran O\n\nin O\nBuda B-LOC\n",
+    "pos": "1\tAda\tAda\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n",
+    "classify": "review,sentiment,stars\nA good film.,up,5\nA bad film.,down,1\n",
+    "hucola": [{"id": "0", "Sent": "Szép.", "label": "1"}, {"id": "1", "Sent": "Szépet.", "label": "0"}],
+    "hurte": [{"id": n, "premise": "Szép.", "hypothesis": "Kék.", "label": n} for n in "01"],
+    "huwnli": [{"id": n, "sentence1": "Szép.", "sentence2": "Kék.", "label": n} for n in "01"],
+    "hucb": [{"premise": "Szép.", "hypothesis": "Kék.", "label": name} for name in ("neutral", "entailment")],
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network as transformers saves it, with its tokenizer."""
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    write_stock(folder, PreTrainingModel(BertModelConfig(size="tiny").resolve(len(SPECIALS), False)))
+    build_tokenizer(list(SPECIALS), lower_case=True, strip_accents=False).save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def data_of(name: str, folder: Path) -> Path:
+    """Small files of the task in its official layout."""
+    folder.mkdir()
+    content = OFFICIAL[name]
+    suffix = {"ner": "conll", "pos": "conllu", "classify": "csv"}.get(name, "tsv" if name in OFFICIAL else "")
+    split = {"mnli": "dev_matched", "mnli-mm": "dev_mismatched"}.get(name, "dev")
+    for part in ("train", split):
+        if isinstance(content, str):
+            (folder / f"{part}.{suffix}").write_text(content, encoding="utf-8")
+        else:  # as HuCB's files, which begin with a byte order mark
+            (folder / f"{name}_{part}.json").write_text(json.dumps(content), encoding="utf-8-sig")
+    return folder
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_has_a_recipe_that_passes_the_checks(name: str, model: Path, tmp_path: Path) -> None:
+    drafted = draft(name, model, data_of(name, tmp_path / "data"))
+    (tmp_path / "recipe.toml").write_text(drafted.text, encoding="utf-8")
+    recipe = Recipe.load(tmp_path / "recipe.toml")
+    assert recipe == drafted.recipe(), "the text is the whole recipe"
+    verdicts = check_recipe(recipe, tmp_path / "run", ("vocab", "examples", "train", "evaluate"))
+    assert [each.sentence for each in verdicts if each.level == "error"] == []
+    assert (recipe.vocab.lower_case, recipe.vocab.strip_accents) == (True, False), "as the tokenizer says"
+    assert recipe.train.init_from == model and recipe.model.config == model / "config.json"
+
+
+def test_defaults_name_their_source(model: Path, tmp_path: Path) -> None:
+    text = draft("hucb", model, data_of("hucb", tmp_path / "data"), ["train.phases.0.epochs=2"]).text
+    (phase,) = tomllib.loads(text)["train"]["phases"]
+    assert (phase["batch"], phase["length"], phase["epochs"]) == (8, 256, 2)
+    assert "epochs = 2 " in text and "# given on the command line" in text
+    assert text.count("# HuLU-evaluate") == 3, "length, batch and warm-up"
+
+
+@each_row(
+    ("name", "hidden", "wanted"),
+    [
+        ("sst2", 768, (2e-5, 3, 32, 128, 0.1)),
+        ("mrpc", 768, (2e-5, 5, 32, 128, 0.1)),
+        ("mrpc", SMALL, (1e-4, 5, 32, 128, 0.1)),
+        ("sst2", SMALL, (1e-4, 4, 32, 128, 0.1)),
+        ("hurte", 768, (2e-5, 6, 8, 256, 0.0)),
+        ("hurte", 128, (1e-4, 6, 8, 256, 0.0)),
+    ],
+)
+def test_defaults_depend_on_task_and_size(name: str, hidden: int, wanted: tuple[float, ...]) -> None:
+    keys = phase_of(find_task(name), hidden, 512)
+    assert tuple(keys[key].value for key in ("learning_rate", "epochs", "batch", "length", "warmup")) == wanted
+
+
+def test_no_sequence_is_longer_than_the_model_takes() -> None:
+    assert phase_of(find_task("sst2"), 128, 64)["length"].value == 64
+
+
+@each_row(
+    ("lines", "overrides", "wanted"),
+    [
+        ("text,label\nGood film.,up\nBad film.,down\n", (), {"labels": ["down", "up"], "text": "text"}),
+        ("premise,hypothesis,score\nA b.,C d.,0.5\nA b.,C d.,3\n", (), {"labels": ["score"], "pair": "hypothesis"}),
+        ("sentence,label\nA b.,10\nA b.,9\nA b.,1\n", (), {"labels": ["1", "9", "10"], "text": "sentence"}),
+        ("text,label\nA b.,0\nA b.,1\nA b.,-1\n", (), {"labels": ["0", "1"]}),
+        ("text,label\nA b.,-1\nA b.,1\n", (), {"labels": ["-1", "1"]}),
+        ("id,blurb,label\nx1,A b.,0\nx2,A b.,1\n", (), {"text": "blurb"}),
+        ("id,text,kind\n" + "1,A b.,c\n2,D e.,f\n" * 5 + "3,G h.,c\n", (), {"label": "kind", "labels": ["c", "f"]}),
+        ("a,b,label\nA b.,C.,0\nA b.,C.,1\n", ("train.objective.text=b",), {"text": "b"}),
+    ],
+)
+def test_columns_and_classes_are_guessed(
+    lines: str, overrides: tuple[str, ...], wanted: dict[str, object], model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "train.csv").write_text(lines, encoding="utf-8")
+    objective = draft("classify", model, tmp_path / "train.csv", overrides).values["train"]["objective"]
+    assert wanted.items() <= objective.items()
+
+
+def test_what_is_guessed_is_reported(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,label\nGood film.,up\nBad film.,down\nGood.,up\n", encoding="utf-8")
+    found = list(draft("classify", model, tmp_path).found)
+    assert 'train.objective.labels = ["down", "up"]: found in the files; the rarest, down, has 1' in found
+    assert 'train.objective.text = "text": guessed from the columns text, label' in found
+
+
+def _csv(text: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / "train.csv").write_text(text, encoding="utf-8")
+        return folder
+
+    return write
+
+
+@each_row(
+    ("name", "write", "message"),
+    [
+        ("sst3", _csv(""), "there is no task 'sst3'"),
+        ("ner", lambda folder: None, "finetune ner has no data: give --data"),
+        ("rte", lambda folder: folder, "has no file to train on"),
+        ("rte", lambda folder: None, "--data: glue/rte names a task of GLUE, which is neither"),
+        ("classify", _csv("text,number\nA b.,1\n"), "train.objective.label=NAME"),
+        ("classify", _csv("x,label\nab,1\ncd,2\n"), "train.objective.text=NAME"),
+        ("classify", _csv("text,label\nA b.,1\nC d.,1\n"), "has the one value '1', which are no classes"),
+        ("classify", _csv("text,label\n"), "has no records"),
+        ("hucola", lambda folder: data_of("hurte", folder / "data"), "hucola has 'Sent', 'label' or"),
+        ("ner", lambda folder: data_of("pos", folder / "data"), "do not mark entities"),
+        ("pos", lambda folder: data_of("ner", folder / "data"), "which mark entities"),
+    ],
+)
+def test_wrong_data_is_explained(
+    name: str,
+    write: Callable[[Path], Path | None],
+    message: str,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("GLUE_DIR", "HF_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "nothing"))
+    data = write(tmp_path)
+    with pytest.raises((RecipeError, DataError)) as caught:
+        draft(name, model, data)
+    assert message in str(caught.value)
+
+
+def test_a_model_without_its_vocabulary_is_refused(model: Path, tmp_path: Path) -> None:
+    data, folder = data_of("rte", tmp_path / "data"), tmp_path / "model"
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).write_bytes((model / name).read_bytes())
+    with pytest.raises(RecipeError, match=r"has no vocab\.txt or tokenizer\.json"):
+        draft("rte", folder, data)
+    (folder / "vocab.txt").write_bytes((model / "vocab.txt").read_bytes())
+    with pytest.raises(RecipeError, match=r"Give vocab\.lower_case=true or false"):
+        draft("rte", folder, data)
+    assert draft("rte", folder, data, ["vocab.lower_case=true", "vocab.strip_accents=true"]).recipe()
