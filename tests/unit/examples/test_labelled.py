@@ -22,10 +22,11 @@ from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConf
 from bertwright.examples.example_set import Selection
 from bertwright.examples.labelled import records
 from bertwright.examples.labelled import run as stage
-from bertwright.examples.labelled.config import GLUE, Columns, LabelledTexts, glue
+from bertwright.examples.labelled.config import GLUE, SUFFIXES, Columns, LabelledTexts, glue
 from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.labelled.files import TextFiles
 from bertwright.examples.labelled.read import Text, read_texts
+from bertwright.examples.labelled.records import _READERS
 from bertwright.examples.loader import Heldout, Loader, LoaderSettings
 from bertwright.examples.own_files import find_files
 from bertwright.examples.problems import Problems
@@ -88,6 +89,10 @@ def test_own_files_are_read_alike_in_every_format(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.Table.from_pylist(text), tmp_path / "a.parquet")
     expected = [('a, "b"', "c", 1.0), ("d\ne", "", 0.0)]
     assert [read(tmp_path / f"a.{kind}") for kind in ("jsonl", "json", "csv", "parquet")] == [expected] * 4
+
+
+def test_every_suffix_has_a_reader() -> None:
+    assert set(SUFFIXES) == {".tsv", *_READERS}
 
 
 def test_a_spreadsheet_with_semicolons_is_read(tmp_path: Path) -> None:

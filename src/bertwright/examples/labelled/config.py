@@ -14,6 +14,8 @@ from typing import Literal, get_args
 
 GlueTask = Literal["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "mnli-mm", "qnli", "rte", "wnli"]
 GLUE: tuple[GlueTask, ...] = get_args(GlueTask)
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".arrow")
+"""The suffixes of files of records, which `records` reads."""
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertwright.examples.labelled.config import LabelledTexts, missing_glue
-from bertwright.examples.labelled.read import Text, read_texts
-from bertwright.examples.labelled.records import SUFFIXES
+from bertwright.examples.labelled.config import SUFFIXES, LabelledTexts, missing_glue
 from bertwright.examples.own_files import OwnFiles
 from bertwright.examples.problems import Problems
 
 if TYPE_CHECKING:
+    from bertwright.examples.labelled.read import Text
     from bertwright.examples.labelled.sizes import TextSizes
 
 
@@ -54,6 +53,8 @@ class TextFiles(OwnFiles):
 
     def read(self, file: Path, problems: Problems) -> Iterator[Text]:
         """As `OwnFiles.read`."""
+        from bertwright.examples.labelled.read import read_texts  # not needed to check a recipe of another task
+
         return read_texts(file, self.described, problems)
 
     def texts(self, example: Text) -> Sequence[str]:

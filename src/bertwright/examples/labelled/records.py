@@ -34,7 +34,7 @@ _MAX_CELL = 2**25
 
 
 def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
-    """Yield the records of a file, whose format is determined by its suffix (`SUFFIXES`).
+    """Yield the records of a file, whose format is determined by its suffix (`config.SUFFIXES`).
 
     `without_header` names the columns of a .tsv that has no header. Raises `DataError` naming the file, and where
     possible the line, that cannot be read, and `MissingExtraError` for a .parquet without pyarrow.
@@ -195,8 +195,6 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
     ".parquet": _parquet,
     ".arrow": _arrow,
 }
-SUFFIXES = (".tsv", *_READERS)
-"""The suffixes of supported files."""
 
 
 @contextmanager

@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 
 from bertwright.examples.own_files import OwnFiles
 from bertwright.examples.problems import Problems
-from bertwright.tasks.tagging.files import SUFFIXES, Layout, Sentence, read_sentences
 from bertwright.tasks.tagging.schemes import LearnedScheme, all_tags, find_scheme, read_entities, split_tag, write_tags
 from bertwright.tasks.task import TaskSettings
 
 if TYPE_CHECKING:
     from bertwright.model.config import ModelConfig, NetworkConfig
+    from bertwright.tasks.tagging.files import Sentence
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ class TaggedFiles(OwnFiles):
     """How to read files of tagged words."""
 
     unit: ClassVar[str] = "sentences"
-    suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
+    suffixes: ClassVar[tuple[str, ...]] = (
+        *(".conll", ".conllu", ".conllup", ".iob", ".iob2", ".iob1", ".bio", ".bioes", ".tsv", ".txt"),
+        *(".jsonl", ".json", ".parquet", ".arrow"),
+    )
 
     tags: tuple[str, ...]
     scheme: LearnedScheme | None
@@ -45,6 +48,8 @@ class TaggedFiles(OwnFiles):
 
     def read(self, file: Path, problems: Problems) -> Iterator[Sentence]:
         """As `OwnFiles.read`; entities are converted to the scheme that is learned."""
+        from bertwright.tasks.tagging.files import Layout, Sentence, read_sentences  # not needed by other tasks
+
         _, found = read_sentences(file, Layout(self.word, self.tag), problems)
         if self.scheme is None:
             yield from (_known(sentence, self.labels, problems) for sentence in found)
@@ -66,7 +71,7 @@ class TaggedFiles(OwnFiles):
 
 
 def _known(sentence: Sentence, labels: Sequence[str], problems: Problems) -> Sentence:
-    """The sentence, after counting the tags that are not learned."""
+    """The sentence, after counting its tags that are not learned."""
     for word, tag in zip(sentence.words, sentence.tags, strict=True):
         if tag and tag not in labels:
             problems.add("words have a tag that is not learned", f"{sentence.place}: {word!r} {tag}")

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertwright.core.errors import DataError
-from bertwright.examples.labelled.records import SUFFIXES as RECORDS
 from bertwright.examples.labelled.records import reading, records
 from bertwright.examples.problems import Problems
 from bertwright.tasks.tagging.schemes import OUTSIDE, split_tag
 
-COLUMNS = (".conll", ".conllu", ".conllup", ".iob", ".iob2", ".iob1", ".bio", ".bioes", ".tsv", ".txt")
-SUFFIXES = (*COLUMNS, *(suffix for suffix in RECORDS if suffix not in (*COLUMNS, ".csv")))
-"""The suffixes of files that hold tagged words."""
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U, in order (universaldependencies.org/format.html)."""
+RECORDS = (".jsonl", ".json", ".parquet", ".arrow")
+"""The suffixes of files of records; all others have columns."""
 _WORDS = ("tokens", "words", "form", "token", "word", "text")
 _TAGS = ("ner_tags", "tags", "ner", "labels", "pos_tags", "upos", "upos_tags", "label", "xpos")
 """Names of columns and keys, the most usual first."""
@@ -63,7 +61,7 @@ def read_sentences(file: Path, wanted: Layout, problems: Problems) -> tuple[Layo
     An empty name in `wanted` is guessed. Raises `DataError` naming the file if it has no such column, or if a list of
     tags is longer or shorter than that of the words in its first record.
     """
-    if file.suffix in COLUMNS:
+    if file.suffix not in RECORDS:
         return _columns(file, wanted, problems)
     return _records(file, wanted, problems)
 
