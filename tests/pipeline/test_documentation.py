@@ -44,6 +44,8 @@ from bertwright.launch.config import TARGETS as LAUNCHED
 from bertwright.launch.config import load_place
 from bertwright.launch.wheel import WHEEL
 from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.classifier import Classifier
+from bertwright.model.family import Head
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.pipeline.stage import STAGES
@@ -269,6 +271,14 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         folder = Path(rest[rest.index("--data") + 1] if "--data" in rest else "glue/sst2")
         data_of(rest[0], make_folder(folder.parent) / folder.name)
         yield [*arguments, *(["--print"] if "--print" not in rest else [])]
+    elif verb == "predict":
+        head: Head = "token" if rest[1].endswith(".conll") else "sequence"
+        network = BertModelConfig(size="tiny").resolve(len(SPECIALS) + 2, False, ("no", "yes"), head)
+        write_stock(Path(rest[0]), Classifier(network))
+        entries = [*SPECIALS, "word0", "word1"]
+        build_tokenizer(entries, lower_case=True, strip_accents=True).save(str(Path(rest[0], "tokenizer.json")))
+        Path(rest[1]).write_text("word0 word1\n", encoding="utf-8")
+        yield arguments
     elif verb == "report" and rest[0].startswith("runs/"):
         for word in rest[: rest.index("--out")]:
             provide(Path(word), request)

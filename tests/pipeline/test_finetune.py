@@ -100,3 +100,35 @@ def test_a_run_of_ours_is_a_model(section: type[ModelConfig], workplace: Path) -
         assert draft("sst2", Path(model), Path(), short).recipe().train.init_from
     results = finetune(draft("sst2", Path("run"), Path(), short), Path("second"))
     assert results["heldout"] == 16
+
+
+def test_predictions_are_those_that_were_scored(workplace: Path, call: Call) -> None:
+    run = call("finetune", "sst2", "--model", "model", "--data", ".", "--out", "run", *FEW, "train.seed=1")
+    assert run.code == 0, run.err
+    accuracy = read_json(workplace / "run" / SCORES)["scores"]["accuracy"]["mean"]
+    for model in ("run", "run/export/hf"):
+        done = call("predict", model, "dev.tsv")
+        assert done.code == 0, done.err
+        rows = [line.split("\t") for line in done.out.splitlines()]
+        right = [row[0] == label for row, label in zip(rows, ["positive", "negative"] * 8, strict=True)]
+        assert sum(right) / 16 == accuracy == 1.0
+        assert rows[1][2] == "a bad film ."
+    assert json.loads(call("predict", "run", "dev.tsv", "--json").out.splitlines()[0])["label"] == "positive"
+    refused = call("predict", "model", "dev.tsv")
+    assert refused.code == 2 and "neither classifies texts nor tags words" in refused.err
+    missing = call("predict", "run", "nothing.tsv")
+    assert missing.code == 2 and "there is no file nothing.tsv" in missing.err
+
+
+def test_words_are_tagged(workplace: Path, call: Call) -> None:
+    lines = "a DET\ngood ADJ\nfilm NOUN\n\nbad ADJ\nfilm NOUN\n\n"
+    for name, times in (("train", 40), ("dev", 4)):
+        Path(f"{name}.conll").write_text(lines * times, encoding="utf-8")
+        Path(f"{name}.tsv").unlink()
+    run = call("finetune", "pos", "--model", "model", "--data", ".", "--out", "run", *FEW, "train.phases.0.epochs=8")
+    assert run.code == 0, run.err
+    Path("new.txt").write_text("a bad film\n", encoding="utf-8")
+    done = call("predict", "run", "new.txt")
+    assert [line.split("\t")[:2] for line in done.out.splitlines() if line] == [
+        ["a", "DET"], ["bad", "ADJ"], ["film", "NOUN"],
+    ]  # fmt: skip

@@ -7,12 +7,12 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from bertwright.model.interop.peer import peer_of
-from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.model import Model
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def write_stock(folder: Path, model: PreTrainingModel, entries: Sequence[str] = ()) -> Path:
+def write_stock(folder: Path, model: Model, entries: Sequence[str] = ()) -> Path:
     """Write the network with its `entries`, by default as many as it has rows."""
     rows = entries or [*SPECIALS, *(f"word{number}" for number in range(model.config.vocab_size - len(SPECIALS)))]
     peer = peer_of(model.config, len(rows))

@@ -68,6 +68,7 @@ MAY_IMPORT = {
     "cli": {
         "exams",
         "finetune",
+        "model",
         "bench",
         "trial",
         "core",

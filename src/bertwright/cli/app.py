@@ -46,6 +46,7 @@ _VERBS = {
     "export": "stages:export",
     "report": "stages:report",
     "finetune": "finetune:finetune",
+    "predict": "predict:predict",
     "recipes": "check:recipes",
     "places": "check:places",
     "check": "check:check",

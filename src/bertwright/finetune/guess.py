@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -52,12 +52,7 @@ def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Ke
     label = given.get("label") or next((names[name] for name in _LABELS if name in names), "") or _few_values(some)
     if not label:
         raise _no_column(files[0], "label", names.values())
-    text, pair = given.get("text", ""), given.get("pair", "")
-    if not text:
-        text, guessed = _texts(names, some, label)
-        pair = pair or guessed
-    if not text:
-        raise _no_column(files[0], "text", names.values())
+    text, pair = find_texts(files[0], some, given.get("text", ""), given.get("pair", ""), label)
     why = f"guessed from the columns {', '.join(map(str, names.values()))}"
     labels, what = _classes(files, label)
     return {
@@ -68,10 +63,25 @@ def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Ke
     }
 
 
-def _no_column(file: Path, column: str, names: Any) -> DataError:
+def find_texts(file: Path, some: Sequence[Mapping[str, Any]], text: str, pair: str, label: str = "") -> tuple[str, str]:
+    """The columns of the text, and of the second text if there is one, from some records; `text` and `pair` are those
+    that the user names. Raises `DataError` if there is no column of texts."""
+    for column, name in (("text", text), ("pair", pair)):
+        if name and name not in some[0]:
+            raise _no_column(file, column, some[0])
+    if text:
+        return text, pair
+    found, second = _texts({str(name).lower(): name for name in some[0]}, some, label)
+    if not found:
+        raise _no_column(file, "text", some[0])
+    return found, pair or second
+
+
+def _no_column(file: Path, column: str, names: Iterable[Any]) -> DataError:
+    of_predict = "" if column == "label" else f" (of predict: --{column} NAME)"
     return DataError(
         f"{file} has the columns {', '.join(map(repr, names))}; none of them is known to be that of the {column}. Name "
-        f"it: train.objective.{column}=NAME."
+        f"it: train.objective.{column}=NAME{of_predict}."
     )
 
 

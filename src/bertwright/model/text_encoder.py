@@ -1,5 +1,5 @@
-"""A trained model for use: loaded from a run or from a folder of transformers, it turns texts into vectors, fills masks
-and classifies.
+"""A trained model for use: loaded from a run or from a folder of transformers, it turns texts into vectors, fills
+masks, classifies texts and tags words.
 
 Names carry shapes: N texts, T tokens of all sequences together, H hidden, C classes.
 """
@@ -7,7 +7,10 @@ Names carry shapes: N texts, T tokens of all sequences together, H hidden, C cla
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +26,7 @@ from bertwright.model.model import HeadlessModel, Model
 from bertwright.model.pretrained_config import find_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, network_from
-from bertwright.vocab.entries import CLS, MASK, SEP
+from bertwright.vocab.entries import CLS, MASK, SEP, UNK
 from bertwright.vocab.load import read_vocabulary
 from bertwright.vocab.split import build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer, read_tokenizer
@@ -80,7 +83,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
 
 class Encoder:
     """A trained model with its tokenizer, for texts: `encode` gives vectors, `fill_mask` the most probable words for a
-    mask, and `classify` the classes of a classifier.
+    mask, `classify` the classes of a classifier, and `tag` the tags of words.
 
     `path` and `device` are those of `load_model`. The attributes `model` and `tokenizer` are what `load_model` and
     `load_tokenizer` return.
@@ -125,8 +128,12 @@ class Encoder:
             (self.tokenizer.vocabulary[i], p) for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    def classify(self, texts: Sequence[str], batch: int = 32) -> list[dict[str, float]]:
-        """The probability of each class of a classifier, for each text; of a regression the predicted number."""
+    def classify(self, texts: Sequence[str | tuple[str, str]], batch: int = 32) -> list[dict[str, float]]:
+        """The probability of each class of a classifier, for each text or pair of texts; of a regression the predicted
+        number.
+
+        What has more tokens than the model has positions is cut as in training: a pair at the end of its longer text.
+        """
         if not isinstance(self.model, Classifier) or self.model.config.head != "sequence":
             raise RecipeError("this model has no classes of texts. Load a classifier of texts.")
         labels, found = self.model.config.labels, [dict[str, float]() for _ in texts]
@@ -138,15 +145,99 @@ class Encoder:
                 found[place] = dict(zip(labels, row, strict=True))
         return found
 
-    def _batches(self, texts: Sequence[str], batch: int) -> Iterator[tuple[list[int], PackedBatch]]:
-        """The indices of texts of similar length, and these texts as a batch."""
+    def tag(self, sentences: Sequence[Sequence[str]], batch: int = 32) -> list[list[tuple[str, float]]]:
+        """The most probable tag of each word of each sentence, with its probability. Sentences are lists of words.
+
+        A sentence of more tokens than the model has positions is divided between words, so that each has a tag.
+        """
+        if not isinstance(self.model, Classifier) or self.model.config.head != "token":
+            raise RecipeError(
+                "this model does not tag words. Load one that was trained to (finetune ner, finetune pos)."
+            )
+        labels, parts = self.model.config.labels, list(self._parts(sentences))
+        found: list[list[tuple[str, float]]] = [[] for _ in parts]
+        for places, packed in self._packed([(part.ids, []) for part in parts], batch):
+            starts = packed.cu_seqlens.tolist()
+            words = [start + word for start, i in zip(starts, places, strict=False) for word in parts[i].words]
+            positions_P = torch.tensor(words, device=self.device)
+            with torch.inference_mode():
+                logits_PC: Tensor = self.model(replace(packed, prediction_positions=positions_P)).float()
+            best = logits_PC.softmax(-1).max(-1)
+            tags = iter([(labels[i], p) for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)])
+            for i in places:
+                found[i] = list(islice(tags, len(parts[i].words)))
+        tagged: list[list[tuple[str, float]]] = [[] for _ in sentences]
+        for part, tags_of_part in zip(parts, found, strict=True):
+            tagged[part.sentence] += tags_of_part
+        return tagged
+
+    def _parts(self, sentences: Sequence[Sequence[str]]) -> Iterator[_Part]:
+        """The sentences, divided between words where they are too long for the model."""
+        if any(isinstance(sentence, str) for sentence in sentences):
+            raise RecipeError("a sentence is a text; give a list of words for each sentence.")
+        flat, lengths = self.tokenizer.encode_texts([word for sentence in sentences for word in sentence])
+        pieces, ends = flat.tolist(), iter(np.cumsum(lengths).tolist())
+        cls, sep, unknown = map(self.tokenizer.ids, (CLS, SEP, UNK))
+        room, begin = self.model.config.max_position_embeddings - 1, 0
+        for number, sentence in enumerate(sentences):
+            ids, words = [cls], list[int]()
+            for end in islice(ends, len(sentence)):
+                # A word without pieces, such as a soft hyphen, is [UNK], as in training; one beyond all room is cut.
+                own, begin = (pieces[begin:end] or [unknown])[: room - 1], end
+                if len(ids) + len(own) > room:
+                    yield _Part(number, [*ids, sep], words)
+                    ids, words = [cls], []
+                words.append(len(ids))
+                ids += own
+            if words:
+                yield _Part(number, [*ids, sep], words)
+
+    def _batches(self, texts: Sequence[str | tuple[str, str]], batch: int) -> Iterator[tuple[list[int], PackedBatch]]:
+        """The indices of texts, or pairs, of similar length, and these as a batch."""
         if isinstance(texts, str):
             raise RecipeError("texts is a single text; give a list of texts.")
-        flat, lengths = self.tokenizer.encode_texts(texts)
-        cls, sep, mask = map(self.tokenizer.ids, (CLS, SEP, MASK))
-        most, ends = self.model.config.max_position_embeddings - 2, np.cumsum(lengths)
-        ids = [[cls, *flat[e - n : e - n + min(n, most)].tolist(), sep] for e, n in zip(ends, lengths, strict=True)]
-        order = np.argsort(lengths, kind="stable").tolist()
+        pairs = [text if isinstance(text, tuple) else (text,) for text in texts]
+        flat, lengths = self.tokenizer.encode_texts([part for pair in pairs for part in pair])
+        pieces, ends, begin = flat.tolist(), iter(np.cumsum(lengths).tolist()), 0
+        cls, sep = map(self.tokenizer.ids, (CLS, SEP))
+        sequences: list[tuple[list[int], list[int]]] = []
+        for pair in pairs:
+            ids = list[list[int]]()
+            for end in islice(ends, len(pair)):
+                ids.append(pieces[begin:end])
+                begin = end
+            room = self.model.config.max_position_embeddings - 2
+            if len(ids) == 1:
+                sequences.append(([cls, *ids[0][:room], sep], []))
+            else:
+                first, second = _cut(ids[0], ids[1], room - 1)
+                sequences.append(([cls, *first, sep], [*second, sep]))
+        yield from self._packed(sequences, batch)
+
+    def _packed(
+        self, sequences: Sequence[tuple[list[int], list[int]]], batch: int
+    ) -> Iterator[tuple[list[int], PackedBatch]]:
+        """The indices of sequences of similar length, and these as a batch; each is given as its two segments."""
+        order = np.argsort([len(a) + len(b) for a, b in sequences], kind="stable").tolist()
+        mask = self.tokenizer.ids(MASK)
         for first in range(0, len(order), batch):
             places = order[first : first + batch]
-            yield places, to_device(packed_sequences([(ids[i], ()) for i in places], mask), self.device)
+            yield places, to_device(packed_sequences([sequences[i] for i in places], mask), self.device)
+
+
+class _Part(NamedTuple):
+    """A sentence, or a part of one."""
+
+    sentence: int
+    ids: list[int]
+    """[CLS] pieces [SEP]."""
+    words: list[int]
+    """The index of each word's first piece."""
+
+
+def _cut(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:
+    """Both texts, the longer one cut until both fit, as `LabelledExamples` cuts them."""
+    shorter, longer = sorted((len(first), len(second)))
+    half = min(shorter, room // 2)
+    rest = min(longer, room - half)
+    return (first[:rest], second[:half]) if len(first) > len(second) else (first[:half], second[:rest])

@@ -150,7 +150,7 @@ def _csv(text: str) -> Callable[[Path], Path]:
         ("rte", lambda folder: folder, "has no file to train on"),
         ("rte", lambda folder: None, "--data: glue/rte names a task of GLUE, which is neither"),
         ("classify", _csv("text,number\nA b.,1\n"), "train.objective.label=NAME"),
-        ("classify", _csv("x,label\nab,1\ncd,2\n"), "train.objective.text=NAME"),
+        ("classify", _csv("x,label\nab,1\ncd,2\n"), "train.objective.text=NAME (of predict: --text NAME)"),
         ("classify", _csv("text,label\nA b.,1\nC d.,1\n"), "has the one value '1', which are no classes"),
         ("classify", _csv("text,label\n"), "has no records"),
         ("hucola", lambda folder: data_of("hurte", folder / "data"), "hucola has 'Sent', 'label' or"),

@@ -66,6 +66,23 @@ def read_sentences(file: Path, wanted: Layout, problems: Problems) -> tuple[Layo
     return _records(file, wanted, problems)
 
 
+def read_words(file: Path, word: str = "") -> Iterator[list[str]]:
+    """The words of each sentence of a file, with or without tags; `word` names their column, as in `Layout`."""
+    if file.suffix in RECORDS:
+        for place, record in records(file):
+            name = word or next((each for each in _WORDS if isinstance(record.get(each), list)), "")
+            if not isinstance(words := record.get(name), list):
+                raise DataError(f"{file}: {place} has no list of words: {name or ', '.join(_WORDS)}. Name its key.")
+            yield [str(each) for each in words]
+        return
+    with reading(file), file.open(encoding="utf-8-sig", newline="\n") as lines:
+        tagged = any(len(line.split()) > 1 for line in lines if not line.startswith(("#", _DOCUMENT)))
+    if tagged or word:
+        yield from (sentence.words for sentence in read_sentences(file, Layout(word, ""), Problems())[1])
+    else:
+        yield from ([row.cells[0] for row in block] for block in _blocks(file, None, 1, Problems()) if block)
+
+
 class _Row(NamedTuple):
     line: int
     cells: list[str]
