@@ -151,7 +151,7 @@ def hulu_columns(task: FinetuneTask, file: Path) -> dict[str, Key]:
     for names in task.columns:
         if all(name in first for name in names):
             text, *pair, label = names
-            keys = {"labels": Key(list(task.labels), "Ligeti-Nagy et al. 2022; the numbers in the files from 0")}
+            keys = {"labels": Key(list(task.labels), "HuLU's classes; files may number them from 0")}
             keys["text"] = Key(text, f"the keys of {file.name}")
             return keys | ({"pair": Key(pair[0])} if pair else {}) | {"label": Key(label)}
     wanted = " or ".join(", ".join(map(repr, names)) for names in task.columns)

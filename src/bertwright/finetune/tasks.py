@@ -46,7 +46,7 @@ TASKS: Mapping[str, FinetuneTask] = {
         FinetuneTask("ner", "tagging", ("f1", "accuracy")),
         FinetuneTask("pos", "tagging", _ACCURACY),
         FinetuneTask("classify", "classify", _ACCURACY),
-        # Ligeti-Nagy et al. 2022. The keys of HuCOLA's files differ from those that its README describes.
+        # HuLU (github.com/nytud). The keys of HuCOLA's files differ from those that its README describes.
         FinetuneTask(
             "hucola",
             "hulu",
