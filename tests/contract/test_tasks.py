@@ -40,6 +40,8 @@ class Built(NamedTuple):
 
 def _labelled(batch: PackedBatch, model: Model) -> PackedBatch:
     labels = model.config.labels
+    if model.config.head == "span":
+        return replace(batch, sequence_labels=torch.stack([batch.sequence_labels, batch.sequence_labels + 1], 1))
     return replace(batch, labels=batch.labels % len(labels)) if model.config.head == "token" and labels else batch
 
 
@@ -89,7 +91,7 @@ def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Bu
 def test_it_has_finite_gradients_and_an_empty_batch_has_none(config: Any, built: Build) -> None:
     made = built(config)
     _, objective, model = made
-    for batch, learns in ((made.batches()[0], True), (random_batch([]), False)):
+    for batch, learns in ((made.batches()[0], True), (_labelled(random_batch([]), model), False)):
         model.zero_grad()
         sum(term.loss_sum for term in objective.terms(model, batch).values()).backward()  # type: ignore[union-attr]
         gradients = [p.grad for p in model.parameters() if p.grad is not None]

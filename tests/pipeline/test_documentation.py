@@ -419,7 +419,7 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
     whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
-    if objective.get("kind") not in ("classification", "tagging"):
+    if objective.get("kind") not in ("classification", "tagging", "span"):
         return whole
     if "init_from" in piece["train"]:
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))

@@ -18,6 +18,12 @@ class _OfType(TypedDict):
     entities: Count
 
 
+class _OfQuestions(TypedDict):
+    exact: Score
+    f1: Score
+    questions: Count
+
+
 class Counts(TypedDict, total=False):
     """The held-out scores of the finished model with their baselines, on the same tokens, pairs or texts: those of
     pre-training, of classes, or of numbers. `scores.json` has the same.
@@ -69,6 +75,20 @@ class Counts(TypedDict, total=False):
     f1_conlleval: Score
     types: dict[Text, _OfType]
     tagging_loss: Score
+    start_loss: Score
+    """Cross-entropy of the first token of answers, per window."""
+    end_loss: Score
+    start_accuracy: Score
+    end_accuracy: Score
+    exact: Score
+    """Share of questions whose answer is exactly right by SQuAD's rules; `f1` is that of words."""
+    questions: Count
+    threshold: Score
+    """How much higher no answer must score than the best answer to be given, tuned on the same questions."""
+    exact_no_threshold: Score
+    f1_no_threshold: Score
+    has_answer: _OfQuestions
+    no_answer: _OfQuestions
     matthews: Score
     """Matthews' correlation of classes, from -1 to 1."""
     majority: Score

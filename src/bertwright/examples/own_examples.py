@@ -143,7 +143,8 @@ def read_splits(kind: Kind[Any, Any], files: Files, share: float, tokenizer: Tok
         of_file = np.array([text_hash(kind.files.texts(each)) for each in examples], np.uint64)
         held = np.full(len(examples), file in files.heldout)
         if not files.heldout:
-            held = is_heldout(of_file, share)
+            together = [text_hash(kind.files.held_together(each)) for each in examples]
+            held = is_heldout(np.array(together, np.uint64), share)
         for example, is_held in zip(examples, held.tolist(), strict=True):
             (heldout if is_held else train).append(example)
         for chosen in (False, True):

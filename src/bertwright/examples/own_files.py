@@ -58,7 +58,11 @@ class OwnFiles(ABC):
 
     @abstractmethod
     def texts(self, example: Any) -> Sequence[str]:
-        """The texts of an example, by which repetitions are found and a share is held out."""
+        """The texts of an example, by which repetitions are found."""
+
+    def held_together(self, example: Any) -> Sequence[str]:
+        """The texts by which a share is held out: examples with the same ones are in the same split."""
+        return self.texts(example)
 
     def sizes(self, file: Path) -> TextSizes:
         """The number and sizes of the examples in a file, from all of them."""

@@ -217,8 +217,7 @@ def _warnings(unfinished: Mapping[str, Any] | None, scores: Mapping[str, Any], v
 def _example(section: TaskSection, texts: Sequence[str]) -> Iterator[Element]:
     """What the model is for, and a program that uses it."""
     yield p(f"{section.purpose} A program for the folder of this card:")
-    model = f'model = pipeline("{section.pipeline}", model=".")'
-    program = ["from transformers import pipeline", "", model, *section.program(texts)]
+    program = [*section.load(), *section.program(texts)]
     yield element("pre", "\n".join(program), class_="python")
     read = (" reads ", code("tokenizer.json"), ", which normalises text as in training. ")
     yield p(code("AutoTokenizer"), read, code("BertTokenizer"), " does not, and refuses this folder.")

@@ -46,6 +46,10 @@ _CURVES = (
     ("heldout_tagging_loss", "Held-out loss of tags", "loss (nats)", "heldout", "{:.3g}".format),
     ("tagging_loss", "Training loss of tags", "loss (nats)", "train", "{:.3g}".format),
     ("heldout_tagging_accuracy", "Held-out accuracy of tags", "accuracy", "heldout", percent),
+    ("heldout_start_loss", "Held-out loss of first tokens", "loss (nats)", "heldout", "{:.3g}".format),
+    ("start_loss", "Training loss of first tokens", "loss (nats)", "train", "{:.3g}".format),
+    ("heldout_end_loss", "Held-out loss of last tokens", "loss (nats)", "heldout", "{:.3g}".format),
+    ("end_loss", "Training loss of last tokens", "loss (nats)", "train", "{:.3g}".format),
 )
 
 

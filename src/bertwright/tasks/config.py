@@ -8,10 +8,12 @@ from bertwright.core.plugins import PLUGINS
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
+from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
 from bertwright.tasks.task import TaskPlugin
 
 TaskConfig = Annotated[
-    PreTrainingConfig | DistillationConfig | ClassificationConfig | TaggingConfig | TaskPlugin, PLUGINS
+    PreTrainingConfig | DistillationConfig | ClassificationConfig | TaggingConfig | SpanConfig | TaskPlugin,
+    PLUGINS,
 ]
 """Any task: the union of their sections."""

@@ -14,11 +14,13 @@ from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.task import DistillationTask
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.tasks.pretraining.task import PreTrainingTask
+from bertwright.tasks.span.config import SpanConfig
+from bertwright.tasks.span.task import SpanTask
 from bertwright.tasks.tagging.config import TaggingConfig
 from bertwright.tasks.tagging.task import TaggingTask
 from bertwright.tasks.task import Task, TaskPlugin
 
-TASKS: tuple[type[Task], ...] = (PreTrainingTask, DistillationTask, ClassificationTask, TaggingTask)
+TASKS: tuple[type[Task], ...] = (PreTrainingTask, DistillationTask, ClassificationTask, TaggingTask, SpanTask)
 """All of them; the first one is the default."""
 _SETTINGS = TypeAdapter[TaskConfig](TaskConfig)
 
@@ -34,6 +36,8 @@ def task_of(settings: TaskConfig) -> Task:
             return ClassificationTask(settings)
         case TaggingConfig():
             return TaggingTask(settings)
+        case SpanConfig():
+            return SpanTask(settings)
         case TaskPlugin():
             return settings.build()
         case _:

@@ -140,8 +140,12 @@ class TaskSection:
         """What the exported folder holds."""
         return f"The folder holds {architecture}."
 
+    def load(self) -> list[str]:
+        """Lines that load `model`, and what `program` needs besides."""
+        return ["from transformers import pipeline", "", f'model = pipeline("{self.pipeline}", model=".")']
+
     def program(self, texts: Sequence[str]) -> list[str]:
-        """Lines that use `model`, the pipeline of transformers; `texts` are held-out ones."""
+        """Lines that use `model`; `texts` are held-out ones."""
         return [f"print(model({next(iter(texts), 'a text')!r}))"]
 
     def score_table(self, architecture: str, scores: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[Element]:

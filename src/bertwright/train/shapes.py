@@ -215,6 +215,12 @@ class MetricsRow(TypedDict, total=False):
     """Training loss of the tags of words."""
     tagging_accuracy: Score
     """Share of the words of the last step whose tag was predicted correctly, with dropout."""
+    start_loss: Score
+    """Training loss of the first tokens of answers."""
+    start_accuracy: Score
+    """Share of the windows of the last step whose first token was predicted correctly, with dropout."""
+    end_loss: Score
+    end_accuracy: Score
     soft_loss: Score
     """Cross-entropy with a teacher's softened probabilities."""
     soft_accuracy: Score
@@ -264,6 +270,10 @@ class MetricsRow(TypedDict, total=False):
     heldout_regression_loss: Score
     heldout_tagging_loss: Score
     heldout_tagging_accuracy: Score
+    heldout_start_loss: Score
+    heldout_start_accuracy: Score
+    heldout_end_loss: Score
+    heldout_end_accuracy: Score
     heldout_soft_loss: Score
     heldout_soft_accuracy: Score
     heldout_hidden_loss: Score

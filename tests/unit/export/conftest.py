@@ -80,10 +80,11 @@ def _train(out: Path, vocab: Artifact, config: NetworkConfig) -> Artifact:
     return build(out, Identity("train", 1, {}, {"vocab": vocab.fingerprint}), SILENT, make)
 
 
-def run_card(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Run the program of the model card in this folder, which is the current one; what it prints, in lines."""
+def run_card(folder: Path, capsys: pytest.CaptureFixture[str], lines: int = 5) -> list[str]:
+    """Run the program of the model card in this folder, which is the current one, and has at most so many `lines`; what
+    it prints, in lines."""
     (program,) = re.findall(r"```python\n(.*?)\n```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(program.splitlines()) <= 5
+    assert len(program.splitlines()) <= lines
     capsys.readouterr()
     exec(program, {})
     return capsys.readouterr().out.splitlines()

@@ -41,6 +41,7 @@ CLASSIFIER = Names(
     ),
     base="model",
     embedding=NAMES.embedding,
+    span="classifier",
 )
 
 

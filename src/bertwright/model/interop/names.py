@@ -36,6 +36,8 @@ class Names:
     """This project's name of the token embedding."""
     tied: Mapping[str, str] = field(default_factory=dict)
     """Copies of tied tensors that transformers' files may have, and the tensor that each must equal."""
+    span: str = "qa_outputs"
+    """The name of the classifier of tokens in transformers' class for questions."""
     made_anew: tuple[str, ...] = ()
     """Tensors of transformers' files that hold no weights."""
 
@@ -163,5 +165,5 @@ def of_task(names: Names, task: str) -> Names:
     """Return the names of a classifier's tensors for the `task` by which transformers' class is named."""
     if task != TASKS["span"]:
         return names
-    pairs = tuple((ours, "qa_outputs" if theirs == "classifier" else theirs) for ours, theirs in names.pairs)
+    pairs = tuple((ours, names.span if theirs == "classifier" else theirs) for ours, theirs in names.pairs)
     return replace(names, pairs=pairs)

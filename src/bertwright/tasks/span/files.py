@@ -1,7 +1,7 @@
 """Reads questions about texts from files: SQuAD's JSON, versions 1.1 and 2.0, and the rows of its data sets.
 
     .json               {"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers"}]}]}]}
-    .jsonl, .parquet    rows with context, question and answers = {"text": [...], "answer_start": [...]}
+    .jsonl, .parquet, .arrow    rows with context, question and answers = {"text": [...], "answer_start": [...]}
 
 A question without answers has none in the text (version 2.0). An answer that is not in the text where the file says is
 looked for elsewhere in it; if it is nowhere the question is skipped, counted and named.
@@ -50,12 +50,12 @@ def read_questions(file: Path, problems: Problems) -> Iterator[Question]:
 
     Raises `DataError` naming the file if it is of no known form.
     """
-    for place, row in _squad(file) if file.suffix == ".json" else _rows(file):
+    for place, row in _squad(file, problems) if file.suffix == ".json" else _rows(file):
         if question := _question(place, row, problems):
             yield question
 
 
-def _squad(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _squad(file: Path, problems: Problems) -> Iterator[tuple[str, Mapping[str, Any]]]:
     with reading(file):
         text = file.read_text(encoding="utf-8-sig")
     try:
@@ -69,21 +69,25 @@ def _squad(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             "give rows with the keys context, question and answers (.jsonl)."
         )
     for number, article in enumerate(articles, 1):
-        for at, paragraph in enumerate(_list(article, "paragraphs"), 1):
-            for question in _list(paragraph, "qas"):
-                if isinstance(question, dict):
-                    place = f"article {number:,}, paragraph {at:,}, question {question.get('id', '?')}"
-                    yield place, {"context": paragraph.get("context"), **question}
+        for at, paragraph in enumerate(_list(article, "paragraphs", f"article {number:,}", problems), 1):
+            place = f"article {number:,}, paragraph {at:,}"
+            for question in _list(paragraph, "qas", place, problems):
+                known = question if isinstance(question, dict) else {}
+                yield f"{place}, question {known.get('id', '?')}", {"context": paragraph.get("context"), **known}
 
 
-def _list(value: Any, key: str) -> list[Any]:
+def _list(value: Any, key: str, place: str, problems: Problems) -> list[Any]:
     found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    if isinstance(found, list):
+        return found
+    problems.add(f"parts without a list {key}", place)
+    return []
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for place, row in records(file):
-        if missing := [key for key in ("context", "question") if key not in row]:
+    for number, (place, row) in enumerate(records(file)):
+        # Of a later row it is a fault of that row, not of the file.
+        if not number and (missing := [key for key in ("context", "question") if key not in row]):
             raise DataError(
                 f"{file}: {place} has the keys {', '.join(row)}, but no {' and no '.join(missing)}. Give rows with "
                 "context, question and answers."

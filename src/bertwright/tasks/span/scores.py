@@ -1,86 +1,224 @@
-"""Exact match and F1 of answers, by the rules of SQuAD's official script for version 2.0.
+"""The scores of answers to the held-out questions, with those of never answering, and wrong answers.
 
-Answers are compared after normalisation. Version 1.1's script differs only where it has no rule: all its questions have
-an answer.
+Names carry shapes: T tokens of a sequence.
 """
 
 from __future__ import annotations
 
-import re
-import string
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
+from bertwright.core.json_values import json_number, parse_json
+from bertwright.core.log import Log
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.columns import FOLDER
+from bertwright.examples.loader import Heldout
+from bertwright.model.batch import packed
+from bertwright.model.model import Model
+from bertwright.tasks.span.answer_scores import Answered, AnswerScores, best_threshold, score
+from bertwright.tasks.span.examples import NO_ANSWER, SpanExamples
+from bertwright.tasks.task import Evaluation, HeldOut, Scoring
 
-def normalize(answer: str) -> str:
-    """An answer in lower case, without English articles, punctuation and superfluous spaces."""
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
-
-
-def exact_match(answer: str, known: str) -> float:
-    """1 if the answers are equal after normalisation, else 0."""
-    return float(normalize(answer) == normalize(known))
-
-
-def f1(answer: str, known: str) -> float:
-    """The harmonic mean of precision and recall of an answer's words; if one of the two is empty, whether both are."""
-    words, wanted = normalize(answer).split(), normalize(known).split()
-    if not words or not wanted:
-        return float(words == wanted)
-    both = (Counter(words) & Counter(wanted)).total()
-    return 2 * both / (len(words) + len(wanted))
-
-
-class Answered(NamedTuple):
-    """The answer to one question."""
-
-    text: str
-    """The best answer in the text."""
-    none_margin: float
-    """How much higher the model scores that there is no answer than this answer; no answer is given above the
-    threshold."""
-    known: Sequence[str]
-    """The correct answers; none if the text has none."""
+BEST = 20
+"""First and last tokens that are combined in each window, as in BERT's run_squad (n_best_size)."""
+SHOWN = 5
+"""Answers shown for each question."""
+CONTEXT = 120
+"""Characters shown on each side of an answer."""
 
 
-class AnswerScores(NamedTuple):
-    """Means over questions, in percent, as SQuAD's script gives them."""
+class Candidate(NamedTuple):
+    """An answer that the model may give."""
 
-    exact: float
-    f1: float
-    questions: int
-
-
-def score(answers: Iterable[Answered], threshold: float | None = None) -> AnswerScores:
-    """The scores of the answers; above `threshold` no answer counts as given (None: an answer is always given)."""
-    found = [_score_one(each, threshold is not None and each.none_margin > threshold) for each in answers]
-    exact, overlap = (sum(column) for column in zip((0.0, 0.0), *found, strict=True))
-    number = max(len(found), 1)
-    return AnswerScores(100 * exact / number, 100 * overlap / number, len(found))
+    score: float
+    """Sum of the logits of its first and its last token."""
+    begin: int
+    """Its first character in the text."""
+    end: int
+    """The character after its last one."""
 
 
-def best_threshold(answers: Iterable[Answered]) -> float:
-    """The threshold with the highest F1: 0, if none is better than never to answer, else one of the margins."""
-    gains = [(each.none_margin, _gain(each)) for each in answers]
-    best, threshold, total = 0.0, 0.0, 0.0
-    for margin, gain in sorted(gains):
-        total += gain
-        if total > best:
-            best, threshold = total, margin
-    return threshold
+@dataclass
+class Read:
+    """What the model says about a question in all windows of its text."""
+
+    none: float = math.inf
+    """The smallest score of [CLS] in a window: a text has no answer only if none of its windows has one."""
+    candidates: list[Candidate] = field(default_factory=list)
 
 
-def _score_one(answer: Answered, none: bool) -> tuple[float, float]:
-    known = [each for each in answer.known if normalize(each)] or [""]
-    text = "" if none else answer.text
-    return max(exact_match(text, each) for each in known), max(f1(text, each) for each in known)
+def evaluate(model: Model, heldout: HeldOut, max_answer: int, settings: Scoring) -> Evaluation:
+    """Score the answers to the held-out questions; see `Task.evaluate`."""
+    examples = SpanExamples.open(heldout.verified(f"{FOLDER}/"), "heldout", heldout.length, heldout.vocab)
+    chosen = Heldout.evenly(examples, settings.max_sequences or None).rows
+    # With all windows of their texts: only they together show whether there is an answer.
+    questions = np.unique(examples.windows[chosen, 0])
+    rows = np.flatnonzero(np.isin(examples.windows[:, 0], questions))
+    batches = list(Heldout(examples, rows).batches(settings.batch))
+    logits = list(_logits(model, batches, heldout.log))
+    counted = {
+        "questions": len(questions),
+        "sequences": len(rows),
+        "repeated": heldout.examples.counts["heldout"]["repeated"],
+    }
+    losses = _losses(logits, np.concatenate([batch.sequence_labels for batch in batches]))
+    if not all(np.isfinite(each).all() for each in logits):
+        undefined = dict.fromkeys((*losses, "exact", "f1"))
+        return Evaluation({**undefined, **counted, "untrained": True}, [], "the answers are not numbers (NaN)")
+    read = _read(examples, rows, logits, max_answer)
+    known = parse_json(examples.columns.texts.tobytes())
+    asked = [known["questions"][number] for number in questions.tolist()]
+    contexts = [known["contexts"][examples.columns.passages[number]] for number in questions.tolist()]
+    answered = [
+        _answered(read[number], text, each["answers"])
+        for number, text, each in zip(questions.tolist(), contexts, asked, strict=True)
+    ]
+    scores, threshold = _scores(answered)
+    scores |= {name: json_number(value) for name, value in losses.items()} | counted
+    scores["untrained"] = scores["f1"] <= scores["majority"]
+    texts = [
+        (each["question"], text, read[number])
+        for each, text, number in zip(asked, contexts, questions.tolist(), strict=True)
+    ]
+    wrong = list(_wrong(answered, texts, threshold, settings.samples))
+    return Evaluation(scores, wrong, _summary(scores))
 
 
-def _gain(answer: Answered) -> float:
-    """How much F1 answering adds to not answering."""
-    known = [each for each in answer.known if normalize(each)]
-    return _score_one(answer, False)[1] if known else -1.0 if answer.text else 0.0
+def _summary(scores: Mapping[str, Any]) -> str:
+    tuned = f", no answer above a threshold of {scores['threshold']:.2f} tuned on them" if "threshold" in scores else ""
+    return (
+        f"exact match {scores['exact']:.4f}, F1 {scores['f1']:.4f} (never answering {scores['majority']:.4f}) on "
+        f"{scores['questions']:,} held-out questions{tuned}"
+    )
+
+
+def _scores(answered: Sequence[Answered]) -> tuple[dict[str, Any], float | None]:
+    """The scores, from 0 to 1, and the threshold above which no answer is given; None: there is always an answer."""
+    unanswerable = [each for each in answered if not each.known]
+    majority = {"majority": len(unanswerable) / len(answered), "majority_label": NO_ANSWER}
+    if not unanswerable:
+        return {**_shares(score(answered)), **majority}, None
+    threshold = best_threshold(answered)
+    untuned = {f"{name}_no_threshold": value for name, value in _shares(score(answered, 0.0)).items()}
+    parts = {"has_answer": [each for each in answered if each.known], "no_answer": unanswerable}
+    of_parts = {
+        name: {**_shares(found := score(some, threshold)), "questions": found.questions} for name, some in parts.items()
+    }
+    tuned = {**_shares(score(answered, threshold)), "threshold": threshold, **untuned, **of_parts}
+    return {**tuned, **majority}, threshold
+
+
+def _shares(found: AnswerScores) -> dict[str, float]:
+    return {"exact": found.exact / 100, "f1": found.f1 / 100}
+
+
+@torch.inference_mode()
+def _logits(model: Model, batches: Sequence[MicroBatch], log: Log) -> Iterator[NDArray[np.float64]]:
+    """Yield the logits [T, 2] of each sequence; the model's training mode is restored."""
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    try:
+        for number, batch in enumerate(batches, start=1):
+            logits = model(packed(batch, device)).double().cpu().numpy()
+            yield from (logits[begin:end] for begin, end in pairwise(batch.cu_seqlens.tolist()))
+            log.progress("evaluate", number, len(batches), "batches")
+    finally:
+        model.train(was_training)
+
+
+def _losses(logits: Sequence[NDArray[np.float64]], labels: NDArray[np.int64]) -> dict[str, float]:
+    """Mean cross-entropy of the first and the last token; `labels` is [B, 2]."""
+    losses = np.array([_log_sum(each) - each[label, (0, 1)] for each, label in zip(logits, labels, strict=True)])
+    start, end = losses.mean(0).tolist()
+    return {"start_loss": start, "end_loss": end}
+
+
+def _log_sum(logits_T2: NDArray[np.float64]) -> NDArray[np.float64]:
+    largest = logits_T2.max(0)
+    sums: NDArray[np.float64] = np.log(np.exp(logits_T2 - largest).sum(0)) + largest
+    return sums
+
+
+def _read(
+    examples: SpanExamples, rows: NDArray[np.int64], logits: Sequence[NDArray[np.float64]], max_answer: int
+) -> dict[int, Read]:
+    """What the model says about each question, by its number."""
+    columns, found = examples.columns, dict[int, Read]()
+    offsets = columns.offsets.reshape(-1, 2)
+    for (question, begin, _), logits_T2 in zip(examples.windows[rows].tolist(), logits, strict=True):
+        of_question = found.setdefault(question, Read())
+        of_question.none = min(of_question.none, float(logits_T2[0].sum()))
+        # Without [CLS], the question and the two [SEP].
+        inside = logits_T2[int(columns.questions[question]) + 2 : -1]
+        first_token = columns.passage_begins[columns.passages[question]] + begin
+        for value, first, last in best_spans(inside, max_answer):
+            of_characters = int(offsets[first_token + first, 0]), int(offsets[first_token + last, 1])
+            of_question.candidates.append(Candidate(value, *of_characters))
+    for each in found.values():
+        each.candidates = sorted(set(each.candidates), reverse=True)[:BEST]
+    return found
+
+
+def best_spans(logits_T2: NDArray[np.float64], max_answer: int) -> Iterator[tuple[float, int, int]]:
+    """Yield the likeliest spans of at most `max_answer` of the T tokens with logits [T, 2]: score, first, last."""
+    firsts, lasts = np.argsort(-logits_T2, axis=0, kind="stable")[:BEST].T
+    sums = logits_T2[firsts, 0][:, None] + logits_T2[lasts, 1]
+    lengths = lasts - firsts[:, None] + 1
+    allowed = np.argwhere((lengths >= 1) & (lengths <= max_answer))
+    order = np.argsort(-sums[tuple(allowed.T)], kind="stable")[:BEST]
+    for i, k in allowed[order].tolist():
+        yield float(sums[i, k]), int(firsts[i]), int(lasts[k])
+
+
+def _answered(read: Read, context: str, known: Sequence[str]) -> Answered:
+    if not read.candidates:
+        return Answered("", math.inf, known)
+    best = read.candidates[0]
+    return Answered(context[best.begin : best.end], read.none - best.score, known)
+
+
+def _wrong(
+    answered: Sequence[Answered], texts: Sequence[tuple[str, str, Read]], threshold: float | None, most: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the wrong answers of which the model is surest, those that share no word with a right one first."""
+    f1_of = [score([each], threshold).f1 for each in answered]
+    wrong = [number for number, each in enumerate(answered) if score([each], threshold).exact == 0]
+    sure = [abs(each.none_margin - (threshold or 0.0)) for each in answered]
+    for number in sorted(wrong, key=lambda number: (f1_of[number], -sure[number]))[:most]:
+        question, context, read = texts[number]
+        known = answered[number].known
+        yield {
+            "source": "held-out",
+            "text": f"{question} | {_excerpt(context, read, known)}",
+            "gold": known[0] if known else NO_ANSWER,
+            "top": _guesses(context, read, threshold),
+        }
+
+
+def _guesses(context: str, read: Read, threshold: float | None) -> list[dict[str, Any]]:
+    """The likeliest answers; with a threshold, that there is none is one of them, likeliest exactly above it."""
+    found = [(each.score, context[each.begin : each.end]) for each in read.candidates]
+    if threshold is not None:
+        found.append((read.none - threshold, NO_ANSWER))
+    if not found:
+        return []
+    values = np.array([value for value, _ in found])
+    shares = np.exp(values - values.max())
+    ranked = sorted(zip((shares / shares.sum()).tolist(), (text for _, text in found), strict=True), reverse=True)
+    return [{"token": text, "probability": share} for share, text in ranked[:SHOWN]]
+
+
+def _excerpt(context: str, read: Read, known: Sequence[str]) -> str:
+    """The text around the right answer, or around the one that the model prefers."""
+    at = context.find(known[0]) if known else -1
+    if at < 0:
+        at = read.candidates[0].begin if read.candidates else 0
+    begin, end = max(at - CONTEXT, 0), at + CONTEXT
+    return ("…" if begin else "") + " ".join(context[begin:end].split()) + ("…" if end < len(context) else "")
