@@ -116,9 +116,10 @@ def find_files(path: Path, own: OwnFiles, key: str) -> Files:
 
 
 def _named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
-    """The files whose names begin with one of `names`, or else those that contain one as a separate word."""
-    for begins in ("^", r"(?:^|[-_.])"):
-        pattern = re.compile(rf"{begins}(?:{'|'.join(names)})(?:[-_.]|$)", re.IGNORECASE)
+    """The files whose names begin with one of `names`, or else those that contain one as a separate word, which digits
+    may join (`wnut17train`)."""
+    for begins in ("^", r"(?:^|[-_.0-9])"):
+        pattern = re.compile(rf"{begins}(?:{'|'.join(names)})(?:[-_.0-9]|$)", re.IGNORECASE)
         if found := tuple(file for file in files if pattern.search(file.stem)):
             return found
     return ()

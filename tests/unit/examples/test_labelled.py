@@ -239,6 +239,7 @@ def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
         ("Training-1.csv", "validation-1.csv"),
         ("rte_train.csv", "rte_valid.csv"),
         ("train-00000-of-00001.csv", "dev-00000-of-00001.csv"),
+        ("wnut17train.csv", "wnut17dev.csv"),
     ],
 )
 def test_names_in_use_are_known(train: str, heldout: str, tmp_path: Path) -> None:
