@@ -16,6 +16,7 @@ from tests.pipeline.few_packages import FEW, printed
 from tests.pipeline.test_without_corpus import RECIPE as WITHOUT_CORPUS
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
+from tests.unit.test_tagging import recipe as tagger
 
 from bertwright import Recipe, RunFolder, run
 from bertwright.cli.conversion import ConvertOptions, convert
@@ -113,7 +114,12 @@ def labelled(finished: Path, small_recipe: Path, folder: Path) -> Recipe:
     return classifier(folder, 'labels = ["poor", "fine"]', texts())
 
 
-@pytest.mark.parametrize("of", [imported, labelled])
+def tagged(finished: Path, small_recipe: Path, folder: Path) -> Recipe:
+    """The recipe of a tagger."""
+    return tagger(folder, 'entities = ["PER", "LOC"]')
+
+
+@pytest.mark.parametrize("of", [imported, labelled, tagged])
 def test_data_made_elsewhere_is_trained_on_with_few_packages(
     of: Callable[[Path, Path, Path], Recipe], finished: Path, small_recipe: Path, tmp_path: Path
 ) -> None:

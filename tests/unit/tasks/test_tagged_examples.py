@@ -18,7 +18,8 @@ from bertwright.examples.example_set import Selection
 from bertwright.examples.problems import Problems
 from bertwright.examples.run_tasks import Inputs
 from bertwright.tasks.tagging.config import TaggedFiles, TaggingConfig
-from bertwright.tasks.tagging.examples import TaggedExamples, run
+from bertwright.tasks.tagging.examples import TaggedExamples
+from bertwright.tasks.tagging.run import run
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab
 

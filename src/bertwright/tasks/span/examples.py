@@ -14,8 +14,7 @@ A text that is too long for a phase is divided into windows that overlap; each i
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -23,34 +22,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer as FastTokenizer
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.stage_context import StageContext
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import Columns
-from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
-from bertwright.examples.own_examples import Kind, build_own
-from bertwright.examples.run_tasks import Inputs
-from bertwright.examples.store import Split, token_dtype
+from bertwright.examples.store import Split
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.tasks.span.config import SpanFiles
-from bertwright.tasks.span.files import Question
-from bertwright.vocab.tokenizer import Tokenizer
 
 NO_ANSWER = "no answer"
 """What is said where the text does not answer the question."""
-_AT_ONCE = 1024
-"""Texts tokenised together."""
-
-
-def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
-    """Build the examples artifact from files of questions; see `build_own`."""
-    files = inputs.imported[0].files
-    assert isinstance(files, SpanFiles)
-    fast = FastTokenizer.from_file(str(inputs.vocab.file("tokenizer.json")))
-    return build_own(SpanKind(files, fast), config, sets, inputs, context)
 
 
 @dataclass(frozen=True)
@@ -102,65 +83,6 @@ class SpanColumns(Columns):
         number = len(self.questions)
         same = number == len(self.contexts) == len(self.passages) and len(self.answers) == 2 * number
         return same and len(self.stride) == 1 and len(self.offsets) == 2 * int(self.passage_begins[-1])
-
-
-class SpanKind(Kind[SpanFiles, SpanColumns]):
-    """See `Kind`."""
-
-    def __init__(self, files: SpanFiles, fast: FastTokenizer) -> None:
-        super().__init__(files)
-        self._fast = fast
-        self._fast.no_truncation()
-        self._fast.no_padding()
-
-    def columns(self, examples: Sequence[Question], tokenizer: Tokenizer) -> SpanColumns:
-        """As `Kind.columns`; by the library's own tokenizer, which knows the characters of each token."""
-        passages = {text: number for number, text in enumerate(dict.fromkeys(each.context for each in examples))}
-        encoded = list(self._encode(list(passages)))
-        questions = [ids[: self.files.max_query] for ids, _ in self._encode([each.question for each in examples])]
-        of_example = [encoded[passages[each.context]] for each in examples]
-        answers = [_tokens_of(each, offsets) for each, (_, offsets) in zip(examples, of_example, strict=True)]
-        parts = [part for question, (ids, _) in zip(questions, of_example, strict=True) for part in (question, ids)]
-        known = [
-            {"id": each.id, "question": each.question, "answers": [a.text for a in each.answers]} for each in examples
-        ]
-        text = json.dumps({"contexts": list(passages), "questions": known}, ensure_ascii=False)
-        empty = np.zeros(0, np.uint32)
-        return SpanColumns(
-            np.concatenate([empty, *parts]).astype(token_dtype(len(tokenizer.vocabulary))),
-            np.array([len(ids) for ids in questions], np.uint16),
-            np.array([len(ids) for ids, _ in of_example], np.uint32),
-            np.array([passages[each.context] for each in examples], np.uint32),
-            np.concatenate([empty, *(offsets.ravel() for _, offsets in encoded)]),
-            np.array(answers, np.int32).ravel(),
-            np.frombuffer(text.encode(), np.uint8),
-            np.array([self.files.stride], np.uint32),
-        )
-
-    def classes(self, columns: SpanColumns) -> Ids:
-        """As `Kind.classes`, [labels]; empty, because places in a text are no classes."""
-        return np.zeros(0, np.int64)
-
-    def baseline(self, train: SpanColumns, heldout: SpanColumns) -> dict[str, Any]:
-        """As `Kind.baseline`: the share of the questions that are right if no answer is ever given."""
-        return {"majority": float((heldout.answers[::2] < 0).mean()), "majority_label": NO_ANSWER}
-
-    def _encode(self, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
-        """Yield the ids [M] of each text and the characters [M, 2] of each token."""
-        for start in range(0, len(texts), _AT_ONCE):
-            for each in self._fast.encode_batch(list(texts[start : start + _AT_ONCE]), add_special_tokens=False):
-                yield np.array(each.ids, np.uint32), np.array(each.offsets, np.uint32).reshape(-1, 2)
-
-
-def _tokens_of(question: Question, offsets: NDArray[np.uint32]) -> tuple[int, int]:
-    """The first and the last token that have characters of the first answer; -1 if there is no answer, or no token."""
-    last_token = len(offsets) - 1
-    if not question.answers or last_token < 0:
-        return -1, -1
-    answer = question.answers[0]
-    first = min(int(np.searchsorted(offsets[:, 1], answer.begin, side="right")), last_token)
-    last = int(np.searchsorted(offsets[:, 0], answer.end, side="left")) - 1
-    return first, max(first, last)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Questions:
     """Questions about texts, tokenised. See `OwnExamples`."""
 
-    made_by: ClassVar[str] = "bertwright.tasks.span.examples:run"
+    made_by: ClassVar[str] = "bertwright.tasks.span.run:run"
 
     def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
         """As `OwnExamples.open`."""

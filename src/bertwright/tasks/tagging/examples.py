@@ -10,7 +10,7 @@ A sentence that is too long for a phase is divided between words into several ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -20,26 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.stage_context import StageContext
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import Columns
-from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.example_set import ExampleSet, Ids, Selection
-from bertwright.examples.own_examples import Kind, build_own
-from bertwright.examples.run_tasks import Inputs
-from bertwright.examples.store import Split, token_dtype
+from bertwright.examples.store import Split
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.tasks.tagging.config import TaggedFiles
-from bertwright.tasks.tagging.files import Sentence
-from bertwright.vocab.entries import UNK
-from bertwright.vocab.tokenizer import Tokenizer
-
-
-def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
-    """Build the examples artifact from files of tagged words; see `build_own`."""
-    files = inputs.imported[0].files
-    assert isinstance(files, TaggedFiles)
-    return build_own(TaggedKind(files), config, sets, inputs, context)
 
 
 @dataclass(frozen=True)
@@ -70,28 +55,6 @@ class TaggedColumns(Columns):
     def fit(self) -> bool:
         """As `Columns.fit`."""
         return int(self.words.sum(dtype=np.int64)) == len(self.pieces) == len(self.labels)
-
-
-class TaggedKind(Kind[TaggedFiles, TaggedColumns]):
-    """See `Kind`."""
-
-    def columns(self, examples: Sequence[Sentence], tokenizer: Tokenizer) -> TaggedColumns:
-        """As `Kind.columns`. A word without pieces, such as a soft hyphen, is [UNK]."""
-        tokens, pieces = tokenizer.encode_texts([word for each in examples for word in each.words])
-        empty = np.flatnonzero(pieces == 0)
-        tokens = np.insert(tokens, np.cumsum(pieces)[empty], tokenizer.ids(UNK))
-        numbers = {tag: number for number, tag in enumerate(self.files.labels)}
-        labels = [numbers.get(tag, -1) for each in examples for tag in each.tags]
-        return TaggedColumns(
-            tokens.astype(token_dtype(len(tokenizer.vocabulary))),
-            np.array([len(each.words) for each in examples], np.uint32),
-            np.maximum(pieces, 1).astype(np.uint16),
-            np.array(labels, np.int16),
-        )
-
-    def classes(self, columns: TaggedColumns) -> Ids:
-        """As `Kind.classes`, [labels]."""
-        return np.bincount(columns.labels[columns.labels >= 0], minlength=len(self.files.labels))
 
 
 @dataclass(frozen=True)

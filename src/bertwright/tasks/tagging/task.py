@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class TaggedSentences:
     """Sentences of tagged words, tokenised. See `OwnExamples`."""
 
-    made_by: ClassVar[str] = "bertwright.tasks.tagging.examples:run"
+    made_by: ClassVar[str] = "bertwright.tasks.tagging.run:run"
 
     def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
         """As `OwnExamples.open`."""
