@@ -89,6 +89,20 @@ def test_entities_are_found_and_stock_transformers_finds_the_same(
     assert "always “O”" in page
 
 
+def test_an_entity_in_two_parts_of_a_sentence_is_one(tmp_path: Path) -> None:
+    """Parts of six tokens at most: "old London" stands in two."""
+    recipe(tmp_path, 'entities = ["PER", "LOC"]')
+    for name in ("train", "dev"):
+        long = "\n\n".join(f"met\tO\nmet\tO\n{sentence}" for sentence in sentences())
+        (tmp_path / "data" / f"{name}.conll").write_text(long + "\n", encoding="utf-8")
+    short = ["train.phases.0.length=8", "train.phases.0.epochs=1"]
+    out = tmp_path / "run"
+    run(Recipe.load(tmp_path / "recipe.toml", short), out, ("vocab", "examples", "train", "evaluate"), SILENT)
+    scores = read_json(out / "evaluate" / "scores.json")
+    assert scores["sequences"] == 8
+    assert {kind: each["entities"] for kind, each in scores["types"].items()} == {"LOC": 8, "PER": 8}
+
+
 def test_parts_of_speech_have_no_entities(tmp_path: Path) -> None:
     wanted = recipe(tmp_path, 'tags = ["N", "V"]')
     lines = ["Ada\tN\nmet\tV\nPeter\tN", "Peter\tN\nlives\tV"]

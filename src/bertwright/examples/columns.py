@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed, write_atomic
-from bertwright.core.shapes import Count, Text
+from bertwright.core.shapes import Flag, Text
 from bertwright.examples.example_set import Ids
 from bertwright.examples.store import Split, map_file, token_dtype
 from bertwright.examples.vocabulary import Vocabulary
@@ -32,7 +32,8 @@ FOLDER = "labelled"
 
 
 class _Facts(TypedDict):
-    specials: Count
+    pairs: Flag
+    """Whether an example is two texts."""
     labels: list[Text]
 
 
@@ -69,9 +70,14 @@ class Columns(ABC):
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, of any shape; nothing that is derived from them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def write(self, folder: Path, split: Split) -> None:
         """Write the arrays as files of a split in `folder`."""
-        for name, array in vars(self).items():
+        for name, array in self.arrays.items():
             write_atomic(folder / f"{split}.{name}", array.tobytes())
 
     @classmethod

@@ -56,8 +56,8 @@ class Kind(ABC, Generic[Own, Stored]):
         share = float(wanted[commonest] / max(int(wanted.sum()), 1))
         return {"majority": share, "majority_label": self.files.labels[commonest]}
 
-    def check(self, train: Stored, data: ImportedData) -> None:
-        """Raise `DataError` if a network can learn nothing from the training examples."""
+    def check(self, train: Stored, heldout: Stored, data: ImportedData) -> None:
+        """Raise `DataError` if a network can learn nothing from the training examples, or the others score nothing."""
 
     def warnings(self, heldout: Stored) -> Iterator[str]:
         """Yield what makes the held-out scores tell little."""
@@ -123,7 +123,7 @@ class Splits:
         """Write the arrays, and `facts.json` to describe them."""
         self.train.write(folder, "train")
         self.heldout.write(folder, "heldout")
-        described = {"specials": own.specials, "labels": list(own.labels), "files": self.read}
+        described = {"pairs": own.pairs, "labels": list(own.labels), "files": self.read}
         write_json(folder / "facts.json", described)
 
 
@@ -139,7 +139,7 @@ def read_splits(kind: Kind[Any, Any], files: Files, share: float, tokenizer: Tok
         examples = list(kind.files.read(file, problems))
         for sentence in problems.sentences():
             log.say(f"examples: {file.name}: {sentence}")
-        read.append({"file": file.name, "sha256": sha256(file), "examples": len(examples), **problems.counts})
+        read.append({"file": file.name, "sha256": sha256(file), "examples": len(examples), "problems": problems.counts})
         of_file = np.array([text_hash(kind.files.texts(each)) for each in examples], np.uint64)
         held = np.full(len(examples), file in files.heldout)
         if not files.heldout:
@@ -162,7 +162,7 @@ def _check(kind: Kind[Any, Any], splits: Splits, data: ImportedData, config: Exa
             f"{key}: {data.path}: none of the {own.unit} fell into the share examples.heldout={config.heldout:g}, so "
             "there is nothing to score. Raise it, or put a file named dev next to the training file."
         )
-    kind.check(splits.train, data)
+    kind.check(splits.train, splits.heldout, data)
 
 
 def _counts(kind: Kind[Any, Any], splits: Splits, sets: Sequence[PlanSet]) -> dict[str, Any]:

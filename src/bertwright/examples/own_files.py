@@ -40,9 +40,14 @@ class OwnFiles(ABC):
         return 0
 
     @property
+    def pairs(self) -> bool:
+        """Whether an example is two texts, even if some second texts are empty."""
+        return False
+
+    @property
     def specials(self) -> int:
         """Special tokens of an example: [CLS] and each [SEP]."""
-        return 2
+        return 2 + self.pairs
 
     @property
     @abstractmethod

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertwright.model.batch import PackedBatch
+from bertwright.core.log import Log
+from bertwright.examples.batch import MicroBatch
+from bertwright.model.batch import PackedBatch, packed
 from bertwright.tasks.terms import Counted, Summed
 
 
@@ -85,3 +89,17 @@ def _sums(term: Summed) -> Tensor:
 
 def _mean(total: float, count: float) -> float | None:
     return total / count if count else None
+
+
+@torch.inference_mode()
+def outputs(model: nn.Module, batches: Sequence[MicroBatch], log: Log) -> Iterator[NDArray[np.float64]]:
+    """Yield the logits of a classifier for each batch, [B, C], [P, C] or [T, C] as its head gives them, in float64; the
+    model's training mode is restored."""
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    try:
+        for number, batch in enumerate(batches, start=1):
+            yield model(packed(batch, device)).double().cpu().numpy()
+            log.progress("evaluate", number, len(batches), "batches")
+    finally:
+        model.train(was_training)

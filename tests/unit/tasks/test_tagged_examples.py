@@ -10,7 +10,7 @@ from tests.reference.teachers import SPECIALS
 from transformers import BertTokenizerFast
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.errors import ArtifactError, DataError, RecipeError
 from bertwright.core.log import SILENT
 from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConfig, PlanSet
@@ -109,6 +109,19 @@ def test_counts_name_the_tags_and_the_constant_answer(examples: Artifact) -> Non
     assert counts["heldout"]["repeated"] == 3
 
 
+def test_only_columns_are_written(examples: Artifact) -> None:
+    names = {name for name in examples.names("labelled/") if "train" in name}
+    assert names == {f"labelled/train.{name}" for name in ("tokens", "words", "pieces", "labels")}
+
+
+def test_parts_know_their_sentence(examples: Artifact) -> None:
+    found = TaggedExamples.open(examples, "heldout", 6)
+    assert found.parts[:, 0].tolist() == sorted(found.parts[:, 0].tolist())
+    for sentence, (words, _) in enumerate(SENTENCES):
+        own = found.parts[found.parts[:, 0] == sentence]
+        assert int((own[:, 2] - own[:, 1]).sum()) == len(words)
+
+
 def test_other_examples_are_refused(examples: Artifact) -> None:
     from bertwright.examples.labelled.data import Labelled
 
@@ -126,6 +139,28 @@ def test_entities_are_converted_and_faults_counted(tmp_path: Path) -> None:
         "1 tags break the scheme iob2 and are repaired, the first in line 1: 'a' I-PER",
         "11 words have a tag that is not learned, the first in line 1: 'c' V",
     ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        (("O", "B-PERSON", "I-PERSON"), "the training words have only O, so there is nothing to learn"),
+        (("B-PERSON", "I-PERSON"), "no held-out word has one of the tags B-PERSON, I-PERSON"),
+    ],
+)
+def test_types_by_other_names_are_refused(tags: tuple[str, ...], said: str, vocab: Artifact, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    write(tmp_path / "data" / "train.conll", SENTENCES * 4)
+    write(tmp_path / "data" / "dev.conll", SENTENCES)
+    files = TaggedFiles(tags, "iob2", "", "")
+    data = ImportedData(0, tmp_path / "data", 16, MaskingConfig(), quarantine=False, files=files)
+    with pytest.raises(DataError, match=said):
+        run(
+            ExamplesConfig(),
+            (PlanSet(length=16),),
+            Inputs(None, vocab, (data,)),
+            StageContext(tmp_path / "examples", SILENT),
+        )
 
 
 def test_settings_without_meaning_are_refused() -> None:

@@ -5,7 +5,7 @@
     labelled/train.second      uint32 [N] tokens of the second text
     labelled/train.labels      float32 [N] class number, or regression target
     labelled/heldout.*         the same for the held-out examples
-    labelled/facts.json        what was read, the classes, and the special tokens of an example
+    labelled/facts.json        what was read, the classes, and whether examples are pairs
 
 Texts are stored in full and truncated when a batch is built, so that one artifact serves every length.
 """
@@ -87,7 +87,7 @@ class LabelledExamples(ExampleSet):
             facts_of(examples),
         )
         begins = np.cumsum(labelled.lengths) - labelled.lengths
-        return cls(labelled, begins, length, facts["specials"] > 2, len(facts["labels"]), vocabulary)
+        return cls(labelled, begins, length, facts["pairs"], len(facts["labels"]), vocabulary)
 
     @property
     def sizes(self) -> list[int]:
@@ -97,7 +97,7 @@ class LabelledExamples(ExampleSet):
     @property
     def arrays(self) -> Iterable[NDArray[Any]]:
         """As `ExampleSet.arrays`: of any shape."""
-        return vars(self.labelled).values()
+        return self.labelled.arrays.values()
 
     def lengths(self, some: Selection) -> Ids:
         """As `ExampleSet.lengths`: [N] tokens of each example."""

@@ -41,9 +41,9 @@ class TextFiles(OwnFiles):
         return self.described.published
 
     @property
-    def specials(self) -> int:
-        """As `OwnFiles.specials`."""
-        return 2 + self.described.pairs
+    def pairs(self) -> bool:
+        """As `OwnFiles.pairs`."""
+        return self.described.pairs
 
     @property
     def settings(self) -> Mapping[str, Any]:

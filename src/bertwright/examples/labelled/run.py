@@ -59,7 +59,7 @@ class LabelledKind(Kind[TextFiles, Labelled]):
         mean = train.labels.mean(dtype=np.float64)
         return {"constant_loss": float(np.square(heldout.labels - mean).mean())}
 
-    def check(self, train: Labelled, data: ImportedData) -> None:
+    def check(self, train: Labelled, heldout: Labelled, data: ImportedData) -> None:
         """As `Kind.check`: if all texts have the same label, a network learns only to repeat it."""
         first = train.labels[0]
         if len(train) < TELLING or (train.labels != first).any():

@@ -6,7 +6,7 @@ Pearson's and Spearman's correlation for numbers. Undefined scores (a constant h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,16 @@ from numpy.typing import NDArray
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact
 from bertwright.core.json_values import json_number
-from bertwright.core.log import SILENT, Log
-from bertwright.examples.batch import MicroBatch
+from bertwright.core.log import SILENT
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.example_set import Selection
 from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.loader import Heldout
 from bertwright.examples.shuffle import Permutation
-from bertwright.model.batch import packed
 from bertwright.model.classifier import Classifier
 from bertwright.model.model import Model
 from bertwright.tasks.classification.verdict import BASELINES, CLASSIFIER_SCORES, by_chance
+from bertwright.tasks.objective import outputs
 from bertwright.tasks.pretraining.scores import readable
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
@@ -41,7 +40,7 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     texts = LabelledExamples.open(examples, "heldout", heldout.length, heldout.vocab)
     batches = list(Heldout.evenly(texts, settings.max_sequences or None).batches(settings.batch))
     right = np.concatenate([batch.sequence_labels for batch in batches])
-    scores = scores_of(answers(model, batches, heldout.log), right, examples)
+    scores = scores_of(np.concatenate(list(outputs(model, batches, heldout.log))), right, examples)
     scores = {name: json_number(value) if isinstance(value, float) else value for name, value in scores.items()}
     scores["untrained"] = by_chance(scores)
     shown = list(some_answers(model, texts, settings.samples, load_tokenizer(heldout.vocab)))
@@ -55,21 +54,6 @@ def _beside_baselines(scores: Mapping[str, Any]) -> Iterator[str]:
         if name in scores:
             value, baseline = scores[name], scores.get(BASELINES.get(name, ""), 0.0)
             yield f"{title} {'undefined' if value is None else f'{value:.4f}'} (constant answer {baseline:.4f})"
-
-
-@torch.inference_mode()
-def answers(model: Classifier, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
-    """[N, C] logits of all sequences; the model's training mode is restored."""
-    was_training, device = model.training, next(model.parameters()).device
-    model.eval()
-    try:
-        parts = []
-        for number, batch in enumerate(batches, start=1):
-            parts.append(model(packed(batch, device)).double().cpu().numpy())
-            log.progress("evaluate", number, len(batches), "batches")
-    finally:
-        model.train(was_training)
-    return np.concatenate(parts)
 
 
 def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
@@ -121,7 +105,7 @@ def some_answers(
     if not most or len(labels) == 1:
         return
     rows = Permutation(rng.key("evaluate", "texts"), total)(np.arange(min(total, most)))
-    logits_BC = torch.from_numpy(answers(model, [heldout.batch(Selection.of(rows))], SILENT))
+    logits_BC = torch.from_numpy(*outputs(model, [heldout.batch(Selection.of(rows))], SILENT))
     best = logits_BC.softmax(-1).topk(min(BEST, len(labels)))
     texts = heldout.labelled.take(rows)
     starts = np.cumsum(texts.lengths) - texts.lengths

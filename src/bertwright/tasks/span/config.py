@@ -34,9 +34,9 @@ class SpanFiles(OwnFiles):
         return ("answer",)
 
     @property
-    def specials(self) -> int:
-        """As `OwnFiles.specials`: [CLS] question [SEP] text [SEP]."""
-        return 3
+    def pairs(self) -> bool:
+        """As `OwnFiles.pairs`: [CLS] question [SEP] text [SEP]."""
+        return True
 
     @property
     def settings(self) -> Mapping[str, Any]:

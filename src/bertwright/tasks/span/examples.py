@@ -128,7 +128,7 @@ class SpanExamples(ExampleSet):
     @property
     def arrays(self) -> Iterable[NDArray[Any]]:
         """As `ExampleSet.arrays`: of all columns, of any shape."""
-        return vars(self.columns).values()
+        return self.columns.arrays.values()
 
     def lengths(self, some: Selection) -> Ids:
         """As `ExampleSet.lengths`, [N]."""

@@ -12,16 +12,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from bertwright.core.json_values import json_number, parse_json
-from bertwright.core.log import Log
-from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
-from bertwright.model.batch import packed
 from bertwright.model.model import Model
+from bertwright.tasks.objective import outputs
 from bertwright.tasks.span.answer_scores import Answered, AnswerScores, best_threshold, score
 from bertwright.tasks.span.examples import NO_ANSWER, SpanExamples
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
@@ -62,7 +59,11 @@ def evaluate(model: Model, heldout: HeldOut, max_answer: int, settings: Scoring)
     questions = np.unique(examples.windows[chosen, 0])
     rows = np.flatnonzero(np.isin(examples.windows[:, 0], questions))
     batches = list(Heldout(examples, rows).batches(settings.batch))
-    logits = list(_logits(model, batches, heldout.log))
+    logits = [
+        logits_T2[begin:end]
+        for batch, logits_T2 in zip(batches, outputs(model, batches, heldout.log), strict=True)
+        for begin, end in pairwise(batch.cu_seqlens.tolist())
+    ]
     counted = {
         "questions": len(questions),
         "sequences": len(rows),
@@ -117,20 +118,6 @@ def _scores(answered: Sequence[Answered]) -> tuple[dict[str, Any], float | None]
 
 def _shares(found: AnswerScores) -> dict[str, float]:
     return {"exact": found.exact / 100, "f1": found.f1 / 100}
-
-
-@torch.inference_mode()
-def _logits(model: Model, batches: Sequence[MicroBatch], log: Log) -> Iterator[NDArray[np.float64]]:
-    """Yield the logits [T, 2] of each sequence; the model's training mode is restored."""
-    was_training, device = model.training, next(model.parameters()).device
-    model.eval()
-    try:
-        for number, batch in enumerate(batches, start=1):
-            logits = model(packed(batch, device)).double().cpu().numpy()
-            yield from (logits[begin:end] for begin, end in pairwise(batch.cu_seqlens.tolist()))
-            log.progress("evaluate", number, len(batches), "batches")
-    finally:
-        model.train(was_training)
 
 
 def _losses(logits: Sequence[NDArray[np.float64]], labels: NDArray[np.int64]) -> dict[str, float]:

@@ -75,20 +75,20 @@ class TaggedExamples(ExampleSet):
 
     @cached_property
     def parts(self) -> Ids:
-        """[N, 2] the first word of each example, and the word after its last."""
+        """[N, 3] the sentence of each example, its first word, and the word after its last; in order."""
         begins, room = self.columns.word_begins, self.length - 2
         ends = np.cumsum(self.columns.words, dtype=np.int64)
         starts = ends - self.columns.words
-        parts: list[tuple[int, int]] = []
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        parts: list[tuple[int, int, int]] = []
+        for sentence, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             while begins[end] - begins[start] > room:
                 # A word that alone is longer than the room is cut when the batch is built.
                 inside = int(np.searchsorted(begins, begins[start] + room, side="right")) - 1
-                parts.append((start, max(inside, start + 1)))
-                start = parts[-1][1]
+                parts.append((sentence, start, max(inside, start + 1)))
+                start = parts[-1][2]
             if end > start:
-                parts.append((start, end))
-        return np.array(parts, np.int64).reshape(-1, 2)
+                parts.append((sentence, start, end))
+        return np.array(parts, np.int64).reshape(-1, 3)
 
     @property
     def sizes(self) -> list[int]:
@@ -97,18 +97,18 @@ class TaggedExamples(ExampleSet):
 
     @property
     def arrays(self) -> Iterable[NDArray[Any]]:
-        """As `ExampleSet.arrays`: of all pieces, words, tags [W] and sentences."""
-        return (getattr(self.columns, name) for name in ("tokens", "pieces", "labels", "words"))
+        """As `ExampleSet.arrays`: of all columns, of any shape."""
+        return self.columns.arrays.values()
 
     def lengths(self, some: Selection) -> Ids:
         """As `ExampleSet.lengths`, [N]."""
-        begin, end = self.columns.word_begins[self.parts[some.rows]].T
+        begin, end = self.columns.word_begins[self.parts[some.rows, 1:]].T
         lengths: Ids = np.minimum(end - begin + 2, self.length)
         return lengths
 
     def batch(self, some: Selection) -> MicroBatch:
         """As `ExampleSet.batch`: [CLS] pieces [SEP], with the first piece of each tagged word as a prediction."""
-        first_word, end_word = self.parts[some.rows].T
+        _, first_word, end_word = self.parts[some.rows].T
         begin, lengths = self.columns.word_begins[first_word], self.lengths(some)
         ends = np.cumsum(lengths)
         starts = ends - lengths

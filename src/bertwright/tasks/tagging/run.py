@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from bertwright.core.artifact import Artifact
+from bertwright.core.errors import DataError
 from bertwright.core.stage_context import StageContext
-from bertwright.examples.config import ExamplesConfig, PlanSet
+from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.examples.example_set import Ids
+from bertwright.examples.information import TELLING
 from bertwright.examples.own_examples import Kind, build_own
 from bertwright.examples.run_tasks import Inputs
 from bertwright.examples.store import token_dtype
@@ -18,6 +20,9 @@ from bertwright.tasks.tagging.examples import TaggedColumns
 from bertwright.tasks.tagging.files import Sentence
 from bertwright.vocab.entries import UNK
 from bertwright.vocab.tokenizer import Tokenizer
+
+_NAMED = 12
+"""Tags that a message names."""
 
 
 def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, context: StageContext) -> Artifact:
@@ -43,6 +48,20 @@ class TaggedKind(Kind[TaggedFiles, TaggedColumns]):
             np.maximum(pieces, 1).astype(np.uint16),
             np.array(labels, np.int16),
         )
+
+    def check(self, train: TaggedColumns, heldout: TaggedColumns, data: ImportedData) -> None:
+        """As `Kind.check`: where words have no learned tag, or all the same, such as with types by other names."""
+        key, learned = f"{data.key}.data", ", ".join(self.files.labels[:_NAMED])
+        if not self.classes(heldout).any():
+            raise DataError(f"{key}: {data.path}: no held-out word has one of the tags {learned}. Give others.")
+        counts = self.classes(train)
+        if np.count_nonzero(counts) < 2 and not 0 < int(counts.sum()) < TELLING:
+            tag = self.files.labels[int(counts.argmax())] if counts.any() else "none"
+            raise DataError(
+                f"{key}: {data.path}: of the tags {learned} the training words have only {tag}, so there is nothing to "
+                "learn. Name the types or tags as the files do (train.objective.entities, tags), or another column "
+                "(train.objective.tag)."
+            )
 
     def classes(self, columns: TaggedColumns) -> Ids:
         """As `Kind.classes`, [labels]."""

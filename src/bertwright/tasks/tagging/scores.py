@@ -13,12 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from bertwright.core.json_values import json_number
-from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
-from bertwright.model.batch import packed
 from bertwright.model.model import Model
+from bertwright.tasks.objective import outputs
 from bertwright.tasks.tagging.config import TaggedFiles
 from bertwright.tasks.tagging.entity_scores import Found, Tags, score_entities, score_repaired, total
 from bertwright.tasks.tagging.examples import TaggedExamples
@@ -34,8 +33,12 @@ CONTEXT = 12
 def evaluate(model: Model, heldout: HeldOut, files: TaggedFiles, settings: Scoring) -> Evaluation:
     """Score a tagger on the held-out sentences; see `Task.evaluate`."""
     examples = TaggedExamples.open(heldout.verified(f"{FOLDER}/"), "heldout", heldout.length, heldout.vocab)
-    batches = list(Heldout.evenly(examples, settings.max_sequences or None).batches(settings.batch))
-    logits_WC = tag_logits(model, batches, heldout.log)
+    chosen = Heldout.evenly(examples, settings.max_sequences or None).rows
+    # With all parts of a sentence that was too long: an entity may stand in two of them.
+    sentences = examples.parts[:, 0]
+    rows = np.flatnonzero(np.isin(sentences, sentences[chosen]))
+    batches = list(Heldout(examples, rows).batches(settings.batch))
+    logits_WC = np.concatenate(list(outputs(model, batches, heldout.log)))
     labels_W = np.concatenate([batch.labels for batch in batches])
     counts = heldout.examples.counts["heldout"]
     scores: dict[str, Any] = {
@@ -43,13 +46,15 @@ def evaluate(model: Model, heldout: HeldOut, files: TaggedFiles, settings: Scori
         "majority": counts["majority"],
         "majority_label": counts["majority_label"],
         "predictions": len(labels_W),
-        "sequences": sum(len(batch.cu_seqlens) - 1 for batch in batches),
+        "sequences": len(np.unique(sentences[rows])),
         "repeated": counts["repeated"],
     }
     guessed_W = logits_WC.argmax(1)
     finite = bool(np.isfinite(logits_WC).all())
     if files.scheme is not None and finite:
-        predicted, actual = (_by_sentence(files.labels, tags, batches) for tags in (guessed_W, labels_W))
+        predicted, actual = (
+            _by_sentence(files.labels, tags, sentences[rows], batches) for tags in (guessed_W, labels_W)
+        )
         strict = score_entities(predicted, actual, files.scheme)
         scores |= _of_entities(total(strict.values()))
         scores["f1_conlleval"] = total(score_repaired(predicted, actual, files.scheme).values()).f1
@@ -71,21 +76,6 @@ def _summary(scores: dict[str, Any]) -> str:
     return f"{entities}accuracy {shown} (constant answer {scores['majority']:.4f}) on {words}"
 
 
-@torch.inference_mode()
-def tag_logits(model: Model, batches: Sequence[MicroBatch], log: Log) -> NDArray[np.float64]:
-    """[W, C] logits of the tagged words of all batches; the model's training mode is restored."""
-    was_training, device = model.training, next(model.parameters()).device
-    model.eval()
-    try:
-        parts = []
-        for number, batch in enumerate(batches, start=1):
-            parts.append(model(packed(batch, device)).double().cpu().numpy())
-            log.progress("evaluate", number, len(batches), "batches")
-    finally:
-        model.train(was_training)
-    return np.concatenate(parts)
-
-
 def _of_words(logits_WC: NDArray[np.float64], labels_W: NDArray[np.int64]) -> dict[str, Any]:
     losses_W = _losses(logits_WC, labels_W)
     return {"tagging_loss": float(losses_W.mean()), "accuracy": float((logits_WC.argmax(1) == labels_W).mean())}
@@ -101,15 +91,15 @@ def _of_entities(found: Found) -> dict[str, float]:
     return {"precision": found.precision, "recall": found.recall, "f1": found.f1}
 
 
-def _by_sentence(tags: Sequence[str], numbers_W: NDArray[np.int64], batches: Sequence[MicroBatch]) -> Tags:
-    """The names of the tags `numbers_W` [W], by example."""
-    names = [tags[number] for number in numbers_W.tolist()]
-    found, first = [], 0
-    for batch in batches:
-        for end in (first + np.searchsorted(batch.prediction_positions, batch.cu_seqlens[1:])).tolist():
-            found.append(names[first:end])
-            first = end
-    return found
+def _by_sentence(
+    tags: Sequence[str], numbers_W: NDArray[np.int64], sentences_N: NDArray[np.int64], batches: Sequence[MicroBatch]
+) -> Tags:
+    """The names of the tags `numbers_W` [W], by sentence; `sentences_N` [N] is the sentence of each example."""
+    counts = [np.diff(np.searchsorted(batch.prediction_positions, batch.cu_seqlens)) for batch in batches]
+    sentence_W = np.repeat(sentences_N, np.concatenate(counts))
+    names = np.array(tags)[numbers_W]
+    # Examples are in the order of their sentences.
+    return [part.tolist() for part in np.split(names, np.flatnonzero(np.diff(sentence_W)) + 1)]
 
 
 def _worst(
