@@ -42,12 +42,15 @@ def predict(
     """Print the answers of a fine-tuned model: tab-separated, or a JSON object a line."""
     if file != "-" and not Path(file).is_file():
         raise RecipeError(f"there is no file {file}. Give one with texts, or - to read a text a line from the input.")
+    from bertwright.model.device import resolve_device
     from bertwright.model.text_encoder import Encoder
 
-    encoder = Encoder(expand_home(model))
+    encoder = Encoder(expand_home(model), resolve_device("auto"))
     head = encoder.model.config.head if encoder.model.config.labels else ""
     if head not in ("sequence", "token"):
-        raise RecipeError(f"{model} neither classifies texts nor tags words. Fine-tune it: `bertwright finetune`.")
+        what = "answers questions, which predict does not read; its card has a program that does"
+        remedy = what if head == "span" else "neither classifies texts nor tags words: bertwright finetune trains it to"
+        raise RecipeError(f"{model} {remedy}.")
     if head == "token":
         refuse_useless("for words", {"--pair": bool(pair)})
     if file == "-":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, is_heldout, subset, text_hash
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import Documents, Split, token_dtype
+from bertwright.examples.vocabulary import Vocabulary
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 _DOCUMENTS_AT_ONCE = 500
@@ -141,9 +142,5 @@ def _tokenizer(vocab: Path, fingerprint: str) -> Tokenizer:
 def vocabulary_facts(vocab: Artifact) -> dict[str, Any]:
     """The content of `vocabulary.json` for a vocabulary: the fields of `vocabulary.Vocabulary`."""
     # Stored, because loading batches must not require a tokenizer (decision 0002).
-    tokenizer = tokenizer_of(vocab)
-    entries = tokenizer.vocabulary
-    ids = {name: tokenizer.ids(f"[{name.upper()}]") for name in ("pad", "unk", "cls", "sep", "mask")}
-    unused = [i for i, entry in enumerate(entries) if entry.startswith("[unused")]
-    continues = np.flatnonzero(tokenizer.continuation).tolist()
-    return {"hash": vocab.counts["vocabulary"], "size": len(entries), **ids, "unused": unused, "continues": continues}
+    facts = asdict(Vocabulary.of(tokenizer_of(vocab), vocab.counts["vocabulary"]))
+    return {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in facts.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from pydantic import Field, TypeAdapter
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed
+from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK
+
+if TYPE_CHECKING:  # loading batches must not require a tokenizer (decision 0002)
+    from bertwright.vocab.tokenizer import Tokenizer
 
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -52,6 +56,15 @@ class Vocabulary:
                 f"({vocabulary.hash[:12]} instead of {vocab.counts['vocabulary'][:12]}). Run the stage examples again."
             )
         return vocabulary
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, hash: str = "") -> Vocabulary:
+        """The facts about the vocabulary of a tokenizer; `hash` identifies it in artifacts."""
+        entries = tokenizer.vocabulary
+        pad, unk, cls_id, sep, mask = (tokenizer.ids(entry) for entry in (PAD, UNK, CLS, SEP, MASK))
+        unused = tuple(i for i, entry in enumerate(entries) if entry.startswith("[unused"))
+        continues = tuple(np.flatnonzero(tokenizer.continuation).tolist())
+        return cls(hash, len(entries), pad, unk, cls_id, sep, mask, unused, continues)
 
     @property
     def special(self) -> tuple[int, int, int, int]:

@@ -23,7 +23,6 @@ from bertwright.core.config import UserPath
 from bertwright.examples.problems import Problems
 from bertwright.exams.exam import Exam, Score
 from bertwright.exams.interval import interval_of_mean
-from bertwright.exams.word_states import word_states
 from bertwright.model.text_encoder import Encoder
 from bertwright.tasks.tagging.files import Layout, read_sentences
 
@@ -51,7 +50,7 @@ class Probe(Exam):
         (train, trained), (test, wanted) = self._read(self.train), self._read(self.test)
         numbers = {tag: number for number, tag in enumerate(sorted({*trained, *wanted}))}
         labels, right = (np.array([numbers[tag] for tag in tags], np.int64) for tags in (trained, wanted))
-        fitted, tested = word_states(encoder, train), word_states(encoder, test)
+        fitted, tested = encoder.word_states(train), encoder.word_states(test)
         commonest = float((right == np.bincount(labels).argmax()).mean())
         for layer, states in enumerate(fitted):
             found = probe((states, labels), tested[layer], len(numbers)) == right

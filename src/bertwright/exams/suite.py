@@ -19,6 +19,7 @@ from bertwright.exams.minimal_pairs import MinimalPairs
 from bertwright.exams.probe import Probe
 from bertwright.exams.vectors import Vectors
 from bertwright.exams.wiki import Wiki
+from bertwright.model.device import resolve_device
 from bertwright.model.text_encoder import Encoder
 
 AnyExam = Annotated[MaskedWords | MinimalPairs | Probe | Vectors | Wiki, Field(discriminator="kind")]
@@ -48,8 +49,18 @@ class Suite(Section):
 
 
 def score_models(models: Sequence[str], exams: Sequence[Exam], log: Log) -> dict[str, list[Score]]:
-    """The scores of models, each a path as for `load_model`, in all exams."""
-    return {model: list(take(exams, Encoder(model), model, log)) for model in models}
+    """The scores of models, each a path as for `load_model`, in all exams; on a GPU if there is one.
+
+    Raises `RecipeError` if no model can take any of the exams.
+    """
+    device = resolve_device("auto")
+    scores = {model: list(take(exams, Encoder(model, device), model, log)) for model in models}
+    if not any(scores.values()):
+        names = ", ".join(exam.title for exam in exams)
+        raise RecipeError(
+            f"no model could take an exam ({names}), as said above. Give models with the heads they need."
+        )
+    return scores
 
 
 def take(exams: Sequence[Exam], encoder: Encoder, model: str, log: Log) -> Iterator[Score]:

@@ -1,7 +1,7 @@
 """A trained model for use: loaded from a run or from a folder of transformers, it turns texts into vectors, fills
 masks, classifies texts and tags words.
 
-Names carry shapes: N texts, T tokens of all sequences together, H hidden, C classes.
+Names carry shapes: N texts, P words, T tokens of all sequences together, H hidden, C classes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.model.batch import PackedBatch, packed_sequences, to_device
 from bertwright.model.classifier import Classifier
 from bertwright.model.interop.stock import load_headless, load_stock, load_tensors
+from bertwright.model.layer_states import layer_states
 from bertwright.model.model import HeadlessModel, Model
 from bertwright.model.pretrained_config import find_pretrained
 from bertwright.model.pretraining import PreTrainingModel
@@ -170,6 +171,30 @@ class Encoder:
         for part, tags_of_part in zip(parts, found, strict=True):
             tagged[part.sentence] += tags_of_part
         return tagged
+
+    def word_states(self, sentences: Sequence[Sequence[str]], batch: int = 32) -> NDArray[np.float32]:
+        """The hidden states [L + 1, P, H] of all words of the sentences, in order: of the embeddings, then after each
+        of the L layers. Sentences are lists of words, divided as by `tag`.
+
+        A word has the state of its last piece, which has read the others: it tells more of inflected words than the
+        first (Ács et al. 2021).
+        """
+        config, parts = self.model.config, list(self._parts(sentences))
+        layers = range(config.num_hidden_layers + 1)
+        ends = np.cumsum([len(part.words) for part in parts])
+        states = np.zeros((len(layers), int(ends[-1]) if parts else 0, config.hidden_size), np.float32)
+        for places, packed in self._packed([(part.ids, []) for part in parts], batch):
+            # The last piece of a word stands before the first of the next, or before [SEP].
+            last = [np.array([*parts[i].words[1:], len(parts[i].ids) - 1]) - 1 for i in places]
+            words = np.concatenate([np.arange(ends[i] - len(parts[i].words), ends[i]) for i in places])
+            starts = packed.cu_seqlens.tolist()
+            pieces = np.concatenate([start + each for start, each in zip(starts, last, strict=False)])
+            read_P = torch.from_numpy(pieces).to(self.device)
+            chosen = replace(packed, prediction_positions=read_P)
+            with torch.inference_mode(), layer_states(self.model, chosen, layers) as found:
+                self.model.encoder(chosen, read_P)
+            states[:, words] = torch.stack([found[layer] for layer in layers]).float().cpu().numpy()
+        return states
 
     def _parts(self, sentences: Sequence[Sequence[str]]) -> Iterator[_Part]:
         """The sentences, divided between words where they are too long for the model."""

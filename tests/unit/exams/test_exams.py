@@ -16,7 +16,7 @@ from bertwright.core.log import SILENT
 from bertwright.exams.interval import interval_of_mean
 from bertwright.exams.minimal_pairs import MinimalPairs, Pair, read_pairs, score_pairs
 from bertwright.exams.probe import probe
-from bertwright.exams.suite import Suite, take
+from bertwright.exams.suite import Suite, score_models, take
 from bertwright.exams.vectors import deviation, mean_cosine, neighbours
 from bertwright.model.text_encoder import Encoder
 
@@ -151,3 +151,6 @@ def test_a_model_without_a_head_skips_what_needs_one(tmp_path: Path, folder: Fol
     (tmp_path / "suite.toml").write_text("".join(exams))
     scores = list(take(Suite.load(tmp_path / "suite.toml").exam, encoder, "bare", SILENT))
     assert {score.exam for score in scores} == {"vectors"}
+    (tmp_path / "masked.toml").write_text(exams[0])
+    with pytest.raises(RecipeError, match=r"no model could take an exam \(masked\)"):
+        score_models([str(bare)], Suite.load(tmp_path / "masked.toml").exam, SILENT)

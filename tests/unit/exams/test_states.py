@@ -9,7 +9,6 @@ from transformers import AutoModel, AutoModelForMaskedLM
 
 from bertwright.exams.masked_words import masked_scores
 from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
-from bertwright.exams.word_states import word_states
 from bertwright.model.text_encoder import Encoder
 
 SENTENCES = [["the", "cats", "sat"], ["a", "dogting", "ran", "on", "mat", "."], ["house"], ["unheard", "cat"]]
@@ -26,7 +25,7 @@ def with_ends(ids: list[int]) -> torch.Tensor:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_word_states_are_those_of_transformers(family: str, folder: Folder) -> None:
     their = AutoModel.from_pretrained(folder(family), attn_implementation="eager").eval()
-    states = word_states(Encoder(folder(family)), SENTENCES)
+    states = Encoder(folder(family)).word_states(SENTENCES)
     with torch.inference_mode():
         outputs = [their(with_ends(ids), output_hidden_states=True) for ids in IDS]
     for layer in range(4):
@@ -61,8 +60,8 @@ def test_masked_words_are_counted_by_what_is_shown(folder: Folder) -> None:
     encoder = Encoder(folder("bert"))
     texts = [f"the cat sat on a mat . the word{i % 43} ran" for i in range(400)]
     scores = masked_scores(encoder, texts)
-    pieces = 400 * 10
-    assert scores["predictions"] == pytest.approx(0.15 * pieces, rel=0.1)
+    # 15 % of ten pieces, [CLS] and [SEP], rounded as in training.
+    assert scores["predictions"] == 400 * 2
     assert scores == masked_scores(encoder, texts)
     # With random weights the loss is not below that of guessing among all entries.
     assert np.log(len(ENTRIES)) - 0.1 < scores["mlm_loss"] < np.log(len(ENTRIES)) + 1

@@ -21,10 +21,11 @@ from torch.nn.functional import cosine_similarity
 
 from bertwright.core.errors import RecipeError
 from bertwright.model.batch import PackedBatch
+from bertwright.model.layer_states import layer_states
 from bertwright.model.pretrained_config import read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.distillation.config import DistillationConfig
-from bertwright.tasks.distillation.teacher import layer_states, load_teacher
+from bertwright.tasks.distillation.teacher import load_teacher
 from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.tasks.terms import Counted, KeptGradient, Summed, rows_at_a_time, times
 

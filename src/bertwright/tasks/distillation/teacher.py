@@ -1,18 +1,9 @@
-"""The teacher network: loads it, and reads hidden states of it and of the network that learns from it.
-
-Names carry shapes: P predictions, H hidden.
-"""
+"""Loads the teacher network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from torch import Tensor, nn
-
-from bertwright.model.batch import PackedBatch
 from bertwright.model.interop.stock import load_stock
 from bertwright.model.pretrained_config import Pretrained
 from bertwright.model.pretraining import PreTrainingModel
@@ -46,37 +37,3 @@ def without_next_sentence(model: PreTrainingModel) -> PreTrainingModel:
     heads = ("nsp.", f"{model.config.family}.pooler.")
     kept = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith(heads)}
     return model_from(model.config.model_copy(update={"next_sentence": False}), kept)
-
-
-@contextmanager
-def layer_states(model: PreTrainingModel, batch: PackedBatch, layers: Collection[int]) -> Iterator[dict[int, Tensor]]:
-    """Yield a dict that a forward pass of `batch` within the block fills: for each of `layers`, counted from 1, the
-    states [P, H] of the predicted tokens after that layer.
-
-    For the last layer these are the states that the heads read, so for a pre-layer-norm network after its final norm.
-    Uses hooks, so that no family needs code for this and other forward passes cost nothing. Without `layers`, `model`
-    may be any module with the same outputs.
-    """
-    states = dict[int, Tensor]()
-    if not layers:
-        yield states
-        return
-    encoder, last = model.get_submodule(model.config.family), model.config.num_hidden_layers
-    inner: Any = encoder.layers if any(number < last for number in layers) else ()
-
-    def keep(number: int) -> Callable[[nn.Module, Any, Tensor], None]:
-        def hook(module: nn.Module, given: Any, out: Tensor) -> None:
-            # The output of the last layer begins with the predicted tokens (decision 0028).
-            places = batch.prediction_positions
-            states[number] = out[: len(places)] if number == last else out.index_select(0, places)
-
-        return hook
-
-    handles = [
-        (encoder if number == last else inner[number - 1]).register_forward_hook(keep(number)) for number in layers
-    ]
-    try:
-        yield states
-    finally:
-        for handle in handles:
-            handle.remove()
