@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.options import Json, Run, option_groups, refuse_useless
+from bertwright.cli.completion import complete_override, complete_recipe
+from bertwright.cli.options import Json, Run, folder_option, option_groups, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, terminal_width, wrap
@@ -21,15 +23,39 @@ if TYPE_CHECKING:
     from bertwright.exams.exam import Exam, Score
 
 
+@dataclass(frozen=True)
+class Evaluated:
+    """What to score: a recipe's run, or models."""
+
+    recipe: Annotated[
+        Path,
+        typer.Argument(
+            autocompletion=complete_recipe,
+            metavar="RECIPE|MODEL",
+            help="A recipe as for the other stages; with --suite a model: a run, or a folder as transformers saves it.",
+        ),
+    ]
+    others: Annotated[
+        list[str] | None,
+        typer.Argument(
+            autocompletion=complete_override, metavar="KEY=VALUE|MODEL", help="Overrides; with --suite more models."
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        folder_option("The run folder; default: runs/<name of the recipe>. With --suite: a JSON file of the scores"),
+    ] = None
+
+
 @option_groups
 def evaluate(
-    of: Run,
+    of: Evaluated,
     suite: Annotated[
         str,
         typer.Option(
             metavar="quick|wiki|FILE",
             help="Take exams instead: `quick` and `wiki` are made from held-out documents of a run, FILE.toml names "
-            "others. RECIPE is then a model (a run, or a folder of transformers), and more may follow.",
+            "others.",
         ),
     ] = "",
     on: Annotated[
@@ -40,9 +66,9 @@ def evaluate(
     """Only this stage: held-out scores and sample predictions; with --suite, exams of models."""
     if not suite:
         refuse_useless("without --suite", {"--on": on is not None})
-        run_and_print(of, ["evaluate"], as_json)
+        run_and_print(Run(of.recipe, of.others, of.out), ["evaluate"], as_json)
         return
-    models = [str(of.recipe), *(of.overrides or [])]
+    models = [str(of.recipe), *(of.others or [])]
     with Terminal() as log:
         exams = _exams(suite, on or Path(models[0]))
         from bertwright.exams.suite import score_models
