@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from tests.conftest import Prepared
 
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.examples.config import MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.planned import heldout_batches, open_loader
 from bertwright.examples.store import Store

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from tests.reference import pairs as reference
 
 from bertwright.core.rng import below, key
+from bertwright.corpus.heldout import text_hash
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.documents import documents_of, text_hash
+from bertwright.examples.documents import documents_of
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import Documents
 

@@ -23,8 +23,8 @@ from bertwright.cli.describe import describe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
+from bertwright.corpus.heldout import is_heldout
 from bertwright.examples.batch import MicroBatch, batch_hash
-from bertwright.examples.documents import is_heldout
 from bertwright.examples.frequencies import training_counts
 from bertwright.examples.instances import Instances, concatenate
 from bertwright.examples.planned import heldout_batches

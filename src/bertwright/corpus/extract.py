@@ -6,19 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertwright.core.task_records import is_done, mark_done
 from bertwright.corpus.citation_filter import detect_references
 from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.dropped import DroppedWriter, dropped_line
 from bertwright.corpus.filter import DocumentFilter
+from bertwright.corpus.links import LinkWriter
 from bertwright.corpus.paragraphs import ParagraphRules
 from bertwright.corpus.part import PartWriter
 from bertwright.corpus.program import split_paragraphs
 from bertwright.corpus.sources.file import ExtractJob
 from bertwright.corpus.sources.format import Article, Paragraph
-from bertwright.corpus.sources.known import documents
+from bertwright.corpus.sources.known import documents, format_of
 from bertwright.corpus.split import splitter
 
 # Approximate number of characters split at once: an external splitter is started once per batch.
@@ -35,8 +36,9 @@ def extract(job: ExtractJob) -> tuple[int, int]:
     if not is_done(path.with_suffix(".json")):
         state: dict[str, Any] = {}
         part, dropped = PartWriter(path), DroppedWriter(path)
-        _extract(job, part, dropped, counts, state)
-        files = [*part.finish(), dropped.finish()]
+        links = LinkWriter(path, job.site) if format_of(job.file.format).is_wiki else None
+        _extract(job, Writers(part, dropped, links), counts, state)
+        files = [*part.finish(), dropped.finish(), *([links.finish()] if links else [])]
         mark_done(path.with_suffix(".json"), files, {"counts": dict(sorted(counts.items())), **state})
     # Also where the part already existed: an earlier run may have been killed after writing the note and before this.
     for packed in filter(None, (job.piece.spool, job.piece.copy)):
@@ -44,9 +46,16 @@ def extract(job: ExtractJob) -> tuple[int, int]:
     return job.piece.progress, counts["documents"]
 
 
-def _extract(
-    job: ExtractJob, part: PartWriter, dropped: DroppedWriter, counts: Counter[str], state: dict[str, Any]
-) -> None:
+class Writers(NamedTuple):
+    """What writes the files of a part."""
+
+    part: PartWriter
+    dropped: DroppedWriter
+    links: LinkWriter | None
+    """None if the source is no wiki."""
+
+
+def _extract(job: ExtractJob, to: Writers, counts: Counter[str], state: dict[str, Any]) -> None:
     keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
     for article, split in _split(
         _apply_rules(documents(job, counts, state), job.config.filter, counts), _splitter(job)
@@ -56,7 +65,9 @@ def _extract(
         counts["documents"] += 1
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
         if reason is None:
-            counts["document_bytes"] += part.add(sentences, starts, facts)
+            counts["document_bytes"] += to.part.add(sentences, starts, facts)
+            if to.links:
+                to.links.add(article, sentences)
             kept += 1
             continue
         text = "\n".join(sentences)
@@ -65,7 +76,7 @@ def _extract(
         counts[f"dropped.{reason}"] += 1
         counts[f"dropped_bytes.{reason}"] += size
         if job.config.filter.keep_dropped:
-            dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
+            to.dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
 
 
 def _apply_rules(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:

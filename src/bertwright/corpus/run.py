@@ -31,6 +31,7 @@ from bertwright.corpus.dropped import gather_dropped
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.filter import REASONS
 from bertwright.corpus.language import Identifier, check_source_language
+from bertwright.corpus.links import LINKS, gather_links
 from bertwright.corpus.parts import Extraction, Parts, gather
 from bertwright.corpus.shards import plan, write_shard
 from bertwright.corpus.sources.source import Source, open_source
@@ -46,8 +47,9 @@ def run(
     """Open the corpus of `config` at `out`, or build it if it does not exist.
 
     `shards/00000.txt.zst` has one sentence per line and a blank line after each document, `shards/00000.jsonl.zst` one
-    line of metadata per document. The output is byte-identical for any number of workers and any packaging or file name
-    of the same dump. An interrupted run resumes where it stopped. Raises `DataError` for unusable input.
+    line of metadata per document; `links.jsonl.zst` has the categories and links of a wiki's articles. The output is
+    byte-identical for any number of workers and any packaging or file name of the same dump. An interrupted run resumes
+    where it stopped. Raises `DataError` for unusable input.
 
     `executor` runs the task lists (default: processes on this machine). Raises `StageIncomplete` when `share` is only a
     part of the work and another process completes the stage.
@@ -152,6 +154,8 @@ def _make(inputs: _Inputs, draft: Path, log: Log, executor: Executor, share: Wor
     tasks = [partial(write_shard, shard) for shard in planned]
     if config.filter.keep_dropped:  # one long task, so it starts first
         tasks.insert(0, partial(gather_dropped, parts, draft / DROPPED, list_dropped))
+    if any(source.is_wiki for source in inputs.sources):
+        tasks.insert(0, partial(gather_links, parts, draft / LINKS))
     executor.map(call, tasks, "corpus")
     for line in balance(counts):
         log.say(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,21 +15,6 @@ LONGEST_SENTENCE = 65_535
 """Maximum number of tokens of a sentence in the store, which keeps lengths in 16 bits."""
 _BLOCK = 1 << 20
 """Number of hashes compared with a range at a time."""
-
-
-def text_hash(sentences: Sequence[str]) -> int:
-    """The 64-bit hash of a document's text: BLAKE2b over its sentences joined by newlines."""
-    return int.from_bytes(hashlib.blake2b("\n".join(sentences).encode(), digest_size=8).digest(), "little")
-
-
-def is_heldout(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """[D] whether each document is held out; depends only on its hash, `hashes` [D], so a new dump keeps the choice."""
-    return heldout_place(hashes) < share
-
-
-def heldout_place(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """[D] the value in [0, 1) that the held-out share must exceed for each document of `hashes` [D] to be held out."""
-    return uniform(key("held-out documents"), fold(0, hashes))
 
 
 def in_range(hashes: NDArray[np.uint64], document_range: tuple[float, float]) -> NDArray[np.bool_]:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, read_json, write_json
 from bertwright.core.task_records import read_done
+from bertwright.corpus.heldout import heldout_place
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.documents import heldout_place
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.plans import ROW, UNLABELLED, PlanStatistics
 from bertwright.examples.shard import ShardTask, prepare_shard

@@ -18,9 +18,9 @@ from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.core.task_records import record_libraries
 from bertwright.core.work_split import SINGLE, StageIncomplete
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.examples.columns import FOLDER, Columns
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
-from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.example_set import Ids
 from bertwright.examples.information import FEW_TEXTS, absent_classes, unknown_words
 from bertwright.examples.own_files import Files, OwnFiles, find_files, refuse_empty

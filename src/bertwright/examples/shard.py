@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.task_records import is_done, mark_done
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.text import read_documents
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, is_heldout, subset, text_hash
+from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, subset
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.store import Documents, Split, token_dtype
 from bertwright.examples.vocabulary import Vocabulary

@@ -28,8 +28,8 @@ from bertwright.core.config import UserPath
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.core.rng import key
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.text import read_documents, shard_names
-from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.exams.exam import Exam, Score
 from bertwright.exams.interval import interval_of_mean
 from bertwright.exams.minimal_pairs import Pair, score_pairs

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 from tests.rows import each_row
 
-from bertwright.examples.documents import cut_last_tenth, documents_of, heldout_place, is_heldout, subset, text_hash
+from bertwright.corpus.heldout import heldout_place, is_heldout, text_hash
+from bertwright.examples.documents import cut_last_tenth, documents_of, subset
 from bertwright.examples.store import Documents
 
 Plain = list[list[list[int]]]

@@ -16,11 +16,11 @@ from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.stage_context import StageContext
 from bertwright.core.task_records import is_done
 from bertwright.core.tasks import Pool
+from bertwright.corpus.heldout import heldout_place
 from bertwright.examples import run as stage
 from bertwright.examples import shard
 from bertwright.examples.batch import batch_hash
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.documents import heldout_place
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.planned import open_loader
 from bertwright.examples.run_tasks import Inputs

@@ -10,9 +10,9 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_json
 from bertwright.core.stage_context import StageContext
 from bertwright.corpus.contamination import contamination
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.examples import heldout_overlap
 from bertwright.examples.config import ExamplesConfig
-from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.heldout_overlap import SAMPLE, heldout_contamination, training_text
 from bertwright.examples.run import run
 from bertwright.examples.run_tasks import Inputs

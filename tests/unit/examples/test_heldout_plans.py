@@ -9,9 +9,9 @@ from tests.unit.examples import made
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.stage_context import StageContext
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.examples import run as examples_stage
 from bertwright.examples.config import ExamplesConfig, PlanSet
-from bertwright.examples.documents import is_heldout, text_hash
 from bertwright.examples.example_set import Selection
 from bertwright.examples.planned import heldout_batches, rows_of
 from bertwright.examples.plans import BINS, Plans

@@ -12,10 +12,11 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.stage_context import StageContext
+from bertwright.corpus.heldout import text_hash
 from bertwright.examples import run as examples_stage
 from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching, PlanSet
-from bertwright.examples.documents import in_range, text_hash
+from bertwright.examples.documents import in_range
 from bertwright.examples.loader import Epochs, LoaderSettings
 from bertwright.examples.planned import heldout_batches, open_loader
 from bertwright.examples.plans import Plans

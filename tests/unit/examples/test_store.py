@@ -8,8 +8,9 @@ from tests.unit.examples import made
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.rng import fold
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.text import read_documents, shard_names
-from bertwright.examples.documents import documents_of, in_range, is_heldout, text_hash
+from bertwright.examples.documents import documents_of, in_range
 from bertwright.examples.store import Store, token_dtype
 from bertwright.vocab.tokenizer import load_tokenizer
 

@@ -18,6 +18,7 @@ from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Table
 
 BLOCK = 2**20
@@ -148,6 +149,11 @@ class ExtractJob:
     """The file of templates that the dumps of the source define, if they are to be expanded."""
     table: Table | None = None
     """The user's own templates."""
+
+    @property
+    def site(self) -> Site:
+        """The wiki of its pages, if the file is a dump."""
+        return Site(self.header.language or self.config.language, self.header.namespaces)
 
     @property
     def whole_lines(self) -> bool:

@@ -34,6 +34,8 @@ class Article:
     facts: Mapping[str, Any]
     """The content of its side-car line: id, title, revision, url, source, licence."""
     paragraphs: list[Paragraph]
+    wikitext: str = ""
+    """The page as its authors wrote it, if it is one of a wiki."""
 
 
 Key = Literal["lines", "text"]

@@ -70,7 +70,7 @@ def read_header(file: File) -> Header:
 
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the articles among the pages of the piece; other pages are only counted, by kind."""
-    site = Site(job.header.language or job.config.language, job.header.namespaces)
+    site = job.site
     definitions = read_definitions(job.definitions) if job.definitions else None
     for page in _pages(job, counts, state):
         counts["pages"] += 1
@@ -79,9 +79,8 @@ def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> I
             counts[kind] += 1
             continue
         facts = {"id": page.id, "title": page.title, "revision": page.revision, "url": job.header.url(page.title)}
-        yield Article(
-            facts | job.origin, paragraphs(page.text, site, job.config.wikitext, page.title, definitions, job.table)
-        )
+        found = paragraphs(page.text, site, job.config.wikitext, page.title, definitions, job.table)
+        yield Article(facts | job.origin, found, page.text)
 
 
 def _kind(page: Page, site: Site, job: ExtractJob) -> str:

@@ -1,6 +1,7 @@
-"""The visible text of links and of language variants, and the targets of redirects."""
+"""The visible text of links and of language variants, the targets of links and redirects, and categories."""
 
 import re
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 from bertwright.corpus.wikis import wikis
@@ -97,3 +98,30 @@ def variant_text(content: str, language: str) -> str:
     ends = [rule.start() for rule in rules[1:]] + [len(text)]
     texts = {rule[1].lower(): text[rule.end() : end].strip(" ;") for rule, end in zip(rules, ends, strict=True)}
     return texts.get(language, texts[rules[0][1].lower()])
+
+
+_ARTICLE_LINK = re.compile(r"\[\[([^\[\]{}|\n]++)(?:\|([^\[\]{}|\n]*+))?\]\]")
+_NAMED_PAGE = re.compile(r"\[\[([^\[\]{}|:\n]++):([^\[\]{}|\n]++)")
+_END_OF_PAGE = 8_192
+"""Characters at the end of a page where authors put its categories."""
+
+
+def article_links(wikitext: str, site: Site) -> Iterator[tuple[str, str]]:
+    """Yield the text and the title of the target of each link to an article, in order."""
+    for match in _ARTICLE_LINK.finditer(wikitext):
+        target = match[1]
+        named = ":" in target and site.namespace(target.partition(":")[0]) is not None
+        if not named and (text := link_text(match[0][2:-2], site)) and (title := page_title(target)):
+            yield text.replace("'''", "").replace("''", "").strip(), title
+
+
+def categories(wikitext: str, site: Site) -> list[str]:
+    """The names of the categories that a page puts itself into, in order, without those of templates."""
+    found = (match.groups() for match in _NAMED_PAGE.finditer(wikitext[-_END_OF_PAGE:]))
+    return [page_title(name) for prefix, name in found if site.namespace(prefix) == CATEGORY]
+
+
+def page_title(target: str) -> str:
+    """The title of the page that a link's target names: no section, no underscores, the first letter in upper case."""
+    title = " ".join(_decoded(target).partition("#")[0].replace("_", " ").split()).removeprefix(":")
+    return title[:1].upper() + title[1:]

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_bytes, read_json, write_json
 from bertwright.core.task_records import read_done
+from bertwright.corpus.heldout import is_heldout
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
-from bertwright.examples.documents import documents_of, is_heldout, subset
+from bertwright.examples.documents import documents_of, subset
 from bertwright.examples.heldout_overlap import heldout_contamination, training_text
 from bertwright.examples.information import one_label
 from bertwright.examples.instances import ends

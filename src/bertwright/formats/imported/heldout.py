@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, read_bytes, write_atomic
 from bertwright.core.task_records import read_done
+from bertwright.corpus.heldout import is_heldout
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
-from bertwright.examples.documents import is_heldout
 from bertwright.examples.heldout import Group, documents_of_groups, neighbours, plan_once, write_heldout_plans
 from bertwright.examples.instances import Instances, ends
 from bertwright.examples.join import join_store, totals
