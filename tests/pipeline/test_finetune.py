@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.conftest import Call
 from tests.reference.teachers import SPECIALS, write_stock
+from tests.rows import each_row
 
 from bertwright.core.files import read_json
 from bertwright.finetune.draft import draft
@@ -59,6 +60,8 @@ def test_two_seeds_have_a_table(workplace: Path, call: Call) -> None:
     again = call(*words, "--json")
     assert again.code == 0 and "nothing to do: seed-2" in again.err
     assert json.loads(again.out)["metric"] == "accuracy"
+    assert "loaded with its own tokenizer, has the same scores: accuracy 1.0000" in done.err
+    assert "has the same scores" not in again.err, "what was compared is not compared again"
     refused = call(*words, "train.seed=3")
     assert refused.code == 2 and "--seeds 2 sets train.seed to 1 to 2" in refused.err
 
@@ -87,6 +90,70 @@ def test_a_collapsed_run_is_counted(workplace: Path, call: Call) -> None:
     results = read_json(workplace / "runs" / "sst2-model" / SCORES)
     assert results["collapsed"] == 1 and "collapsed" in done.out
     assert results["scores"]["accuracy"]["deviation"] is None
+
+
+def test_points_of_a_grid_are_compared(workplace: Path, call: Call) -> None:
+    words = ("finetune", "sst2", "--model", "model", "--data", ".", "--out", "out", *FEW, "train.seed=1")
+    grid = ("--grid", "learning_rate=1e-9,1e-4", "--grid", "optim.weight_decay=0.01")
+    printed = call(*words, *grid, "--print")
+    assert tomllib.loads(printed.out)["train"]["phases"][0]["learning_rate"] == 1e-9
+    assert "# The first of 2 points of a grid:\n# train.phases.0.learning_rate = 1e-9, 1e-4\n" in printed.out
+    done = call(*words, *grid)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["learning_rate", "weight_decay", "accuracy", "(official)", "collapsed"]
+    assert lines[1].split() == ["1e-9", "0.01", "0.5000", "1", "of", "1"]
+    assert lines[2].split()[:2] == ["1e-4", "0.01"] and lines[3].split() == ["constant", "0.5000"]
+    assert lines[4].startswith("best: learning_rate 1e-4, weight_decay 0.01: accuracy ")
+    assert "which makes its score look better than it is" in done.out and "learning_rate=5e-10" in done.out
+    results = read_json(workplace / "out" / SCORES)
+    assert results["best"] == 1 and [each["results"]["collapsed"] for each in results["points"]] == [1, 0]
+    folders = [workplace / "out" / f"learning_rate-{rate}_weight_decay-0.01" / "seed-1" for rate in ("1e-9", "1e-4")]
+    one, two = (folder / "examples" / "manifest.json" for folder in folders)
+    assert one.samefile(two), "examples are made once"
+    again = call(*words, *grid, "--json")
+    assert "nothing to do" in again.err and len(json.loads(again.out)["points"]) == 2
+
+
+@each_row(
+    ("words", "message"),
+    [
+        (("--grid", "rates"), "--grid rates is no grid. Write KEY=VALUE,VALUE"),
+        (("--grid", "batch=8"), "train.phases.0.batch is given twice"),
+        (("--grid", "epochs=2", "--grid", "epochs=1"), "train.phases.0.epochs is given twice"),
+        (("--grid", "learning_rat=1e-3"), "train.phases.0.learning_rat"),
+        (("--grid", "length=8,none"), "train.phases.0.length"),
+    ],
+)
+def test_a_wrong_grid_is_refused_before_any_run(
+    words: tuple[str, ...], message: str, workplace: Path, call: Call
+) -> None:
+    done = call("finetune", "sst2", "--model", "model", "--data", ".", *words, "train.phases.0.batch=8")
+    assert done.code == 2 and message in done.err and not (workplace / "runs").exists()
+
+
+def test_questions_are_answered(workplace: Path, call: Call) -> None:
+    texts = [("a good film .", "good"), ("a bad film .", "bad"), (". film a", None)]
+    for name, times in (("train", 30), ("dev", 3)):
+        (workplace / f"{name}.json").write_text(json.dumps(squad(texts * times)), encoding="utf-8")
+    short = ("train.phases.0.length=16", "train.objective.stride=2", "train.objective.max_query=4", *FEW[1:])
+    done = call("finetune", "squad", "--model", "model", "--data", ".", "--out", "run", *short)
+    assert done.code == 0, done.err
+    assert "SQuAD 2.0: 30 of 90 training questions and 3 of 9 held-out questions have no answer" in done.err
+    assert done.out.splitlines()[0].split() == ["seed", "f1", "(official)", "exact", "threshold"]
+    results = read_json(workplace / "run" / SCORES)
+    assert results["heldout"] == 9 and results["scores"]["exact"]["baseline"] == pytest.approx(1 / 3)
+    assert results["scores"]["f1"]["mean"] > 0.9 and results["collapsed"] == 0
+
+
+def squad(texts: list[tuple[str, str | None]]) -> dict[str, object]:
+    """Questions about texts, each with its answer if it has one, as SQuAD 2.0 has them."""
+    paragraphs = []
+    for number, (context, answer) in enumerate(texts):
+        answers = [] if answer is None else [{"text": answer, "answer_start": context.index(answer)}]
+        asked = {"id": str(number), "question": "film", "answers": answers, "is_impossible": answer is None}
+        paragraphs.append({"context": context, "qas": [asked]})
+    return {"version": "v2.0", "data": [{"title": "films", "paragraphs": paragraphs}]}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from bertwright.core.overrides import apply_overrides
 from bertwright.core.toml_values import value_text
 from bertwright.examples.labelled.config import glue_folder
 from bertwright.examples.own_files import Files, find_files
-from bertwright.finetune.guess import guess_tags, guess_texts, hulu_columns
-from bertwright.finetune.tasks import OPTIMIZER, FinetuneTask, Key, find_task, phase_of
+from bertwright.finetune.guess import describe_questions, guess_tags, guess_texts, hulu_columns
+from bertwright.finetune.tasks import OPTIMIZER, FinetuneTask, Key, find_task, phase_of, windows_of
 from bertwright.model.pretrained_config import Pretrained, find_pretrained
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 from bertwright.tasks.classification.config import ClassificationConfig
+from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
 
 _COLUMNS = ("text", "pair", "label", "word", "tag")
@@ -36,6 +38,14 @@ class Draft:
     """The keys that were drafted, dotted, with their reasons."""
     values: Mapping[str, Any]
     """All values, with the user's in place of the drafted ones."""
+    hidden_size: int
+    """That of the model."""
+
+    def changed(self, overrides: Sequence[str]) -> Draft:
+        """The draft with other values of some keys, as on the command line."""
+        values = deepcopy(dict(self.values))
+        apply_overrides(values, overrides, Recipe)
+        return replace(self, values=values)
 
     def recipe(self, seed: int | None = None) -> Recipe:
         """The recipe, with another seed if one is given; raises `RecipeError` as `Recipe.load`."""
@@ -69,6 +79,7 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
         raise RecipeError(f"finetune {name} has no data: give --data, the folder or file of {_wanted(task)}.")
     start = find_pretrained(model)
     data = data or Path("glue") / name
+    phase = phase_of(task, start.network.hidden_size, start.network.max_position_embeddings)
     keys = {
         **_start(start),
         **{f"optim.{key}": value for key, value in OPTIMIZER.items()},
@@ -77,12 +88,11 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
         "train.checkpoint_every": Key("epoch"),
         **{f"train.objective.{key}": value for key, value in _task_keys(task, data, given).items()},
     }
-    phase = phase_of(task, start.network.hidden_size, start.network.max_position_embeddings)
     keys |= {f"train.phases.0.{key}": value for key, value in {**phase, "data": Key(str(data))}.items()}
-    values = _nested(keys)
-    apply_overrides(values, overrides, Recipe)
-    drafted = Draft(task, keys, values)
-    if start.text_settings is None and not {"lower_case", "strip_accents"} <= set(values["vocab"]):
+    if task.kind == "span":
+        keys |= {f"train.objective.{key}": value for key, value in windows_of(phase["length"].value).items()}
+    drafted = Draft(task, keys, _nested(keys), start.network.hidden_size).changed(overrides)
+    if start.text_settings is None and not {"lower_case", "strip_accents"} <= set(drafted.values["vocab"]):
         raise RecipeError(
             f"{start.path} does not say whether its vocabulary is in lower case. Give vocab.lower_case=true or false, "
             "and vocab.strip_accents likewise."
@@ -91,7 +101,8 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
 
 
 def _wanted(task: FinetuneTask) -> str:
-    return {"tagging": "tagged words", "classify": "labelled texts"}.get(task.kind, f"{task.name}'s files")
+    known = {"tagging": "tagged words", "span": "questions about texts", "classify": "labelled texts"}
+    return known.get(task.kind, f"{task.name}'s files")
 
 
 def _objective(overrides: Sequence[str]) -> dict[str, str]:
@@ -122,6 +133,9 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, str]) -> dict
     if task.kind == "tagging":
         found = find_files(data, TaggingConfig(tags=("any",)).files, "--data")
         return {"kind": Key("tagging"), **guess_tags(task, found.train, given)}
+    if task.kind == "span":
+        found = find_files(data, SpanConfig().files, "--data")
+        return {"kind": Key("span", describe_questions(found.train, found.heldout))}
     found = _texts(data)
     if task.kind == "hulu":
         return {"kind": Key("classification"), **hulu_columns(task, found.train[0])}

@@ -13,6 +13,7 @@ from bertwright.examples.labelled.read import NO_LABEL
 from bertwright.examples.labelled.records import records
 from bertwright.examples.problems import Problems
 from bertwright.finetune.tasks import FinetuneTask, Key
+from bertwright.tasks.span.files import read_questions
 from bertwright.tasks.tagging.files import Layout, read_sentences
 from bertwright.tasks.tagging.schemes import find_scheme, split_tag
 
@@ -186,6 +187,23 @@ def guess_tags(task: FinetuneTask, files: Sequence[Path], given: Mapping[str, st
             types[parts[1]] += count
     names = [kind for kind, _ in types.most_common()]
     return {"entities": Key(names, f"found in the training file ({scheme})"), **named}
+
+
+def describe_questions(train: Sequence[Path], heldout: Sequence[Path]) -> str:
+    """Which version of SQuAD the files have: 2.0 if some questions have no answer. Raises `DataError` as
+    `read_questions`, and if no training question says what its answers are."""
+    unanswered = {
+        "training": [not each.answers for file in train for each in read_questions(file, Problems()) if each.labelled],
+        "held-out": [
+            not each.answers for file in heldout for each in read_questions(file, Problems()) if each.labelled
+        ],
+    }
+    if not unanswered["training"]:
+        raise DataError(f"{train[0]} has no question with a list of answers. Give SQuAD's training file.")
+    if not any(map(any, unanswered.values())):
+        return "SQuAD 1.1: every question has an answer"
+    counts = [f"{sum(none):,} of {len(none):,} {split} questions" for split, none in unanswered.items() if none]
+    return f"SQuAD 2.0: {' and '.join(counts)} have no answer"
 
 
 def _sentences(files: Sequence[Path], layout: Layout) -> Iterator[list[str]]:

@@ -18,12 +18,14 @@ from bertwright.core.files import make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.finetune.draft import Draft
 from bertwright.finetune.tasks import FinetuneTask
+from bertwright.pipeline.lineage import matching_artifacts
 from bertwright.pipeline.run import run
+from bertwright.recipe import Recipe
 from bertwright.tasks.classification.verdict import BASELINES, one_answer
 
 SCORES = "scores.json"
 _SHARED = ("vocab", "examples")
-"""The stages whose results no seed of training changes."""
+"""The stages whose results are used again where they do not change."""
 
 
 class SeedScores(TypedDict):
@@ -44,8 +46,9 @@ class Spread(TypedDict):
     """Sample standard deviation; None: there is one run."""
     least: float
     greatest: float
-    baseline: float
-    """The score of a constant answer: the commonest class of the training data, or the mean of its numbers."""
+    baseline: float | None
+    """The score of a constant answer: the commonest class of the training data, the mean of its numbers, or none to any
+    question; None: it is no score, but a setting that was tuned."""
 
 
 class Results(TypedDict):
@@ -57,36 +60,59 @@ class Results(TypedDict):
     runs: list[SeedScores]
     scores: dict[str, Spread]
     collapsed: int
+    learning_rate: float
     heldout: int
-    """Held-out texts, or words."""
+    """Held-out texts, words or questions."""
 
 
 def finetune(draft: Draft, out: Path, seeds: int = 1, log: Log = SILENT) -> Results:
     """Run the draft in `out`, with the seeds 1 to `seeds` if these are several, and write and return the scores.
 
     What is finished is not run again. Raises `RecipeError` if the draft has a seed of its own beside several others,
-    and whatever a run raises.
+    `ArtifactError` if an exported model scores otherwise than the trained one, and whatever a run raises.
     """
-    numbers = list(range(1, seeds + 1)) if seeds > 1 else [draft.recipe().train.seed]
-    if seeds > 1 and "seed" in draft.values["train"]:
-        raise RecipeError(f"--seeds {seeds} sets train.seed to 1 to {seeds}. Leave one of the two out.")
-    folders = [out / f"seed-{number}" for number in numbers] if seeds > 1 else [out]
-    found = []
-    for number, folder in zip(numbers, folders, strict=True):
-        if seeds > 1:
-            log.say(f"finetune: seed {number} of {seeds}")
-        _share(folders[0], folder)
-        found.append(dict(run(draft.recipe(number), folder, log=log).scores))
-    results = _results(draft.task, dict(zip(numbers, found, strict=True)), folders)
+    numbers = seeds_of(draft, seeds)
+    folders = {number: out / f"seed-{number}" for number in numbers} if seeds > 1 else {numbers[0]: out}
+    results = run_seeds(draft, folders, [], log)
     write_json(out / SCORES, results)
     return results
 
 
-def _share(first: Path, folder: Path) -> None:
-    """Put the results that do not depend on the seed into another run folder, without a copy where links can be made;
-    the run checks that they are its own."""
+def seeds_of(draft: Draft, seeds: int) -> list[int]:
+    """The seeds of the runs; raises `RecipeError` as `finetune`."""
+    if seeds == 1:
+        return [draft.recipe().train.seed]
+    if "seed" in draft.values["train"]:
+        raise RecipeError(f"--seeds {seeds} sets train.seed to 1 to {seeds}. Leave one of the two out.")
+    return list(range(1, seeds + 1))
+
+
+def run_seeds(draft: Draft, folders: Mapping[int, Path], earlier: list[Path], log: Log) -> Results:
+    """Run the draft in a folder for each seed. Vocabulary and examples are taken from the folders `earlier` that have
+    the same; the new folders are added to these."""
+    from bertwright.finetune.saved_model import rescore  # loads torch, which the recipe alone does not need
+
+    found = []
+    for number, folder in folders.items():
+        if len(folders) > 1:
+            log.say(f"finetune: seed {number} of {len(folders)}")
+        recipe = draft.recipe(number)
+        _share(earlier, recipe, folder)
+        scores = dict(run(recipe, folder, log=log).scores)
+        rescore(recipe, folder, metrics_of(draft.task, scores), log)
+        found.append(scores)
+        earlier.append(folder)
+    return _results(draft, dict(zip(folders, found, strict=True)), list(folders.values()))
+
+
+def _share(earlier: Sequence[Path], recipe: Recipe, folder: Path) -> None:
+    """Put the results of an earlier run that the recipe would make again into another run folder, without a copy where
+    links can be made."""
+    if all((folder / stage).exists() for stage in _SHARED):
+        return
     for stage in _SHARED:
-        if (first / stage).is_dir() and not (folder / stage).exists():
+        first = next((each for each in earlier if stage in matching_artifacts(recipe, each)), None)
+        if first is not None and not (folder / stage).exists():
             # A name that a run removes if the copy was interrupted.
             incomplete = make_folder(folder) / f".{stage}.tmp"
             shutil.rmtree(incomplete, ignore_errors=True)
@@ -101,10 +127,16 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _results(task: FinetuneTask, found: Mapping[int, Mapping[str, Any]], folders: Sequence[Path]) -> Results:
+def metrics_of(task: FinetuneTask, scores: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the scores that are published for the task, as far as a run has them."""
+    # Labels of one's own may be numbers, and questions may all have an answer.
+    names = task.metrics if task.metrics[0] in scores else ("pearson", "spearman")
+    return (*names, "threshold") if "threshold" in scores else names
+
+
+def _results(draft: Draft, found: Mapping[int, Mapping[str, Any]], folders: Sequence[Path]) -> Results:
     scores = list(found.values())
-    # Labels of one's own may be numbers.
-    names = task.metrics if task.metrics[0] in scores[0] else ("pearson", "spearman")
+    names = metrics_of(draft.task, scores[0])
     runs = [
         SeedScores(
             seed=seed,
@@ -115,20 +147,23 @@ def _results(task: FinetuneTask, found: Mapping[int, Mapping[str, Any]], folders
         for (seed, each), folder in zip(found.items(), folders, strict=True)
     ]
     return Results(
-        task=task.name,
+        task=draft.task.name,
         metric=names[0],
         runs=runs,
         scores={name: _spread(name, scores) for name in names},
         collapsed=sum(each["collapsed"] for each in runs),
-        heldout=scores[0].get("predictions", scores[0]["sequences"]),
+        learning_rate=float(draft.values["train"]["phases"][0]["learning_rate"]),
+        heldout=next(scores[0][name] for name in ("predictions", "questions", "sequences") if name in scores[0]),
     )
 
 
 def _collapsed(scores: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Whether a model gives one answer to everything; `untrained` of a tagger says so, of a classifier it says more."""
+    """Whether a model gives one answer to everything; `untrained` of a tagger, or of a model that answers questions,
+    says so, of a classifier it says more."""
     if any(scores[name] is None for name in names):
         return True
-    return one_answer(scores) if "tagging_loss" not in scores else bool(scores["untrained"])
+    classifies = "answered" in scores or "regression_loss" in scores
+    return one_answer(scores) if classifies else bool(scores["untrained"])
 
 
 def _spread(name: str, scores: Sequence[Mapping[str, Any]]) -> Spread:
@@ -138,5 +173,10 @@ def _spread(name: str, scores: Sequence[Mapping[str, Any]]) -> Spread:
         deviation=stdev(values) if len(values) > 1 else None,
         least=min(values),
         greatest=max(values),
-        baseline=float(scores[0].get(BASELINES.get(name, ""), 0.0)),
+        baseline=None if name == "threshold" else _baseline(name, scores[0]),
     )
+
+
+def _baseline(name: str, scores: Mapping[str, Any]) -> float:
+    """What a constant answer scores; one that is no answer has the same F1 as exact match."""
+    return float(scores.get("majority" if "questions" in scores else BASELINES.get(name, ""), 0.0))

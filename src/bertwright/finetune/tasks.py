@@ -10,7 +10,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.validation_messages import nearest
 from bertwright.examples.labelled.config import GLUE
 
-Kind = Literal["glue", "tagging", "classify", "hulu"]
+Kind = Literal["glue", "tagging", "span", "classify", "hulu"]
 
 
 class Key(NamedTuple):
@@ -45,6 +45,7 @@ TASKS: Mapping[str, FinetuneTask] = {
         *(FinetuneTask(name, "glue", _GLUE.get(name, _ACCURACY)) for name in GLUE),
         FinetuneTask("ner", "tagging", ("f1", "accuracy")),
         FinetuneTask("pos", "tagging", _ACCURACY),
+        FinetuneTask("squad", "span", ("f1", "exact")),
         FinetuneTask("classify", "classify", _ACCURACY),
         # HuLU (github.com/nytud). The keys of HuCOLA's files differ from those that its README describes.
         FinetuneTask(
@@ -71,6 +72,16 @@ _USUAL = {
     "warmup": Key(0.1, "Google's run_classifier.py: a tenth of the steps"),
     "epochs": Key(3, f"{_RUN_GLUE}; {_DEVLIN} §A.3 tries 2 to 4"),
 }
+_RUN_QA = "transformers' run_qa"
+_OF_SQUAD = {
+    "length": Key(384, f"{_RUN_QA} and Google's run_squad.py (tokens)"),
+    "batch": Key(12, f"{_RUN_QA}, for SQuAD"),
+    "learning_rate": Key(3e-5, f"{_RUN_QA}, for SQuAD"),
+    "warmup": Key(0.1, "Google's run_squad.py: a tenth of the steps"),
+    "epochs": Key(2, f"{_RUN_QA}, for SQuAD"),
+}
+STRIDE, MAX_QUERY = 128, 64
+"""Tokens that windows of a text share, and tokens of a question: those of run_qa and run_squad.py."""
 _OF_HULU = {
     "length": Key(256, f"{_HULU} (tokens)"),
     "batch": Key(8, _HULU),
@@ -78,15 +89,22 @@ _OF_HULU = {
     "warmup": Key(0.0, _HULU),
     "epochs": Key(6, _HULU),
 }
-_OF_GLUE: Mapping[str, Mapping[str, Key]] = {
-    name: {"epochs": Key(5, f"{_RUN_GLUE} for this task")} for name in ("mrpc", "wnli")
-}
+_FEW_TEXTS = {"epochs": Key(5, f"{_RUN_GLUE} for this task")}
+_OF_KIND: Mapping[Kind, Mapping[str, Key]] = {"hulu": _OF_HULU, "span": _OF_SQUAD}
+_OF_TASK: Mapping[str, Mapping[str, Key]] = {"mrpc": _FEW_TEXTS, "wnli": _FEW_TEXTS}
 SMALL = 512
 """The hidden size up to which a network has the settings of Google's miniatures (BERT-Tiny to BERT-Medium)."""
 _SMALL = {
     "learning_rate": Key(1e-4, f"Google's miniatures (hidden size up to {SMALL}) try 3e-4, 1e-4, 5e-5 and 3e-5"),
     "epochs": Key(4, f"Google's miniatures (hidden size up to {SMALL})"),
 }
+_RATES = Key(("2e-5", "3e-5", "5e-5"), f"{_DEVLIN} §A.3")
+_SMALL_RATES = Key(
+    (*_RATES.value, "1e-4", "3e-4"), f"{_RATES.why}, and Google's miniatures (hidden size up to {SMALL})"
+)
+_BATCHES = Key(("16", "32"), f"{_DEVLIN} §A.3")
+_EPOCHS = Key(("3", "4", "5"), f"{_DEVLIN} §A.3 tries 2 to 4, {_RUN_GLUE} has 3, or 5 for small data")
+_SPAN_EPOCHS = Key(("2", "3"), f"{_DEVLIN} §4.2 and 4.3")
 OPTIMIZER = {
     "kind": Key("adamw", f"{_DEVLIN} §A.2"),
     "weight_decay": Key(0.01, f"{_DEVLIN} §A.2"),
@@ -105,10 +123,26 @@ def find_task(name: str) -> FinetuneTask:
 
 def phase_of(task: FinetuneTask, hidden_size: int, positions: int) -> dict[str, Key]:
     """The keys of the phase for a network with this hidden size, and `positions` as the maximum length (tokens)."""
-    keys = {**_USUAL, **(_OF_HULU if task.kind == "hulu" else _OF_GLUE.get(task.name, {}))}
+    keys = {**_USUAL, **_OF_KIND.get(task.kind, {}), **_OF_TASK.get(task.name, {})}
     if hidden_size <= SMALL:
         # No small network needs fewer epochs than a large one.
         keys |= {name: key for name, key in _SMALL.items() if name != "epochs" or key.value > keys["epochs"].value}
     if keys["length"].value > positions:
         keys["length"] = Key(positions, "the model has no more positions (tokens)")
     return keys
+
+
+def windows_of(length: int) -> dict[str, Key]:
+    """The keys of `train.objective` for windows of `length` tokens."""
+    if length > STRIDE + MAX_QUERY + 3:
+        return {"stride": Key(STRIDE, f"{_RUN_QA}: doc_stride (tokens)")}
+    # Three special tokens, and a window that is longer than what it shares with the next.
+    quarter = (length - 3) // 4
+    why = f"a quarter of {length} tokens; {_RUN_QA} has {STRIDE} with 384"
+    return {"stride": Key(quarter, why), "max_query": Key(min(MAX_QUERY, quarter))}
+
+
+def usual_grid(task: FinetuneTask, hidden_size: int) -> dict[str, Key]:
+    """The values of the phase's keys among which papers choose for a network with this hidden size."""
+    rates = _SMALL_RATES if hidden_size <= SMALL else _RATES
+    return {"learning_rate": rates, "batch": _BATCHES, "epochs": _SPAN_EPOCHS if task.kind == "span" else _EPOCHS}

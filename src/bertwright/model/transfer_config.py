@@ -29,12 +29,15 @@ class Transfer:
     """Parts of the other network that this one does not have."""
     faults: tuple[str, ...]
     """Why the network cannot start from the other one, a phrase for each tensor; empty if it can."""
+    encoder: tuple[int, int]
+    """How many tensors of the encoder are taken, and how many it has."""
 
     @property
     def notes(self) -> list[str]:
-        """What is not taken over, in words."""
+        """What is taken over and what is not, in words."""
         drawn = [f"random weights for {', '.join(self.drawn)}, which it does not have"] if self.drawn else []
-        return [*drawn, *([f"its {', '.join(self.unused)} left out"] if self.unused else [])]
+        unused = [f"its {', '.join(self.unused)} left out"] if self.unused else []
+        return ["{} of {} tensors of the encoder".format(*self.encoder), *drawn, *unused]
 
 
 def transfer(own: NetworkConfig, given: Pretrained, entries: int | None = None, layers: Sequence[int] = ()) -> Transfer:
@@ -61,7 +64,16 @@ def transfer(own: NetworkConfig, given: Pretrained, entries: int | None = None, 
             faults.append(f"{name} is {theirs[name]} there and absent here")
     # A head is outside the encoder and has no layers.
     faults += [f"{name} is no part of {own.title}" for name in given.unknown if _in_encoder(name, given.names.base)]
-    return Transfer(taken, _modules(drawn), _modules([*others, *given.unknown]), tuple(faults))
+    encoder = [name for name in own.tensors if not _in_head(name, own.family)]
+    found = sum(name in taken for name in encoder)
+    if not found:
+        first = next(iter(given.stored), "none")
+        faults = [
+            f"it has none of the {len(encoder)} tensors of a {own.title}'s encoder; its first is {first}",
+            *faults,
+        ]
+    counts = found, len(encoder)
+    return Transfer(taken, _modules(drawn), _modules([*others, *given.unknown]), tuple(faults), counts)
 
 
 def _sources(name: str, own: NetworkConfig, given: Pretrained, layers: Sequence[int]) -> Iterator[str]:

@@ -35,6 +35,21 @@ OFFICIAL = {
     "wnli": NUMBERED,
     "ner": "Ada B-PER\nran O\n\nin O\nBuda B-LOC\n",
     "pos": "1\tAda\tAda\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n",
+    "squad": {
+        "data": [
+            {
+                "paragraphs": [
+                    {
+                        "context": "Ada ran.",
+                        "qas": [
+                            {"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]},
+                            {"id": "2", "question": "Why?", "answers": [], "is_impossible": True},
+                        ],
+                    }
+                ]
+            }
+        ]
+    },
     "classify": "review,sentiment,stars\nA good film.,up,5\nA bad film.,down,1\n",
     "hucola": [{"id": "0", "Sent": "Szép.", "label": "1"}, {"id": "1", "Sent": "Szépet.", "label": "0"}],
     "hurte": [{"id": n, "premise": "Szép.", "hypothesis": "Kék.", "label": n} for n in "01"],

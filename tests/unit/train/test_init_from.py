@@ -54,7 +54,14 @@ def test_heads_that_only_one_of_them_has_are_drawn_or_left_out(tmp_path: Path) -
     given = write_stock(tmp_path / "two", network(bert(2, pairs=True), 2))
     found = transfer(bert(2), read_pretrained(given))
     assert (found.drawn, found.unused, found.faults) == ((), ("bert.pooler.dense", "nsp.classifier"), ())
-    assert found.notes == ["its bert.pooler.dense, nsp.classifier left out"]
+    assert found.notes == ["37 of 37 tensors of the encoder", "its bert.pooler.dense, nsp.classifier left out"]
+
+
+def test_a_file_without_any_tensor_of_the_encoder_is_named(tmp_path: Path) -> None:
+    given = read_pretrained(write_stock(tmp_path / "one", network(bert(2), 1)))
+    save_file({"module.first": torch.ones(1), "module.second": torch.ones(1)}, given.folder / "model.safetensors")
+    found = transfer(bert(2), read_pretrained(given.folder))
+    assert found.faults[0] == "it has none of the 37 tensors of a BERT's encoder; its first is module.first"
 
 
 def test_no_part_of_an_encoder_is_lost_in_silence(tmp_path: Path) -> None:
